@@ -98,6 +98,7 @@ case $verb in
   status) app "$@" ;;    # how far a job is, table by table: status --conf FILE [--json]
   inspect) app "$@" ;;   # look into a table: inspect TABLE [snapshots|schemas|files|levels|compactions|partitions|buckets|tags|consumers|manifests|options]
   quarantine) app "$@" ;;   # records that were set aside: quarantine list|show|replay|drop --conf CONF
+  backfill) app "$@" ;;     # read a table's topics again: backfill TABLE --conf CONF [--from TIME]
   broker) shift; prepare run; exec python -P -m demo.embedded_broker "$@" ;; # a Kafka broker for trials: broker DIR [PORT]
   check) # is a table sound: check TABLE; of the code without one: lint, format, types, import contracts
     [ $# -eq 1 ] || app "$@"

@@ -69,6 +69,25 @@ def debezium(op: str, older: Row, row: Row) -> Row:
     return {**images, "source": source, "op": op, "ts_ms": 1795232574433}
 
 
+def mongodb(op: str, older: Row, row: Row) -> Row:
+    """Documents as texts of extended JSON."""
+    found = debezium(op, extended(older), extended(row))
+    source = {**found.pop("source"), "connector": "mongodb", "collection": "orders"}
+    texts = {
+        name: None if found[name] is None else json.dumps(found[name])
+        for name in ("before", "after")
+    }
+    return {**found, **texts, "source": source}
+
+
+def extended(row: Row) -> Row:
+    return {
+        **row,
+        "_id": {"$oid": "67ab25755c0d5ac87eb8c632"},
+        "id": {"$numberLong": str(row["id"])},
+    }
+
+
 def canal(op: str, older: Row, row: Row) -> Row:
     kind = {"c": "INSERT", "u": "UPDATE", "d": "DELETE"}[op]
     types = {"customer": "text", "dt": "date"} | {"id": "bigint", "amount": "decimal(12,2)"}
@@ -161,6 +180,14 @@ ARMS = (
         (("decimal.handling.mode", "double"), ("time.precision.mode", "isostring")),
     ),
     Arm("debezium-avro", debezium),
+    Arm(
+        "debezium-bson",
+        mongodb,
+        (
+            ("replica-identity", "full"),
+            ("time.precision.mode", "isostring"),
+        ),
+    ),
     Arm("canal-json", canal),
     Arm("maxwell-json", maxwell),
     Arm("ogg-json", ogg),

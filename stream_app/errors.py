@@ -17,6 +17,7 @@ An error has a problem, its place and the remedy. The tree::
     ├── BadRecordsError         2  more undecodable records than `stream.max-bad-records`
     │   └── NoGoodRecordError   1  all records of a run that has ended are bad
     ├── RecordTooLargeError     2  one record is larger than the write buffer
+    ├── MergeError              2  the merge engine cannot take a row, such as a delete
     ├── TablesHeldError         1  a run has ended, and an error holds some of its tables back
     ├── WorkerLostError         1  a worker of Spark died, again and again, in its task
     ├── CompactionError         1  a bucket cannot be compacted
@@ -149,6 +150,12 @@ class NoGoodRecordError(BadRecordsError):
 
 class RecordTooLargeError(StreamAppError):
     """One record is larger than the whole write buffer."""
+
+    exit_code = PERSON_NEEDED
+
+
+class MergeError(StreamAppError):
+    """The table's merge engine cannot merge a row: a delete, or a value to undo."""
 
     exit_code = PERSON_NEEDED
 

@@ -16,9 +16,11 @@ from tests.support.pypaimon_reader import PyPaimonReader
 from tests.support.s3_server import s3, s3_session
 from tests.support.secure_kafka import secure_kafka
 from tests.support.spark_session import spark
+from tests.testbed.apicurio import apicurio
 from tests.testbed.testbed import testbed
 
 __all__ = [
+    "apicurio",
     "bench",
     "hdfs",
     "hdfs_session",

@@ -79,6 +79,11 @@ VERBS = (
         "records that could not be taken: list, show, replay, drop",
     ),
     Verb(
+        "backfill",
+        "stream_app.app.verbs.backfill",
+        "read a table's topics again, and write what differs",
+    ),
+    Verb(
         "create-tag", "stream_app.app.verbs.create_tag", "name a version, and keep it from expiring"
     ),
     Verb(

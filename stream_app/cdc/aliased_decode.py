@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.change_batch import ChangeBatch, DecodedBatch
+from stream_app.cdc.change_batch import ChangeBatch, DecodedBatch, rebuilt
 from stream_app.cdc.column_drift import COLUMN_ALIASES, DriftKind
 from stream_app.cdc.columns.arrow_buffers import valid_of
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
@@ -89,7 +89,14 @@ def with_names_of_source(setup: FormatSetup, aliases: Aliases) -> FormatSetup:
             DataField(field_id=column.field_id, name=name, data_type=column.data_type.as_nullable())
         )
         fields.append(setup.arrow_schema.field(column_name).with_name(name).with_nullable(True))
-    return replace(setup, columns=RowType(tuple(columns)), arrow_schema=pa.schema(fields))
+    # A value under an alias and one that was left out are not told apart.
+    restored = setup.traits.restored.difference(aliases.values())
+    return replace(
+        setup,
+        columns=RowType(tuple(columns)),
+        arrow_schema=pa.schema(fields),
+        traits=replace(setup.traits, restored=restored),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +130,7 @@ class AliasedDecode:
         ]
         nulls = self._nulls(arrays, decoded.changes)
         changes = ChangeBatch(
-            rows=pa.RecordBatch.from_arrays(arrays, schema=self.schema),
+            rows=rebuilt(rows, arrays, self.schema),
             message_index=decoded.changes.message_index,
         )
         found = replace(

@@ -17,6 +17,7 @@ import pyarrow as pa
 from stream_app.cdc.column_drift import Column, Sighting
 from stream_app.model.schema.source_table import SourceTable
 from stream_app.model.schema.table_schema import VALUE_KIND
+from stream_app.model.schema.unchanged_values import UNCHANGED
 
 Int32s = npt.NDArray[np.int32]
 
@@ -48,12 +49,15 @@ class TableTraits:
         ignores_deletes: whether old rows stay anyway, so that no message has to prove its row.
         merges_shards: whether rows of several source tables are meant to be in it.
         lowers_names: whether columns have the source's names in lower case.
+        restored: columns of which an update may leave the value out, when it does not change it:
+            the table's writer takes the value from the older row.
     """
 
     sequence_fields: tuple[str, ...] = ()
     ignores_deletes: bool = False
     merges_shards: bool = False
     lowers_names: bool = False
+    restored: frozenset[str] = frozenset()
 
 
 NO_TRAITS = TableTraits()
@@ -71,7 +75,8 @@ class ChangeBatch:
 
     Attributes:
         rows: `_VALUE_KIND` (int8) and then the table's columns in table order. An update's -U
-            stands directly before its +U.
+            stands directly before its +U. When updates leave out values of
+            `TableTraits.restored`, the column `unchanged_values.UNCHANGED` follows.
         message_index: int32 [n]; for each row, the position of its message in the decoded batch;
             never decreases.
     """
@@ -90,13 +95,15 @@ class DecodedBatch:
     Attributes:
         bad: records of `BAD_RECORD_SCHEMA`, in source order.
         skipped: messages that mean no row: tombstones, heartbeats, transaction markers, schema
-            changes, logical messages (op m), ignored truncates.
+            changes, logical messages (op m), truncates.
         tables: name of a source table → the position of its first message with a row. The name is
             empty for messages without one.
         decoder_errors: how many of the bad ones the decoder did not judge but fail at.
         columns: unknown and missing columns of records that were decoded.
         schemas: fingerprint of each schema that messages bring → the position of its first message.
         told: what messages tell of the source's table, where that is not what the table has.
+        truncated: position of the last message that empties the table; None: there is none. Rows
+            of messages before it are here all the same.
     """
 
     changes: ChangeBatch
@@ -107,6 +114,7 @@ class DecodedBatch:
     columns: Mapping[Column, Sighting] = field(default_factory=dict)
     schemas: Mapping[str, int] = field(default_factory=dict)
     told: SourceTable | None = None
+    truncated: int | None = None
 
     def setting_aside(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
         """The same without the rows of messages that are bad for other reasons.
@@ -133,6 +141,39 @@ def _in_order(some: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
         return some if some.num_rows else others
     together = pa.concat_batches([some, others])
     return together.sort_by([(name, "ascending") for name in ("topic", "partition", "offset")])
+
+
+def concat_rows(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """One batch of change rows, of which some may have further columns; null in the others.
+
+    Args:
+        parts: at least one.
+    """
+    widest = max((part.schema for part in parts), key=len)
+    columns = [
+        pa.concat_arrays(
+            [
+                part.column(index)
+                if index < part.num_columns
+                else pa.nulls(part.num_rows, widest.types[index])
+                for part in parts
+            ]
+        )
+        for index in range(len(widest))
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=widest)
+
+
+def rebuilt(rows: pa.RecordBatch, columns: Sequence[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
+    """Change rows with other columns of the table, and the further ones that they had.
+
+    Args:
+        columns: those of `schema`, which `change_schema` has made.
+    """
+    if UNCHANGED in rows.schema.names:
+        schema = schema.append(rows.schema.field(UNCHANGED))
+        columns = [*columns, rows.column(UNCHANGED)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def no_changes(schema: pa.Schema) -> ChangeBatch:
@@ -183,11 +224,7 @@ def concat_changes(schema: pa.Schema, parts: Sequence[ChangeBatch]) -> ChangeBat
         return no_changes(schema)
     if len(parts) == 1:
         return parts[0]
-    columns = [
-        pa.concat_arrays([part.rows.column(index) for part in parts])
-        for index in range(len(schema))
-    ]
-    rows = pa.RecordBatch.from_arrays(columns, schema=schema)
+    rows = concat_rows([part.rows for part in parts])
     message_index = np.concatenate([part.message_index for part in parts])
     if (message_index[1:] < message_index[:-1]).any():
         order = np.argsort(message_index, kind="stable")

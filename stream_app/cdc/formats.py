@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from stream_app.cdc.canal.canal_json import CANAL_JSON
 from stream_app.cdc.change_batch import change_schema
 from stream_app.cdc.column_drift import COLUMN_ALIASES
 from stream_app.cdc.debezium.avro.debezium_avro import DEBEZIUM_AVRO
+from stream_app.cdc.debezium.bson.debezium_bson import DEBEZIUM_BSON
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.described_decode import DescribedDecode
 from stream_app.cdc.dms.dms_json import DMS_JSON
@@ -20,12 +22,12 @@ from stream_app.cdc.isolated_decode import IsolatedDecode
 from stream_app.cdc.json.plain_json import PLAIN_JSON
 from stream_app.cdc.lowered_decode import LoweredDecode, LoweredDescription
 from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
-from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat
+from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat, SourceReader
 from stream_app.cdc.ogg.ogg_json import OGG_JSON
 from stream_app.cdc.source_tables import Origins
 from stream_app.errors import UsageError
 
-_DEBEZIUM = (DEBEZIUM_JSON, DEBEZIUM_AVRO)
+_DEBEZIUM = (DEBEZIUM_JSON, DEBEZIUM_AVRO, DEBEZIUM_BSON)
 _OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON, PLAIN_JSON)
 FORMATS: dict[str, Format] = {each.name: each for each in (*_DEBEZIUM, *_OTHERS)}
 DEFAULT_FORMAT = DEBEZIUM_JSON.name
@@ -48,6 +50,15 @@ def format_named(name: str) -> Format:
     return FORMATS[name]
 
 
+def source_reader(name: str, options: Mapping[str, str]) -> SourceReader:
+    """Make the reader of what messages tell of their source.
+
+    Raises:
+        UsageError: unknown format, or options that it cannot be made of.
+    """
+    return format_named(name).reader(options)
+
+
 def message_format(name: str, setup: FormatSetup) -> MessageFormat:
     """Make a format.
 
@@ -57,24 +68,25 @@ def message_format(name: str, setup: FormatSetup) -> MessageFormat:
     found = format_named(name)
     options = dict(setup.options)
     aliases = parse_aliases(options.pop(COLUMN_ALIASES, ""))
-    setup = replace(setup, options=options)
+    setup, lowers = replace(setup, options=options), setup.traits.lowers_names
     reading = with_names_of_source(setup, aliases) if aliases else setup
     decode: MessageFormat
-    describe = found.describe
-    if setup.traits.lowers_names:
+    describe = found.reader(options).describe if lowers or setup.mapping is not None else None
+    if lowers:
+        assert describe is not None, "its names are those of a description"
         decode = LoweredDecode(
             make=functools.partial(_make, name),
-            describe=found.describe,
-            origins=functools.partial(_origins, name),
+            describe=describe,
+            origins=functools.partial(_origins, name, options),
             setup=reading,
         )
-        describe = LoweredDescription(found.describe)
+        describe = LoweredDescription(describe)
     else:
         decode = IsolatedDecode(found.make(reading))
     if aliases:
         schema = change_schema(setup.arrow_schema)
         decode = AliasedDecode(messages=decode, aliases=aliases, schema=schema)
-    if setup.mapping is None:
+    if setup.mapping is None or describe is None:
         return decode
     return DescribedDecode(
         messages=decode,
@@ -90,5 +102,5 @@ def _make(name: str, setup: FormatSetup) -> MessageFormat:
     return format_named(name).make(setup)
 
 
-def _origins(name: str, messages: pa.RecordBatch) -> Origins:
-    return format_named(name).origins(messages)
+def _origins(name: str, options: Mapping[str, str], messages: pa.RecordBatch) -> Origins:
+    return source_reader(name, options).origins(messages)

@@ -14,7 +14,7 @@ When each image is a row, as in a changelog, these are the rows, and nothing is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,9 @@ from stream_app.cdc.row_assembly import (
     forget_invented,
     is_identity,
     key_changes,
+    of_new_rows,
     plan_rows,
+    with_unchanged,
 )
 from stream_app.cdc.source_tables import first_records
 
@@ -105,6 +107,8 @@ class StackedImages:
     Attributes:
         before_at, after_at: int64 [n]; the place of each record's image; -1: it has none.
         columns: for each of the table's an array [s]; null where the image lacks the value.
+        unchanged: name of a column → bool [n]; where the value after is that of the older row,
+            which the record does not tell.
         ops, kinds, suspects, tables: those of `Images`.
     """
 
@@ -115,6 +119,7 @@ class StackedImages:
     columns: Sequence[pa.Array]
     suspects: Bools
     tables: Sequence[pa.Array] = ()
+    unchanged: Mapping[str, Bools] = field(default_factory=dict)
 
     @property
     def has_before(self) -> Bools:
@@ -132,7 +137,7 @@ class ImageRows:
     """The rows of n records.
 
     Attributes:
-        rows: m rows of `RowRules.schema`.
+        rows: m rows of `RowRules.schema`, or `with_unchanged` of such.
         record: int64 [m]; for each row the position of its record, never decreasing.
         suspects: bool [n]; those of the images, and records with a value that does not fit.
         tables: name of a source table → its first record that is no suspect.
@@ -166,8 +171,10 @@ def rows_of(
     columns = [pa.array(plan.kinds)]
     for reading, kind, column in zip(readings, images.kinds, images.columns, strict=True):
         wire = column if in_place else column.take(order)
-        columns.append(_cast(reading, kind, wire, plan, suspects, rules))
+        unchanged = images.unchanged.get(reading.name)
+        columns.append(_cast(reading, kind, wire, (plan, unchanged), suspects, rules))
     rows = pa.RecordBatch.from_arrays(columns, schema=rules.schema)
+    rows = with_unchanged(rows, of_new_rows(images.unchanged, plan))
     record = plan.record
     if suspects.any():  # step 3
         kept = ~suspects[record]
@@ -179,11 +186,16 @@ def _cast(
     reading: ColumnReading,
     kind: JsonKind,
     wire: pa.Array,
-    plan: RowPlan,
+    planned: tuple[RowPlan, Bools | None],
     suspects: Bools,
     rules: RowRules,
 ) -> pa.Array:
-    """Step 2: one column of the rows; notes records with a value that does not fit as suspects."""
+    """Step 2: one column of the rows; notes records with a value that does not fit as suspects.
+
+    Args:
+        planned: the rows, and which records leave the value out.
+    """
+    plan, unchanged = planned
     if rules.before_has_key_only:
         wire = forget_invented(reading, wire, plan)
     column, failed = cast_column(reading, kind, wire)
@@ -192,5 +204,8 @@ def _cast(
     if rules.before_has_key_only:
         column = fill_invented(reading, column, plan)
     if reading.required and column.null_count:
-        suspects[plan.record[~valid_of(column)]] = True
+        absent = ~valid_of(column)
+        if unchanged is not None:
+            absent &= ~(unchanged[plan.record] & plan.is_after)
+        suspects[plan.record[absent]] = True
     return column

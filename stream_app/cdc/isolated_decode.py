@@ -82,6 +82,7 @@ def together(left: DecodedBatch, right: DecodedBatch, shift: int) -> DecodedBatc
         tables={**{name: at + shift for name, at in right.tables.items()}, **left.tables},
         columns=sightings_together(left.columns, right.columns, shift),
         schemas={**{each: at + shift for each, at in right.schemas.items()}, **left.schemas},
+        truncated=left.truncated if right.truncated is None else right.truncated + shift,
     )
 
 

@@ -214,6 +214,7 @@ class LoweredDecode:
             traits = replace(
                 self.setup.traits,
                 sequence_fields=tuple(spelled.get(name, name) for name in sequence),
+                restored=frozenset(),  # the writer knows columns by the table's names alone
             )
             schema = pa.schema(
                 [
@@ -240,6 +241,7 @@ def _moved(decoded: DecodedBatch, at: Int32s) -> DecodedBatch:
             for each, seen in decoded.columns.items()
         },
         schemas={each: int(at[first]) for each, first in decoded.schemas.items()},
+        truncated=None if decoded.truncated is None else int(at[decoded.truncated]),
     )
 
 
@@ -252,6 +254,9 @@ def _interleaved(parts: Sequence[DecodedBatch]) -> DecodedBatch:
         bad=whole.bad.sort_by(order),
         tables=_first(part.tables for part in parts),
         schemas=_first(part.schemas for part in parts),
+        truncated=max(
+            (part.truncated for part in parts if part.truncated is not None), default=None
+        ),
     )
 
 

@@ -38,8 +38,8 @@ class MessageFormat(Protocol):
             messages: columns of `change_batch.MESSAGE_SCHEMA`, in the order of the source.
 
         Raises:
-            SourceError: a message that stops the job, e.g. a TRUNCATE. Messages that merely
-                cannot be decoded come back in `DecodedBatch.bad`.
+            SourceError: a message that stops the job, e.g. a TRUNCATE by default. Messages that
+                merely cannot be decoded come back in `DecodedBatch.bad`.
         """
         ...
 
@@ -111,7 +111,29 @@ class FormatOption:
     is_required: bool = False
 
 
-def _promises_nothing(_: Mapping[str, str]) -> bool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceReader:
+    """What messages tell of their source beside their rows; can be pickled.
+
+    It never raises for a message. It raises `SourceError` when something that it asks, such as a
+    schema registry, does not answer.
+
+    Attributes:
+        origins: of which source table each message tells, without decoding it.
+        describe: what some messages of one source table tell of its columns and key, of
+            `change_batch.MESSAGE_SCHEMA`; None: no message tells a column. Messages that cannot
+            be read tell nothing.
+        change_times: when the source made each message's change, a timestamp in ms of UTC [n];
+            null: not told. None: messages of the format do not tell.
+    """
+
+    origins: Callable[[pa.RecordBatch], Origins]
+    describe: Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
+    change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
+
+
+def promises_nothing(_: Mapping[str, str]) -> bool:
+    """No before-image is known to be whole, whatever the options are."""
     return False
 
 
@@ -127,14 +149,8 @@ class Format:
         check: checks options beside a table's columns; raises `UsageError` with all problems.
         make: makes the format; raises `UsageError` as `check` does.
         survey: reads a few messages, by topic, of `change_batch.MESSAGE_SCHEMA`.
-        origins: of which source table each message tells, without decoding it; never raises for
-            a message.
-        describe: what some messages of one source table tell of its columns and key, of
-            `change_batch.MESSAGE_SCHEMA`; None: no message tells a column. Messages that cannot
-            be read tell nothing, and never raise.
-        tells_tables: whether messages tell their tables and columns, for a job with many tables.
-        change_times: when the source made each message's change, a timestamp in ms of UTC [n];
-            null: not told. Never raises for a message. None: messages of the format do not tell.
+        reader: makes the reader of the messages' source of the format's options.
+        tells_times: whether the reader has `change_times`.
         has_whole_before: whether these options promise that every before-image is whole.
     """
 
@@ -145,11 +161,9 @@ class Format:
     check: Callable[[Mapping[str, str], RowType], object]
     make: Callable[[FormatSetup], MessageFormat]
     survey: Callable[[FormatSetup, Mapping[str, pa.RecordBatch]], SourceSurvey]
-    origins: Callable[[pa.RecordBatch], Origins]
-    describe: Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
-    tells_tables: bool = True
-    change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
-    has_whole_before: Callable[[Mapping[str, str]], bool] = _promises_nothing
+    reader: Callable[[Mapping[str, str]], SourceReader]
+    tells_times: bool = True
+    has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing
 
     def full_key(self, option: str) -> str:
         """The key of an option in the configuration."""

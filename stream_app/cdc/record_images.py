@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,9 @@ from stream_app.cdc.row_assembly import (
     fill_invented,
     forget_invented,
     key_changes,
+    of_new_rows,
     plan_rows,
+    with_unchanged,
 )
 
 Cell = tuple[JsonKind, str]
@@ -43,11 +45,17 @@ class UnreadableRecordError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RecordImages:
-    """A change of one row; `op` is one of the letters of `row_assembly`."""
+    """A change of one row.
+
+    Attributes:
+        op: one of the letters of `row_assembly`.
+        unchanged: columns whose value after is that of the older row, which is not told.
+    """
 
     op: str
     before: Image | None
     after: Image | None
+    unchanged: frozenset[str] = field(default=frozenset(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +103,29 @@ def rows_of_records(
     plan = plan_rows(ops, has_before, has_after, wanted)
     columns: list[pa.Array] = [pa.array(plan.kinds)]
     reasons: dict[int, str] = {}
+    unchanged = of_new_rows(_unchanged(records), plan)
     for reading, old, new in zip(readings, before, after, strict=True):
         column = plan.take(old.values, new.values)
         if rules.before_has_key_only:
             column = fill_invented(reading, forget_invented(reading, column, plan), plan)
         columns.append(column)
+        left_out = unchanged.get(reading.name)
         for row, reason in _problems(reading, old, new, column, plan, rules):
+            if left_out is not None and left_out[row]:
+                continue
             record = int(plan.record[row])
             reasons.setdefault(record, reason or _absence(reading, records[record], plan, row))
-    rows = pa.RecordBatch.from_arrays(columns, schema=rules.schema)
+    rows = with_unchanged(pa.RecordBatch.from_arrays(columns, schema=rules.schema), unchanged)
     kept = ~np.isin(plan.record, list(reasons))
     return RecordRows(rows.filter(pa.array(kept)), plan.record[kept], reasons)
+
+
+def _unchanged(records: Sequence[RecordImages]) -> dict[str, npt.NDArray[np.bool_]]:
+    names = frozenset[str]().union(*(record.unchanged for record in records))
+    return {
+        name: np.array([name in record.unchanged for record in records], np.bool_)
+        for name in sorted(names)
+    }
 
 
 def _column(reading: ColumnReading, images: Sequence[Image | None], rules: RowRules) -> _Column:

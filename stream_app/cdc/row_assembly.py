@@ -5,7 +5,7 @@ Called by `images` for records in columns, and by the formats for those read one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from stream_app.cdc.columns.arrow_buffers import (
 )
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.unchanged_values import SEPARATOR, UNCHANGED
 
 Ops = npt.NDArray[np.uint8]
 
@@ -60,6 +61,34 @@ class RowPlan:
         """One column of the rows [m], from the columns of the images [n]."""
         places = self.record + np.where(self.is_after, len(before), 0)
         return pa.concat_arrays([before, after]).take(pa.array(places))
+
+
+def of_new_rows(unchanged: Mapping[str, Bools], plan: RowPlan) -> dict[str, Bools]:
+    """For each column where a row leaves its value out: bool [m].
+
+    Args:
+        unchanged: name of a column → bool [n]; records whose image after the change does so.
+    """
+    return {name: found[plan.record] & plan.is_after for name, found in unchanged.items()}
+
+
+def with_unchanged(rows: pa.RecordBatch, unchanged: Mapping[str, Bools]) -> pa.RecordBatch:
+    """Rows with the column `UNCHANGED`, when values of them are left out.
+
+    Args:
+        unchanged: name of a column → bool [m]; where its value is left out.
+    """
+    unchanged = {name: found for name, found in unchanged.items() if found.any()}
+    if not unchanged:
+        return rows
+    # Few sets of columns are left out together, so each set's names are joined once.
+    sets, set_of_row = np.unique(np.stack([*unchanged.values()]), axis=1, return_inverse=True)
+    names = [
+        SEPARATOR.join(name for name, is_in in zip(unchanged, members, strict=True) if is_in)
+        for members in sets.T
+    ]
+    texts = pa.array([text or None for text in names], pa.string())
+    return rows.append_column(UNCHANGED, texts.take(pa.array(set_of_row.reshape(-1))))
 
 
 def is_identity(places: Int64s, count: int) -> bool:

@@ -45,7 +45,7 @@ class LocalFileIO:
     def sync(self, path: str) -> None:
         """Flush the file and its name to the disk."""
         _sync(path)
-        _sync(str(Path(path).parent))
+        _sync(_folder_of(path))
 
     def read_bytes(self, path: str) -> bytes:
         """The whole file."""
@@ -67,16 +67,15 @@ class LocalFileIO:
         finally:
             Path(temporary).unlink()
         try:
-            _sync(str(Path(path).parent))
+            _sync(_folder_of(path))
         except OSError as error:
             raise UnsyncedError(error.errno, error.strerror, path) from error
         return True
 
     def overwrite(self, path: str, data: bytes) -> None:
         """Rename a finished temporary file over the name."""
-        target = Path(path)
-        Path(self._temporary(path, data)).replace(target)
-        _sync(str(target.parent))
+        Path(self._temporary(path, data)).replace(path)
+        _sync(_folder_of(path))
 
     def list_names(self, folder: str) -> list[str]:
         """Names of the files in a folder."""
@@ -129,8 +128,8 @@ class LocalFileIO:
                 raise
 
     def _temporary(self, path: str, data: bytes) -> str:
-        target = Path(path)
-        temporary = str(target.parent / f".{target.name}.{uuid.uuid4()}.tmp")
+        folder, slash, name = path.rpartition("/")
+        temporary = f"{folder}{slash}.{name}.{uuid.uuid4()}.tmp"
         try:
             with self.open_output(temporary) as sink:
                 sink.write(data)
@@ -167,6 +166,12 @@ def _make_folder(folder: Path) -> None:
     for new in reversed(missing):
         new.mkdir(exist_ok=True)
         _sync(str(new.parent))
+
+
+def _folder_of(path: str) -> str:
+    """The folder of a file; a plain string is quicker than `Path` by far."""
+    folder, slash, _ = path.rpartition("/")
+    return folder or slash or "."
 
 
 def _sync(path: str) -> None:

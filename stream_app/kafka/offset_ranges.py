@@ -59,7 +59,8 @@ def begins(ranges: Sequence[OffsetRange]) -> Offsets:
 def ranges_between(begin: Offsets, end: Offsets) -> list[OffsetRange]:
     """The ranges from one position of a job to a later one.
 
-    A partition that `begin` lacks is new, so it is read from offset 0.
+    A partition that `begin` lacks is new, so it is read from offset 0. Spark does the same:
+    a new partition that begins later has lost records, whatever ``starting-offsets`` says.
     """
     return [
         OffsetRange(topic, int(partition), first, until)

@@ -5,21 +5,28 @@ Implemented by `filestore`, which knows paths and formats; the tree knows neithe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
+from stream_app.mergetree.key_value_batch import Indices
+from stream_app.mergetree.lookup.key_lookup import FoundRows
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFiles:
-    """The files that a flush or a rewrite made: data files, and changelog files."""
+    """The files that a flush or a rewrite made: data files, and changelog files.
+
+    Attributes:
+        refused: rows that could not be written, and why; see `unchanged_values`.
+    """
 
     data: tuple[DataFileMeta, ...]
     changelog: tuple[DataFileMeta, ...] = ()
+    refused: tuple[pa.RecordBatch, ...] = ()
 
 
 class KeyValueFileWriter(Protocol):
@@ -38,6 +45,21 @@ class KeyValueFileWriter(Protocol):
         ...
 
 
+class OldRows(Protocol):
+    """Finds rows that a bucket's table has."""
+
+    def find(
+        self, keys: pa.RecordBatch, columns: Sequence[str], newer: Sequence[DataFileMeta]
+    ) -> FoundRows:
+        """The rows of some keys; see `lookup.key_lookup.KeyLookup.rows`.
+
+        Args:
+            columns: those that the rows must have, beside the key.
+            newer: files of the bucket that no snapshot names yet.
+        """
+        ...
+
+
 class KeyValueFileReader(Protocol):
     """Reads the files of one bucket."""
 
@@ -46,6 +68,21 @@ class KeyValueFileReader(Protocol):
 
         Raises:
             CorruptFileError: the file is missing, unreadable, or not what its metadata says.
+        """
+        ...
+
+
+class LiveRowReader(Protocol):
+    """Reads the rows of one bucket with their places."""
+
+    def read_places(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+        """The rows of a data file that no deletion vector marks, and their places in the file.
+
+        Returns:
+            Batches of n rows in key order, in the layout's schema, and int64 [n], counted from 0.
+
+        Raises:
+            CorruptFileError: as `KeyValueFileReader.read`.
         """
         ...
 

@@ -13,14 +13,22 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileWriter, WrittenFiles
+from stream_app.mergetree.file_access import (
+    KeyValueFileAccess,
+    KeyValueFileWriter,
+    OldRows,
+    WrittenFiles,
+)
 from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, take
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow
+from stream_app.mergetree.row_kinds import with_kinds_of
+from stream_app.mergetree.unchanged_values import restored, widened
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
+from stream_app.model.schema.unchanged_values import UNCHANGED
 
 
 @dataclass(slots=True)
@@ -32,6 +40,8 @@ class MergeTreeWriter:
         writes_changelog: ``changelog-producer = input``: every row also goes to a changelog file.
         ignored_kinds: row kinds that are dropped before anything else (``ignore-delete``,
             ``ignore-update-before``).
+        kind_column: the column that says the kind of each row (``rowkind.field``); empty: none.
+        old_rows: finds the values that rows leave out; None: no row does.
     """
 
     layout: KeyValueLayout
@@ -41,19 +51,32 @@ class MergeTreeWriter:
     next_sequence_number: int
     writes_changelog: bool
     ignored_kinds: frozenset[RowKind] = frozenset()
+    kind_column: str = ""
+    old_rows: OldRows | None = None
     _new_files: list[DataFileMeta] = field(default_factory=list)
     _changelog_files: list[DataFileMeta] = field(default_factory=list)
+    _refused: list[pa.RecordBatch] = field(default_factory=list)
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Take in rows (`_VALUE_KIND` and the table's columns) in their order of arrival."""
+        """Take in rows (`_VALUE_KIND` and the table's columns) in their order of arrival.
+
+        Rows that leave values out have the columns of `model.schema.unchanged_values` behind these.
+        """
+        if self.kind_column:
+            rows = with_kinds_of(rows, self.kind_column)
         if self.ignored_kinds:
             rows = self._without_ignored(rows)
         if not rows.num_rows:
             return
+        self.merge_function.check_kinds(rows.column(VALUE_KIND).to_numpy())
+        if UNCHANGED in rows.schema.names and not self._leaves_out:
+            self._widen(rows.schema)
         first = self.next_sequence_number
         self.next_sequence_number += rows.num_rows
         sequence = pa.array(np.arange(first, self.next_sequence_number, dtype=np.int64))
-        batch = pa.RecordBatch.from_arrays([sequence, *rows.columns], schema=self.layout.schema)
+        columns, schema = [sequence, *rows.columns], self.buffer.layout.schema
+        columns += [pa.nulls(rows.num_rows, kind) for kind in schema.types[len(columns) :]]
+        batch = pa.RecordBatch.from_arrays(columns, schema=schema)
         for piece in self.buffer.cut(batch):
             self.buffer.put(piece)
             if self.buffer.is_full:
@@ -70,12 +93,12 @@ class MergeTreeWriter:
             writers.append(changelog)
         try:
             for drained in self.buffer.drain():
-                window = drained
+                window = self._restored(drained) if self._leaves_out else drained
                 if changelog is not None:
                     # Merged from sorted rows, the copy for the data file reads memory in order.
-                    rows = self.layout.take(drained.batch, drained.order)
+                    rows = self.layout.take(window.batch, window.order)
                     changelog.write(rows)
-                    window = MergeWindow(rows, None, drained.last)
+                    window = MergeWindow(rows, None, window.last)
                 data.write(self.merge_function.merge(window, self.layout))
             new_files = data.close()
             changelog_files = () if changelog is None else changelog.close()
@@ -89,8 +112,10 @@ class MergeTreeWriter:
     def prepare_commit(self) -> WrittenFiles:
         """Flush and hand over all files since the last call."""
         self.flush()
-        result = WrittenFiles(tuple(self._new_files), tuple(self._changelog_files))
-        self._new_files, self._changelog_files = [], []
+        result = WrittenFiles(
+            tuple(self._new_files), tuple(self._changelog_files), tuple(self._refused)
+        )
+        self._new_files, self._changelog_files, self._refused = [], [], []
         return result
 
     def abort(self) -> None:
@@ -99,6 +124,26 @@ class MergeTreeWriter:
         for file in (*self._new_files, *self._changelog_files):
             self.files.delete(file)
         self._new_files, self._changelog_files = [], []
+
+    @property
+    def _leaves_out(self) -> bool:
+        """Whether rows have come that leave values out."""
+        return len(self.buffer.layout.schema) > len(self.layout.schema)
+
+    def _widen(self, rows: pa.Schema) -> None:
+        """Take in rows that leave values out from now on."""
+        if self.buffer.spilled_bytes:
+            self.flush()
+        self.buffer.widen(widened(self.layout, rows))
+
+    def _restored(self, window: MergeWindow) -> MergeWindow:
+        """Whole rows; those that cannot be made whole are refused."""
+        assert self.old_rows is not None, "rows leave values out, and there is no table to ask"
+        find, newer = self.old_rows.find, self._new_files
+        whole = restored(window, self.layout, lambda keys, names: find(keys, names, newer))
+        if whole.refused.num_rows:
+            self._refused.append(whole.refused)
+        return whole.window
 
     def _without_ignored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if not is_retract(rows).any():

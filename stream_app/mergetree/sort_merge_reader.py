@@ -24,7 +24,7 @@ from stream_app.mergetree.key_value_batch import (
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 
 
-class _RunCursor:
+class RunCursor:
     """One run: its current batch and how much of it is used up."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], layout: KeyValueLayout) -> None:
@@ -99,7 +99,7 @@ def merge_windows(
         runs: batches in key order; a run may repeat a key (an unmerged write buffer does), but
             only inside one batch, never across two.
     """
-    cursors = [_RunCursor(run, layout) for run in runs]
+    cursors = [RunCursor(run, layout) for run in runs]
     while cursors := [cursor for cursor in cursors if cursor.batch is not None]:
         if len(cursors) == 1:
             yield MergeWindow(cursors[0].rest())

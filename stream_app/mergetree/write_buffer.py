@@ -27,6 +27,7 @@ from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.mergetree.spilled_runs import SpilledRuns, whole_keys
+from stream_app.mergetree.unchanged_values import leaves_out, with_further_columns
 
 CHUNKS_PER_BUFFER = 10
 CHUNKS_HELD_MAX = 7
@@ -58,13 +59,30 @@ class SortBufferWriteBuffer:
     _spilled: SpilledRuns = field(init=False)
 
     def __post_init__(self) -> None:
-        self._spilled = SpilledRuns(
+        self._spilled = self._no_runs()
+
+    def _no_runs(self) -> SpilledRuns:
+        return SpilledRuns(
             layout=self.layout,
             piece_bytes=self._piece_bytes,
             merge=self._merge,
             limit=self.spill_limit,
             parent=self.spill_parent,
         )
+
+    def widen(self, layout: KeyValueLayout) -> None:
+        """Take in rows of a layout with further columns at its end from now on.
+
+        Nothing may lie on local disk.
+        """
+        assert not self._spilled.count, "the rows of runs are not widened"
+        self.layout = layout
+        schema = layout.schema
+        self._gathering = [with_further_columns(batch, schema) for batch in self._gathering]
+        self._chunks = [with_further_columns(batch, schema) for batch in self._chunks]
+        self._gathered_bytes = sum(batch.nbytes for batch in self._gathering)
+        self._chunk_bytes = sum(batch.nbytes for batch in self._chunks)
+        self._spilled = self._no_runs()
 
     def cut(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Pieces of a batch that are small enough to be put in, in order."""
@@ -163,7 +181,8 @@ class SortBufferWriteBuffer:
         return self._merge(sorted_window(batch, self.layout))
 
     def _merge(self, window: MergeWindow) -> pa.RecordBatch:
-        if self.merge_early is None:
+        # An older value must not go before its key's next rows have taken it.
+        if self.merge_early is None or leaves_out(window.batch):
             return self.layout.take(window.batch, window.order)
         return self.merge_early.merge(window, self.layout)
 

@@ -21,7 +21,7 @@ from stream_app.errors import (
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.data_file_reader import BATCH_ROWS, DataFileReader
-from stream_app.filestore.data.row_group_filter import RowGroupFilter
+from stream_app.filestore.data.row_group_filter import RowGroupChoice
 from stream_app.filestore.manifests.deletion_vector_files import DeletionVectorFiles
 from stream_app.filestore.manifests.manifest_files import ManifestFiles
 from stream_app.filestore.path_factory import FileStorePathFactory
@@ -39,6 +39,7 @@ from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_engines.registry import merge_function_of
 from stream_app.model.announcements import ExpiryAnnouncement, RollbackAnnouncement
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.core_options import FIXED_OPTIONS, OPTIONS, CoreOptions
 from stream_app.model.options.table_options import (
     DELETION_VECTOR_INDEX_FILE_TARGET_SIZE,
@@ -156,8 +157,13 @@ class FileStoreTable:
 
         Then readers skip level 0 until it is compacted, because its rows are not marked yet.
         """
-        enabled = self.schema.options.get("deletion-vectors.enabled", "false").lower() == "true"
-        return enabled and self.kind.merges_by_key
+        return self.options.merges_by_vectors and self.kind.merges_by_key
+
+    @property
+    def skips_level_0(self) -> bool:
+        """Whether readers leave out what is not compacted yet."""
+        by_engine = traits_of(self.options.merge_engine).needs_lookup
+        return self.kind.merges_by_key and (by_engine or self.merges_by_vectors)
 
     @property
     def merge_function(self) -> MergeFunction:
@@ -200,7 +206,7 @@ class FileStoreTable:
         columns: RowType | None = None,
         system: Container[str] = SYSTEM_COLUMNS,
         batch_rows: int = BATCH_ROWS,
-        row_groups: RowGroupFilter | None = None,
+        row_groups: RowGroupChoice | None = None,
     ) -> BucketFiles:
         """Writers and readers of a bucket's files.
 

@@ -19,6 +19,7 @@ from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.filestore.versions.branches import table_and_branch
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.model.options.core_options import check_writable
+from stream_app.model.schema.merge_problems import merge_problems
 from stream_app.model.schema.table_schema import (
     TableSchema,
     expiry_problems,
@@ -77,7 +78,9 @@ def open_for_writing(table: FileStoreTable) -> FileStoreTable:
     schema = table.schema
     options = {"branch": table.branch or "main", **schema.options}
     check_writable(options, schema.primary_keys)
-    if problems := expiry_problems(schema.fields, schema.options):
+    problems = expiry_problems(schema.fields, schema.options)
+    problems += merge_problems(schema.fields, schema.primary_keys, schema.options)
+    if problems:
         raise UnsupportedTableError(
             "; ".join(problems), where=table.location, fix="mend the table's options"
         )

@@ -80,9 +80,7 @@ LAYOUTS = {
     "external paths, vectors": Layout({**VECTORS_IN_BUCKETS, **EXTERNAL}, unwritten=ELSEWHERE),
     "external paths, changelog": Layout({**EXTERNAL, **INPUT}, unwritten=ELSEWHERE),
     "external paths, not used": Layout({"data-file.external-paths": "file://{outside}"}),
-    "vectors": Layout(
-        {"deletion-vectors.enabled": "true"}, unwritten="deletion-vectors.enabled = true"
-    ),
+    "vectors": Layout({"deletion-vectors.enabled": "true"}),
     "vectors in buckets": Layout(
         VECTORS_IN_BUCKETS, unwritten="index-file-in-data-file-dir = true"
     ),
@@ -152,9 +150,7 @@ LAYOUTS = {
     "changelog by gzip": Layout(
         {**INPUT, "changelog-file.compression": "gzip", "changelog-file.stats-mode": "none"}
     ),
-    "changelog of lookups": Layout(
-        {"changelog-producer": "lookup"}, unwritten="changelog-producer = lookup"
-    ),
+    "changelog of lookups": Layout({"changelog-producer": "lookup"}),
     "long changelogs": Layout(
         {**INPUT, "changelog.num-retained.min": "5", "changelog.num-retained.max": "10"}
     ),

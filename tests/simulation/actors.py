@@ -99,6 +99,7 @@ class Job:
         came_late: a process was held up until its number was free again, and left its files.
         finished: the last epoch of which the checkpoint knows that it is done; -1: none.
         commits_epochs: else it compacts only.
+        emptying: epochs behind a TRUNCATE, by user and number.
         zombie: a process of its own that is believed dead in this round, and works on.
     """
 
@@ -113,6 +114,7 @@ class Job:
     may_be_stopped: bool = False
     finished: int = -1
     came_late: bool = False
+    emptying: set[tuple[str, int]] = field(default_factory=set)
     findings: list[BaseException] = field(default_factory=list)
     commit: StreamTableCommit | None = None
     process: Process = field(default_factory=lambda: Process("none", killed=True))
@@ -152,13 +154,17 @@ class Job:
         self.process.killed = True
         self.commit = None
 
-    def do_epochs(self, rng: random.Random, counts: Sequence[int]) -> None:
+    def do_epochs(
+        self, rng: random.Random, counts: Sequence[int], *, empties: bool = False
+    ) -> None:
         """Do what is pending, and then an epoch for each count, in a process that lives."""
         commit = self.opened()
         for _ in range(len(self.epochs) - self.finished - 1):
             self.attempt(self.process, commit)
         for count in counts:
             self.plan(rng, count)
+            if empties:
+                self.emptying.add((self.user, len(self.epochs) - 1))
             self.attempt(self.process, commit)
 
     def attempt(self, process: Process, commit: StreamTableCommit) -> None:
@@ -169,7 +175,12 @@ class Job:
         if not commit.is_committed(epoch):
             first = commit.begin_epoch()
             messages = self._write(process, self.epochs[epoch], first)
-            commit.commit_epoch(epoch, messages, properties={SOURCE_END_PROPERTY: str(epoch)})
+            commit.commit_epoch(
+                epoch,
+                messages,
+                properties={SOURCE_END_PROPERTY: str(epoch)},
+                empties=(self.user, epoch) in self.emptying,
+            )
         if commit.commit_user == self.user:
             self.finished = max(self.finished, epoch)
 

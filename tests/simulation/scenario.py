@@ -25,6 +25,7 @@ class Verb(Enum):
     """What an actor does in a round."""
 
     EPOCH = "epoch"
+    EMPTYING = "an epoch with a TRUNCATE"
     TWIN = "twin"  # an epoch, while a process that was believed dead does the same one
     IDLE = "idle"
     DRAIN = "drain"
@@ -49,7 +50,7 @@ class Verb(Enum):
 COMMITTING = frozenset(
     {
         Verb.EPOCH, Verb.TWIN, Verb.IDLE, Verb.DRAIN, Verb.WHOLE, Verb.DELETE, Verb.DROP,
-        Verb.DROP_OLD,
+        Verb.DROP_OLD, Verb.EMPTYING,
     }
 )  # fmt: skip
 """Who does these must not be at it while the table is rolled back."""

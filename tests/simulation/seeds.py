@@ -16,6 +16,7 @@ from tests.simulation.scenario import KINDS, Action, Round, Scenario, Verb, of_j
 OLD_PARTITION, YOUNG_PARTITION = "2025-06-01", "2026-06-01"
 """Of which the first one is too old in every seed that drops old partitions."""
 
+EMPTYING_SHARE = 0.05
 RARE = ("restorer", "forgetter")
 """Who come in few rounds: what they take away must first be there."""
 
@@ -43,8 +44,10 @@ def scenario(seed: int) -> Scenario:
     if "dropper" in actors:
         options |= {"partition.expiration-time": "90 d"}
     is_calm = not any(each.faults or each.jump_ms for each in jobs.rounds)
+    truncates = random.Random(f"{seed} truncates")
     rounds = tuple(
-        _with_others(rng, each, actors, options, is_calm=is_calm) for each in jobs.rounds
+        _with_truncates(truncates, _with_others(rng, each, actors, options, is_calm=is_calm))
+        for each in jobs.rounds
     )
     return replace(jobs, options={**jobs.options, **options}, rounds=rounds)
 
@@ -98,6 +101,17 @@ def _with_others(
         fault = Fault(actor, group, rng.randrange(reach), rng.choice(KINDS))
         faults = ((f"{each.name}f{len(each.faults)}", fault),)
     return replace(each, actions=(*each.actions, *actions), faults=(*each.faults, *faults))
+
+
+def _with_truncates(rng: random.Random, each: Round) -> Round:
+    """Some epochs of the job begin by emptying the table."""
+    actions = tuple(
+        replace(action, verb=Verb.EMPTYING)
+        if (action.actor, action.verb) == ("job", Verb.EPOCH) and rng.random() < EMPTYING_SHARE
+        else action
+        for action in each.actions
+    )
+    return replace(each, actions=actions)
 
 
 def _verb(rng: random.Random, actor: str, options: dict[str, str]) -> Verb:

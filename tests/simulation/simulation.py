@@ -161,8 +161,11 @@ class Simulation:
             return [self._spawn(action.actor, self._in_turn(action.verb, beside[action.verb]))]
         job, turn = self.jobs[action.actor], self._in_turn
         match action.verb:
-            case Verb.EPOCH:
-                epochs = turn(action.verb, lambda: job.do_epochs(rng, action.counts))
+            case Verb.EPOCH | Verb.EMPTYING:
+                empties = action.verb is Verb.EMPTYING
+                epochs = turn(
+                    action.verb, lambda: job.do_epochs(rng, action.counts, empties=empties)
+                )
                 return [self._spawn(job.name, epochs, job)]
             case Verb.TWIN:
                 for count in action.counts:

@@ -29,6 +29,7 @@ EXPIRING = {
 }
 KEEPING = {**EXPIRING, "changelog.num-retained.max": "3", "changelog.num-retained.min": "1"}
 EPOCHS, EPOCH = Action("", "job", Verb.EPOCH, (4, 3)), Action("", "job", Verb.EPOCH, (3,))
+EMPTYING = Action("", "job", Verb.EMPTYING, (3,))
 DRAIN, WHOLE = Action("", "job", Verb.DRAIN), Action("", "job", Verb.WHOLE)
 RESTART = Action("", "job", Verb.RESTART)
 EXPIRE = Action("", "expirer", Verb.EXPIRE)
@@ -45,6 +46,8 @@ HISTORIES = {
     "append": ("append", {"bucket": "-1", **APPEND}, WRITING),
     "bucketed append": ("bucketed append", {"bucket": "1", "bucket-key": "k", **APPEND}, WRITING),
     "expiring": ("key", {**KEY, **EXPIRING}, (EPOCHS, DRAIN, EXPIRE, EPOCH)),
+    "emptied": ("key", KEY, (EPOCHS, EMPTYING, EPOCH)),
+    "emptied append": ("append", {"bucket": "-1", **APPEND}, (EPOCHS, EMPTYING, EPOCH)),
 }
 UPKEEP = {
     "tags": ("key", {**KEY, **EXPIRING}, (EPOCHS, TAG, EPOCH, EXPIRE, UNTAG), ("tagger",)),

@@ -50,10 +50,10 @@ class EpochHere:
 
     def begin_of(self, messages: Parts) -> Offsets:
         found: dict[str, dict[str, int]] = {}
-        for part in messages:
-            for row in part.select(["topic", "partition", "offset"]).to_pylist():
-                of_topic, name = found.setdefault(row["topic"], {}), str(row["partition"])
-                of_topic[name] = min(of_topic.get(name, row["offset"]), row["offset"])
+        where = ["topic", "partition"]
+        whole = pa.Table.from_batches([part.select([*where, "offset"]) for part in messages])
+        for row in whole.group_by(where).aggregate([("offset", "min")]).to_pylist():
+            found.setdefault(row["topic"], {})[str(row["partition"])] = row["offset_min"]
         return found
 
     def between(self, begin: Offsets, end: Offsets) -> Parts:

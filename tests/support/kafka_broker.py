@@ -79,12 +79,15 @@ def produce(
     messages: Iterable[tuple[bytes | None, bytes | None]],
     *,
     partition: int | None = None,
+    timestamp_ms: int | None = None,
 ) -> None:
     """Send (key, value) pairs in order and wait until all are written."""
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap, acks="all", linger_ms=5)
     try:
         sent = [
-            producer.send(topic, key=key, value=value, partition=partition)
+            producer.send(
+                topic, key=key, value=value, partition=partition, timestamp_ms=timestamp_ms
+            )
             for key, value in messages
         ]
         producer.flush()

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.errors import CorruptFileError
@@ -98,6 +100,14 @@ class MemoryFiles:
             raise CorruptFileError(f"no file {file.file_name}")
         for start in range(0, rows.num_rows, self.read_rows):
             yield rows.slice(start, self.read_rows)
+
+    def read_places(
+        self, file: DataFileMeta
+    ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
+        start = 0
+        for batch in self.read(file):
+            yield batch, np.arange(start, start + batch.num_rows)
+            start += batch.num_rows
 
     def delete(self, file: DataFileMeta) -> None:
         del self.stored[file.file_name]

@@ -16,7 +16,7 @@ from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.fileio.file_io import FileIO
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.epoch.epoch_plan import EpochShape, Part
 from stream_app.spark.epoch.epoch_runner import EpochRunner
 from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.epoch_log import EpochLog
@@ -31,14 +31,17 @@ from tests.support.small_table import CompactHere, small_table
 
 Row = dict[str, Any]
 TOPICS = ("a", "b")
+TRUNCATE: Row = {}
+"""In the place of a row: the source empties its table."""
 
 
 @dataclass(frozen=True)
 class ByTopic:
     """Implements `MessageSplitter`: each topic is one table's."""
 
-    def split(self, messages: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-        yield TOPICS.index(messages.column("topic")[0].as_py()), messages
+    def split(self, messages: pa.RecordBatch) -> Iterator[Part]:
+        topic = messages.column("topic")[0].as_py()
+        yield Part(TOPICS.index(topic), messages, (f"shop.{topic}",))
 
 
 class EndedError(Exception):
@@ -172,8 +175,14 @@ class TwoTables:
 
     def wanted(self) -> list[list[Row]]:
         """The rows of both tables after all epochs."""
-        orders = {row["k"]: row for each in self.sent for row in each["a"]}
-        return [[*orders.values()], [row for each in self.sent for row in each["b"]]]
+        left = []
+        for topic in TOPICS:
+            rows = [row for each in self.sent for row in each[topic]]
+            left.append(
+                rows[max((n for n, row in enumerate(rows) if row == TRUNCATE), default=-1) + 1 :]
+            )
+        orders = {row["k"]: row for row in left[0]}
+        return [[*orders.values()], left[1]]
 
     def data_files(self) -> list[Path]:
         """Those on the disk, named by a snapshot or not."""
@@ -193,7 +202,7 @@ def _format_of(table: FileStoreTable) -> MessageFormat:
         columns=schema.fields,
         arrow_schema=arrow_schema(schema.fields),
         primary_keys=schema.primary_keys,
-        options={},
+        options={"truncate": "apply"},
         keep_update_before=schema.core_options.writes_changelog,
     )
     decode = message_format("debezium-json", setup)
@@ -203,4 +212,5 @@ def _format_of(table: FileStoreTable) -> MessageFormat:
 
 
 def _value(row: Row) -> bytes:
-    return json.dumps({"before": None, "after": row, "op": "c"}).encode()
+    after = {"after": None, "op": "t"} if row == TRUNCATE else {"after": row, "op": "c"}
+    return json.dumps({"before": None, **after}).encode()

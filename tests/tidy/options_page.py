@@ -103,8 +103,7 @@ MEANINGS = {
     "sync.tables.…": "Of one table by its name: `NAME.primary-keys`, `NAME.partition-keys`, "
     "`NAME.computed-column`, `NAME.metadata-column`, `NAME.metadata-column-prefix`, `NAME.filter`, "
     "`NAME.unknown-columns`, `NAME.missing-columns`, `NAME.narrowed-columns`, "
-    "`NAME.column-aliases`, "
-    "`NAME.options.…`. These outweigh everything else.",
+    "`NAME.column-aliases`, `NAME.truncate`, `NAME.options.…`. These outweigh everything else.",
     "stream.checkpoint": "Folder with the job's progress in source and table, on any file system "
     "that Spark reaches ([stores](stores.md#checkpoint-and-quarantine)). It belongs to this table "
     "alone.",

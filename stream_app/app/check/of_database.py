@@ -8,7 +8,7 @@ from typing import Any
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.job.database_tables import remembered_origins
 from stream_app.app.job.job_folders import open_folder
-from stream_app.cdc.formats import format_named
+from stream_app.cdc.formats import source_reader
 from stream_app.errors import UsageError
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.assignment import Assignment
@@ -53,7 +53,8 @@ def splitter_for(
     if config.sync is None:
         return None
     assignment = Assignment(rules=config.sync.rules, indexes={name: 0}, taken=origins)
-    return OriginSplitter(format_named(config.source.format).origins, assignment)
+    reader = source_reader(config.source.format, config.source.format_options)
+    return OriginSplitter(reader.origins, assignment)
 
 
 def _no_session() -> Any:

@@ -21,7 +21,7 @@ from stream_app.app.config.app_config import SourceConfig
 from stream_app.app.config.format_setup import format_setup, table_format
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.job.preflight import client_settings
-from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, concat_rows
 from stream_app.cdc.formats import format_named
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import SourceError, UsageError
@@ -29,6 +29,7 @@ from stream_app.model.finding import Finding
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.epoch_plan import MessageSplitter
+from stream_app.spark.epoch.unchanged_values import bad_records_of_refused, with_messages
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.check.table_check import CheckReport
@@ -41,7 +42,7 @@ _CHUNK_ROWS = 200_000
 """Changes that are written to a sorted run of each bucket at a time."""
 _POLL_MS = 10_000
 _RECORDS_MAX = 20_000
-_Ends = Mapping[tuple[str, int], int]
+Ends = Mapping[tuple[str, int], int]
 
 
 def source_findings(
@@ -65,8 +66,8 @@ def source_findings(
         SourceError: a message stops a job, or the broker does not answer.
     """
     left = Uncompared(table.location, format_named(source.format))
-    snapshot, ends = _table_end(table, source)
-    if why := _incomparable(table, rules):
+    snapshot, ends = table_end(table, source)
+    if why := incomparable(table, rules):
         left.add(
             f"{snapshot.total_record_count} records of the table were not compared with the "
             f"source: {why}",
@@ -77,15 +78,10 @@ def source_findings(
     check_readable(table, merges=True)
     for topic in sorted(set(source.topics) - {topic for topic, _ in ends}):
         left.add(f"the topic {topic} was not read by the table's job", "let the job read it")
-    setup = replace(format_setup(source, rules, table.schema), keep_update_before=False)
-    decode = table_format(source, rules, table.schema, setup)
     with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
-        check, count = SourceCheck(table, folder), 0
-        assigner = bucket_assigner(table.schema)
-        messages = _own(_messages(source, ends, progress, left), splitter)
-        for rows in _changes(messages, decode, left):
-            count += rows.num_rows
-            check.add(assigner.assign(rows))
+        check = SourceCheck(table, folder)
+        messages = own_messages(topic_messages(source, ends, progress, left), splitter)
+        count = fill(check, messages, source, rules, left)
         yield from check.findings(snapshot)
         if len(left.key_names) == 1:
             yield from check.repeated(snapshot, *left.key_names.values())
@@ -94,7 +90,32 @@ def source_findings(
     report.replayed.append(f"{count} changes of {topics}, up to where the table is")
 
 
-def _incomparable(table: FileStoreTable, rules: TableConfig) -> str:
+def fill(
+    check: SourceCheck,
+    messages: Iterable[pa.RecordBatch],
+    source: SourceConfig,
+    rules: TableConfig,
+    left: Uncompared,
+) -> int:
+    """Decode a table's messages as its job does; returns the number of their changes.
+
+    Args:
+        left: gets the bad records.
+    """
+    schema, count = check.table.schema, 0
+    setup = format_setup(source, rules, schema, restores=True)
+    setup = replace(setup, keep_update_before=False)
+    decode = table_format(source, rules, schema, setup)
+    assigner = bucket_assigner(schema)
+    for rows in _changes(messages, decode, left):
+        count += rows.num_rows
+        check.add(assigner.assign(rows))
+    if check.refused:
+        left.see_bad(bad_records_of_refused(check.refused))
+    return count
+
+
+def incomparable(table: FileStoreTable, rules: TableConfig) -> str:
     """Why none of the table's rows can be compared; empty: they can."""
     if not table.kind.merges_by_key:
         return "rows of a table without a primary key cannot be matched"
@@ -102,12 +123,14 @@ def _incomparable(table: FileStoreTable, rules: TableConfig) -> str:
         return "the time of decoding stands in its rows (now())"
     if table.options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "rows of the table expire"
-    if table.merges_by_vectors:
+    if table.options.merge_engine != "deduplicate":
+        return f"rows are merged by merge-engine = {table.options.merge_engine}"
+    if table.skips_level_0:
         return "rows of level 0 are not read before they are compacted"
     return ""
 
 
-def _table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, _Ends]:
+def table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, Ends]:
     """The newest snapshot, and up to where the newest epoch in it has read.
 
     Others may have compacted since, which changes no row.
@@ -132,7 +155,7 @@ def _table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, _
     )
 
 
-def _own(
+def own_messages(
     batches: Iterable[pa.RecordBatch], splitter: MessageSplitter | None
 ) -> Iterator[pa.RecordBatch]:
     """The messages of the table."""
@@ -140,7 +163,7 @@ def _own(
         if splitter is None:
             yield messages
         else:
-            yield from (part for index, part in splitter.split(messages) if index == 0)
+            yield from (part.messages for part in splitter.split(messages) if part.table == 0)
 
 
 def _changes(
@@ -151,20 +174,29 @@ def _changes(
     for messages in batches:
         decoded = decode.decode(messages)
         left.see(messages, decoded)
-        waiting.append(decoded.changes.rows)
+        waiting.append(with_messages(decoded.changes, messages))
         if sum(rows.num_rows for rows in waiting) >= _CHUNK_ROWS:
-            yield pa.concat_batches(waiting)
+            yield concat_rows(waiting)
             waiting = []
     if any(rows.num_rows for rows in waiting):
-        yield pa.concat_batches(waiting)
+        yield concat_rows(waiting)
 
 
-def _messages(
-    source: SourceConfig, ends: _Ends, progress: Progress, left: Uncompared
+def topic_messages(
+    source: SourceConfig,
+    ends: Ends,
+    progress: Progress,
+    left: Uncompared,
+    since_ms: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
+    """The messages of topics, up to their ends; what is gone is noted.
+
+    Args:
+        since_ms: the time of the oldest messages, since 1970; None: from the beginning.
+    """
     consumer = consumer_of(source)
     try:
-        ranges = _ranges(consumer, ends, left)
+        ranges = _ranges(consumer, ends, left, since_ms)
         consumer.assign(list(ranges))
         for place, (begin, _) in ranges.items():
             consumer.seek(place, begin)
@@ -212,27 +244,36 @@ def consumer_of(source: SourceConfig) -> KafkaConsumer:
 
 
 def _ranges(
-    consumer: KafkaConsumer, ends: _Ends, left: Uncompared
+    consumer: KafkaConsumer, ends: Ends, left: Uncompared, since_ms: int | None
 ) -> dict[TopicPartition, tuple[int, int]]:
     """The range to read of each partition; deleted offsets become a finding."""
     places = [TopicPartition(*place) for place in ends]
     begins, lasts = consumer.beginning_offsets(places), consumer.end_offsets(places)
+    since = {}
+    if since_ms is not None:
+        since = consumer.offsets_for_times(dict.fromkeys(places, since_ms))
     ranges = {}
     for place in places:
         name, end = f"{place.topic}/{place.partition}", ends[place.topic, place.partition]
-        if begins[place]:
+        if begins[place] and since_ms is None:
+            left.has_gaps = True
             left.add(
                 f"the first {begins[place]} offsets of {name} are gone and were not compared; "
                 f"rows that differ may be older ones",
                 "compare while the topic still has all records (its retention.ms)",
             )
         if lasts[place] < end:
+            left.is_other_topic = True
             left.add(
                 f"{name} ends at {lasts[place]}, and the table has read up to {end}: the topic "
                 f"was recreated, and its older records were not compared",
                 "give the table's job a new checkpoint",
             )
-        ranges[place] = begins[place], min(end, lasts[place])
+        begin, end = begins[place], min(end, lasts[place])
+        if since_ms is not None:
+            # Without a message of that time or a later one there is no offset.
+            begin = end if since[place] is None else min(since[place].offset, end)
+        ranges[place] = begin, end
     return ranges
 
 

@@ -35,11 +35,15 @@ class Uncompared:
         where: the table.
         message_format: of the source.
         key_names: the fields of the messages' keys, by topic; of the first key of each.
+        has_gaps: whether the topics have lost their oldest messages.
+        is_other_topic: whether a topic was made anew since the table's job has read it.
     """
 
     where: str
     message_format: Format
     key_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    has_gaps: bool = False
+    is_other_topic: bool = False
     _found: list[Finding] = field(default_factory=list)
     _reasons: Counter[str] = field(default_factory=Counter)
     _first_bad: str = ""
@@ -53,14 +57,23 @@ class Uncompared:
         """Take in a batch of messages, and what has come of it."""
         self._see_key(messages)
         if decoded.bad.num_rows:
-            self._reasons.update(reason_counts(decoded.bad.column("reason").to_pylist()))
-            reason = decoded.bad.column("reason")[0].as_py()
-            self._first_bad = self._first_bad or f"{_shown(*_place(decoded.bad, 0))}: {reason}"
+            self.see_bad(decoded.bad)
         for column, sighting in decoded.columns.items():
             place = _place(messages, sighting.first)
             seen = ColumnSighting(sighting.records, *place)
             known = self._columns.get(column)
             self._columns[column] = seen if known is None else known.plus(seen)
+
+    def see_bad(self, bad: pa.RecordBatch) -> None:
+        """Take in bad records, of `BAD_RECORD_SCHEMA`; at least one."""
+        self._reasons.update(reason_counts(bad.column("reason").to_pylist()))
+        reason = bad.column("reason")[0].as_py()
+        self._first_bad = self._first_bad or f"{_shown(*_place(bad, 0))}: {reason}"
+
+    @property
+    def bad(self) -> tuple[int, str]:
+        """How many records are bad, and the place and reason of the first."""
+        return self._reasons.total(), self._first_bad
 
     def findings(self) -> Iterator[Finding]:
         """All that was left out."""

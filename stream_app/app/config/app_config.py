@@ -45,6 +45,7 @@ from stream_app.app.config.values import (
     trigger,
 )
 from stream_app.cdc.aliased_decode import parse_aliases
+from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
 from stream_app.cdc.column_drift import COLUMN_ALIASES, DriftKind
 from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS
 from stream_app.errors import UsageError
@@ -329,7 +330,7 @@ def _drift_problems(sync: SyncConfig, source: SourceConfig) -> Iterator[tuple[st
     unknown = DriftKind.UNKNOWN.option
     for name in sync.named():
         own = sync.format_options_of(name)
-        for key in own.keys() - declared:
+        for key in own.keys() - declared - {TRUNCATE}:
             yield f"sync.tables.{name}.{key}", f"source.format = {chosen.name!r} has no such option"
         try:
             parse_aliases(own.get(COLUMN_ALIASES, ""))
@@ -357,6 +358,14 @@ def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tupl
             yield "source.topics", f"give either topics or topic-pattern{not_both}"
     for key in sorted(SET_BY_SPARK.keys() & source.kafka_options.keys()):
         yield f"source.kafka.{key}", f"cannot be set: {SET_BY_SPARK[key]}"
+    applies_truncate = source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value
+    if source.merge_shards and applies_truncate:
+        key = FORMATS[source.format].full_key(TRUNCATE)
+        yield key, "'apply' deletes the rows of all shards: it needs merge-shards = false"
+    declared = {option.key for option in FORMATS[source.format].options}
+    for key in () if config.sync is None or TRUNCATE in declared else config.sync.tables:
+        if key.endswith(f".{TRUNCATE}"):
+            yield f"sync.tables.{key}", f"{source.format} has no message of a TRUNCATE"
     columns, many = config.table.columns, config.sync is not None
     yield from format_problems(source.format, source.format_options, columns, given, many)
 

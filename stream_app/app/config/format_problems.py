@@ -28,8 +28,6 @@ def format_problems(
     """
     chosen = FORMATS[name]
     yield from _of_others(chosen, given)
-    if many_tables and not chosen.tells_tables:
-        yield "source.format", f"{name!r} is for one table: give [table] instead of [sync]"
     for option in chosen.options:
         if option.is_required and option.key not in options:
             yield chosen.full_key(option.key), f"is missing: such as {option.example!r}"

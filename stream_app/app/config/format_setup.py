@@ -12,9 +12,8 @@ from stream_app.cdc.column_drift import NARROWED_COLUMNS, TYPE_MAPPING, DriftKin
 from stream_app.cdc.computed.definition import DefinitionError
 from stream_app.cdc.computed.generated_columns import generated_columns, source_setup
 from stream_app.cdc.computed.generation import Generation
-from stream_app.cdc.computed.metadata import SourceReaders
 from stream_app.cdc.computed.row_filter import Knowledge, RowFilter
-from stream_app.cdc.formats import format_named, message_format
+from stream_app.cdc.formats import format_named, message_format, source_reader
 from stream_app.cdc.isolated_decode import IsolatedDecode
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.clock import SystemClock
@@ -65,14 +64,37 @@ def format_setup(
     table: TableConfig,
     schema: TableSchema,
     rules: EvolutionRules | None = None,
+    *,
+    restores: bool = False,
 ) -> FormatSetup:
     """The setup of the source's format: of the columns that its messages have.
 
     Args:
         table: has the made columns.
         rules: how the table follows its source; None: it does not.
+        restores: whether the rows' writer finds values that a change has left out.
     """
-    return source_setup(_whole_setup(source, schema, rules), table.made)
+    setup = _whole_setup(source, schema, rules)
+    if restores:
+        traits = replace(setup.traits, restored=restored_columns(table, schema))
+        setup = replace(setup, traits=traits)
+    return source_setup(setup, table.made)
+
+
+def restored_columns(table: TableConfig, schema: TableSchema) -> frozenset[str]:
+    """The columns whose unchanged value can be taken from the table.
+
+    With sequence fields the newest row so far need not be the one before the change.
+    """
+    can_look_up = schema.kind.merges_by_key and schema.core_options.merge_engine == "deduplicate"
+    if not can_look_up or schema.sequence_fields:
+        return frozenset()
+    filtered: set[str] = set()
+    if table.filter is not None:
+        filtered = set(column_names(parse_predicate(table.filter, schema.fields)))
+    return frozenset(schema.fields.names).difference(
+        schema.primary_keys, schema.partition_keys, filtered
+    )
 
 
 def table_format(
@@ -108,7 +130,7 @@ def _whole_setup(
         arrow_schema=arrow_schema(schema.fields),
         primary_keys=schema.primary_keys,
         options={**source.format_options, **evolving},
-        keep_update_before=schema.core_options.writes_changelog,
+        keep_update_before=schema.core_options.flushes_changelog,
         traits=TableTraits(
             sequence_fields=schema.sequence_fields,
             ignores_deletes=schema.core_options[IGNORE_DELETE],
@@ -147,12 +169,11 @@ def evolution_rules(config: AppConfig, location: str, made: Generation) -> Evolu
 def _with_made_columns(
     decode: MessageFormat, source: SourceConfig, made: Generation, schema: TableSchema
 ) -> MessageFormat:
-    of_source = format_named(source.format)
-    readers = SourceReaders(origins=of_source.origins, change_times=of_source.change_times)
+    reader = source_reader(source.format, source.format_options)
     whole = _whole_setup(source, schema)
     try:
         made.columns(schema.fields, arrow_type)
-        return generated_columns(decode, made, whole, readers, arrow_type, SystemClock().now_ms)
+        return generated_columns(decode, made, whole, reader, arrow_type, SystemClock().now_ms)
     except DefinitionError as error:
         raise UsageError(
             str(error),

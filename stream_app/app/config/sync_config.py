@@ -25,6 +25,7 @@ from stream_app.app.config.values import (
     some_names,
     text,
 )
+from stream_app.cdc.alike.options import TRUNCATE, TRUNCATE_OPTION
 from stream_app.cdc.column_drift import COLUMN_ALIASES, NARROWED_COLUMNS, DriftKind, Reaction
 from stream_app.errors import UsageError
 from stream_app.model.options.core_options import option_problems, unknown_key
@@ -73,10 +74,11 @@ OF_ONE_TABLE: Mapping[str, Callable[[Setting], Names | str]] = {
     ),
     NARROWED_COLUMNS: one_of("warn", "ignore", "stop"),
     COLUMN_ALIASES: text,
+    TRUNCATE: one_of(*TRUNCATE_OPTION.values),
 }
 """Keys of ``[sync.tables.NAME]``, beside its options."""
 FORMAT_OPTIONS = (
-    DriftKind.UNKNOWN.option, DriftKind.MISSING.option, NARROWED_COLUMNS, COLUMN_ALIASES
+    DriftKind.UNKNOWN.option, DriftKind.MISSING.option, NARROWED_COLUMNS, COLUMN_ALIASES, TRUNCATE
 )  # fmt: skip
 """Options of the format that a table may have for itself."""
 _OPTIONS = "options."

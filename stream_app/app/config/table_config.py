@@ -127,7 +127,7 @@ def table_problems(
 def untold_metadata(where: str, keys: Iterable[str], source: Format) -> Iterator[tuple[str, str]]:
     """Metadata that messages of a format do not have: (key, problem)."""
     for key in keys:
-        if source.change_times is None and key in METADATA and METADATA[key].needs_time:
+        if not source.tells_times and key in METADATA and METADATA[key].needs_time:
             yield where, f"messages of {source.name} do not tell {key!r}"
 
 

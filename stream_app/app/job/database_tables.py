@@ -24,8 +24,9 @@ from stream_app.app.config.format_setup import format_setup, rules_of, source_of
 from stream_app.app.config.made_columns import check_made_keys, columns_with_made, rules_for
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.job.job_feeds import job_format
-from stream_app.cdc.formats import format_named
+from stream_app.cdc.formats import format_named, source_reader
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
+from stream_app.cdc.message_format import SourceReader
 from stream_app.clock import Clock
 from stream_app.errors import (
     CheckpointError,
@@ -175,7 +176,7 @@ class DatabaseTables:
             refused={**self._refused, **(untold or {})},
             waiting=waiting,
         )
-        return OriginSplitter(format_named(self.config.source.format).origins, assignment)
+        return OriginSplitter(_reader(self.config).origins, assignment)
 
     def unreadable(self, epoch: int, messages: pa.Table) -> None:
         """See `Newcomers.unreadable`."""
@@ -184,7 +185,7 @@ class DatabaseTables:
     def _by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """The name of each new table → the messages of each of its source tables."""
         found: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
-        for origin, part in of_each_origin(self.config.source.format, messages):
+        for origin, part in of_each_origin(_reader(self.config), messages):
             decision = decide(self.sync.rules, origin, {**self._taken, **_names(found)})
             if isinstance(decision, Refusal):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
@@ -254,7 +255,7 @@ def warn_of_first_messages(
     told = 0
     sync = replace(sync, case_sensitive=True)  # a survey looks for the names of the source
     as_spelled = replace(config, sync=sync)
-    for origin, part in of_each_origin(config.source.format, messages):
+    for origin, part in of_each_origin(_reader(config), messages):
         if not isinstance(decide(sync.rules, origin, {}), Target):
             continue
         try:
@@ -276,12 +277,14 @@ def warn_of_first_messages(
         _LOG.warning("%d more such warnings, of other tables", told - _NOTICES_MAX)
 
 
-def of_each_origin(format_name: str, messages: pa.Table) -> Iterator[tuple[Origin, pa.RecordBatch]]:
+def of_each_origin(
+    reader: SourceReader, messages: pa.Table
+) -> Iterator[tuple[Origin, pa.RecordBatch]]:
     """The messages of each source table, by its name."""
     batch = messages.combine_chunks().to_batches()
     if not batch:
         return
-    origins = format_named(format_name).origins(batch[0])
+    origins = reader.origins(batch[0])
     for code, origin in sorted(enumerate(origins.tables), key=lambda each: each[1]):
         yield origin, batch[0].filter(pa.array(origins.codes == code))
 
@@ -331,7 +334,7 @@ def _described(
     config: AppConfig, sync: SyncConfig, parts: Mapping[Origin, pa.RecordBatch]
 ) -> Mapping[str, SourceTable]:
     """What messages tell of their source tables, by the names of these."""
-    describe: Describe = format_named(config.source.format).describe
+    describe: Describe = _reader(config).describe
     if not sync.case_sensitive:
         describe = LoweredDescription(describe)
     found = {str(origin): describe(part, sync.mapping_options) for origin, part in parts.items()}
@@ -345,6 +348,10 @@ def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
         AddColumn(name=column.name, data_type=column.data_type.as_nullable())
         for column in whole.fields[len(columns.fields) :]
     ]
+
+
+def _reader(config: AppConfig) -> SourceReader:
+    return source_reader(config.source.format, config.source.format_options)
 
 
 def _names(found: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:

@@ -24,6 +24,7 @@ from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
+from stream_app.spark.ingest.checkpoint_state import remembered_tables
 from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
@@ -54,7 +55,9 @@ class JobFeeds:
     def only(self, table: FileStoreTable) -> TableFeed:
         """The feed of a job of one table."""
         check = SourceTableCheck(self.checkpoint).check
-        return self._feed(self.config.name, table, self.log, "", check)
+        feed = self._feed(self.config.name, table, self.log, "", check)
+        feed.met = functools.partial(remembered_tables, self.checkpoint)
+        return feed
 
     def of_table(self, name: str, table: FileStoreTable) -> TableFeed:
         """The feed of one table of a database; its messages come by their source table."""
@@ -97,7 +100,7 @@ class JobFeeds:
         return TableFeed(
             name=name,
             job=job,
-            format_of=lambda seen: job_format(self.config, seen),
+            format_of=lambda seen: job_format(self.config, seen, restores=True),
             dead_letters=self._dead_letters(folder),
             check_tables=check,
             listener=log,
@@ -112,12 +115,18 @@ class JobFeeds:
         return DeadLetters(self.open_folder(location), limit)
 
 
-def job_format(config: AppConfig, table: FileStoreTable) -> MessageFormat:
-    """The message format that fills a table, as the job's configuration says."""
+def job_format(
+    config: AppConfig, table: FileStoreTable, *, restores: bool = False
+) -> MessageFormat:
+    """The message format that fills a table, as the job's configuration says.
+
+    Args:
+        restores: whether rows may leave unchanged values out, which their writer finds.
+    """
     schema, source = table.schema, source_of(config, table.location)
     of_table = rules_of(config, table.location, schema)
     rules = evolution_rules(config, table.location, of_table.made)
-    setup = format_setup(source, of_table, schema, rules)
+    setup = format_setup(source, of_table, schema, rules, restores=restores)
     decode = table_format(source, of_table, schema, setup)
     if schema.kind.merges_by_key:
         return decode

@@ -15,20 +15,28 @@ It only prepares the clients' security settings and has not changed within a min
 
 @dataclass(frozen=True, slots=True)
 class Coordinate:
-    """One module of a Maven repository."""
+    """One module of a Maven repository.
+
+    Attributes:
+        classifier: of another archive than the module's jar, such as ``all``.
+        extension: of that archive's file.
+    """
 
     organisation: str
     module: str
     revision: str
     transitive: bool = False
+    classifier: str = ""
+    extension: str = "jar"
 
     def __str__(self) -> str:
         return f"{self.organisation}:{self.module}:{self.revision}"
 
     @property
     def jar_name(self) -> str:
-        """The file name of its jar."""
-        return f"{self.module}-{self.revision}.jar"
+        """The file name of its archive."""
+        classified = f"-{self.classifier}" if self.classifier else ""
+        return f"{self.module}-{self.revision}{classified}.{self.extension}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -100,7 +100,7 @@ class JarCache:
         if manifest.is_file():
             jars = [folder / name for name in manifest.read_text(encoding="utf-8").split("\n")[:-1]]
             return jars if all(jar.is_file() for jar in jars) else []
-        by_hand = sorted(folder.glob("*.jar"))
+        by_hand = _archives(folder)
         names = {jar.name for jar in by_hand}
         for choice in jar_set.choices:
             if {coordinate.jar_name for coordinate in choice} <= names:
@@ -111,7 +111,7 @@ class JarCache:
         _tell(f"fetching the jars of {jar_set.name}")
         with tempfile.TemporaryDirectory(prefix=".resolving-", dir=self.folder) as scratch:
             staged = _resolve_choices(jar_set, Path(scratch), self.folder / jar_set.name)
-            names = sorted(jar.name for jar in staged.glob("*.jar"))
+            names = [jar.name for jar in _archives(staged)]
             (staged / MANIFEST).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
             target = self.folder / jar_set.name
             shutil.rmtree(target, ignore_errors=True)  # the folder there is incomplete
@@ -128,11 +128,16 @@ class JarCache:
             yield
 
 
+def _archives(folder: Path) -> list[Path]:
+    files = folder.iterdir() if folder.is_dir() else ()
+    return sorted(file for file in files if file.suffix in (".jar", ".zip"))
+
+
 def _resolve_choices(jar_set: JarSet, scratch: Path, target: Path) -> Path:
     for number, coordinates in enumerate(jar_set.choices):
         staged = scratch / f"choice-{number}"
         code, output = _run_ivy(jar_set, coordinates, scratch, staged)
-        present = {jar.name for jar in staged.glob("*.jar")} if staged.is_dir() else set()
+        present = {jar.name for jar in _archives(staged)}
         if code == 0 and all(coordinate.jar_name in present for coordinate in coordinates):
             return staged
         missing = _missing(coordinates, output)
@@ -245,7 +250,7 @@ def _ivy_module(jar_set: JarSet, coordinates: Sequence[Coordinate]) -> str:
         + (
             'conf="default->runtime,master"/>'
             if coordinate.transitive
-            else f'conf="{alone}" transitive="false"/>'
+            else f'conf="{alone}" transitive="false">{_artifact(coordinate)}</dependency>'
         )
         for coordinate in coordinates
     )
@@ -254,11 +259,22 @@ def _ivy_module(jar_set: JarSet, coordinates: Sequence[Coordinate]) -> str:
         for organisation, module in jar_set.excluded
     )
     return (
-        '<ivy-module version="2.0">\n'
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">\n'
         f'  <info organisation="stream_app" module={quoteattr(jar_set.name)}/>\n'
         '  <configurations><conf name="default"/></configurations>\n'
         f"  <dependencies>\n{dependencies}\n{exclusions}\n  </dependencies>\n"
         "</ivy-module>\n"
+    )
+
+
+def _artifact(coordinate: Coordinate) -> str:
+    """Names an archive that is not the module's jar."""
+    if not coordinate.classifier:
+        return ""
+    kind = quoteattr(coordinate.extension)
+    return (
+        f"<artifact name={quoteattr(coordinate.module)} type={kind} ext={kind} "
+        f"m:classifier={quoteattr(coordinate.classifier)}/>"
     )
 
 

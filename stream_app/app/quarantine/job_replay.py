@@ -11,15 +11,17 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from stream_app.app.check.of_database import splitter_for
+from stream_app.app.check.source_replay import own_messages
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.format_setup import evolution_rules, rules_of
+from stream_app.app.config.format_setup import evolution_rules, rules_of, source_of
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.job.database_tables import remembered_origins
 from stream_app.app.job.job_feeds import job_format
 from stream_app.app.quarantine.kept_records import KeptRecord, Quarantine, open_quarantine
 from stream_app.app.quarantine.later_changes import ReadRange, Where, topic_reader
 from stream_app.app.quarantine.replay import Replay, messages_of
-from stream_app.cdc.formats import format_named
+from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
+from stream_app.cdc.formats import source_reader
 from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.errors import CheckpointError, TableNotFoundError, UsageError
 from stream_app.fileio.file_io_registry import file_io_of
@@ -92,14 +94,16 @@ def _replay(
         sync=None if config.sync is None else config.sync.without_filters(),
     )
     made = rules_of(config, table.location, table.schema).made
+    options = source_of(config, table.location).format_options
     return Replay(
         quarantine=quarantine,
         table=table,
         job=log.query_id(),
         decode=job_format(config, table),
-        decode_all=job_format(unfiltered, table),
+        decode_all=job_format(unfiltered, table, restores=True),
         read=read,
         rules=evolution_rules(config, table.location, made),
+        empties=options.get(TRUNCATE) == OnTruncate.APPLY.value,
     )
 
 
@@ -150,9 +154,7 @@ class _Database:
     ) -> Iterator[pa.RecordBatch]:
         """Implements `ReadRange`: a table's messages alone."""
         splitter = splitter_for(self.config, name, self.origins)
-        for messages in self.read(where, begin, end):
-            parts = [(0, messages)] if splitter is None else splitter.split(messages)
-            yield from (part for index, part in parts if index == 0)
+        yield from own_messages(self.read(where, begin, end), splitter)
 
     def _are_of(self, name: str, records: Sequence[KeptRecord]) -> Sequence[bool]:
         return [each == name for each in self._names(records)]
@@ -161,7 +163,9 @@ class _Database:
         """The table of each record by the rules of today; None: none."""
         if not records:
             return []
-        found = format_named(self.config.source.format).origins(messages_of(records))
+        source = self.config.source
+        reader = source_reader(source.format, source.format_options)
+        found = reader.origins(messages_of(records))
         names: list[str | None] = []
         for origin in found.tables:  # a loop over source tables
             known = self.origins.get(origin)

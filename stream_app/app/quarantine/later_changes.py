@@ -18,7 +18,8 @@ from kafka.errors import KafkaError
 
 from stream_app.app.check.source_replay import batch_of, consumer_of
 from stream_app.app.config.app_config import SourceConfig
-from stream_app.cdc.columns.arrow_buffers import Bools
+from stream_app.cdc.change_batch import DecodedBatch
+from stream_app.cdc.columns.arrow_buffers import Bools, bools_of
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import SourceError, UsageError
 
@@ -48,10 +49,10 @@ class LaterChanges:
     waiting: Mapping[Where, Collection[int]]
 
     def overtaken(self, where: Where, rows: pa.RecordBatch, offsets: pa.Array) -> Bools:
-        """Which rows of one partition have a newer change: bool [n].
+        """Which rows of one partition have a newer change, or were deleted by a TRUNCATE: bool [n].
 
         Args:
-            rows: columns of the table.
+            rows: columns of the table; without a primary key only a TRUNCATE counts.
             offsets: int64 [n]; of each row's message.
 
         Raises:
@@ -66,9 +67,14 @@ class LaterChanges:
             [*self.primary_keys, _ROW, "_OUR_OFFSET"],
         )
         first = pc.min(offsets).as_py() + 1
-        for messages in self.read(where, first, self.ends[where]):
-            later = self._changes(where, messages)
-            if later.num_rows:
+        for batch in self.read(where, first, self.ends[where]):
+            messages = self._taken(where, batch)
+            decoded = self._decoded(where, messages)
+            if decoded.truncated is not None:
+                emptied_at = messages.column("offset")[decoded.truncated]
+                found |= bools_of(pc.less(offsets, emptied_at))
+            later = self._changes(messages, decoded)
+            if self.primary_keys and later.num_rows:
                 newest = later.group_by(self.primary_keys).aggregate([(_OFFSET, "max")])
                 both = ours.join(newest, list(self.primary_keys), join_type="inner")
                 newer = both.filter(
@@ -77,11 +83,13 @@ class LaterChanges:
                 found[newer.column(_ROW).to_numpy()] = True
         return found
 
-    def _changes(self, where: Where, messages: pa.RecordBatch) -> pa.Table:
-        """The keys of what the table has of these messages, each with its offset."""
-        offsets = messages.column("offset")
+    def _taken(self, where: Where, messages: pa.RecordBatch) -> pa.RecordBatch:
+        """The messages that do not wait in the quarantine."""
         waits = pa.array(sorted(self.waiting.get(where, ())), pa.int64())
-        messages = messages.filter(pc.invert(pc.is_in(offsets, waits)))
+        return messages.filter(pc.invert(pc.is_in(messages.column("offset"), waits)))
+
+    def _decoded(self, where: Where, messages: pa.RecordBatch) -> DecodedBatch:
+        """What the table has of these messages."""
         decoded = self.decode.decode(messages)
         if decoded.bad.num_rows:
             topic, partition = where
@@ -93,6 +101,10 @@ class LaterChanges:
                 f"{decoded.bad.column('offset')[0]}",
                 fix="give the job the configuration with which it has read that message",
             )
+        return decoded
+
+    def _changes(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> pa.Table:
+        """The keys of what the table has of these messages, each with its offset."""
         changes = decoded.changes
         at = messages.column("offset").take(pa.array(changes.message_index))
         keys = [changes.rows.column(name) for name in self.primary_keys]

@@ -87,6 +87,7 @@ class Replay:
         rules: how the table follows its source; None: it does not.
         means: which of some records are the table's; None: all.
         beside: another folder in which records of the table may wait.
+        empties: whether a TRUNCATE empties the table, so that no record before it comes back.
     """
 
     quarantine: Quarantine
@@ -100,6 +101,7 @@ class Replay:
     rules: EvolutionRules | None = None
     means: Callable[[Sequence[KeptRecord]], Sequence[bool]] | None = None
     beside: Quarantine | None = None
+    empties: bool = False
 
     def run(self, choice: Choice, *, dry_run: bool) -> Replayed:
         """Replay the chosen records.
@@ -202,12 +204,10 @@ class Replay:
             )  # fmt: skip
             index, part = decoded.changes.message_index, decoded.changes.rows
             fresh = np.ones(len(index), np.bool_)
-            if self.table.schema.kind.merges_by_key:
+            if self.empties or self.table.schema.kind.merges_by_key:
                 offsets = np.array([record.offset for record in records], np.int64)[index]
                 fresh = ~later.overtaken(where, part, pa.array(offsets))
-                rows.append(part.filter(pa.array(fresh)))
-            else:
-                rows.append(part)
+            rows.append(part.filter(pa.array(fresh)))
             gone = set(index.tolist()) - set(index[fresh].tolist())
             for at, record in enumerate(records):
                 if record.offset in reasons:

@@ -16,7 +16,8 @@ from stream_app.app.job.first_messages import messages_at_both_ends
 from stream_app.app.job.preflight import check_topics
 from stream_app.app.schema.jdbc_source import jdbc_table, parse_jdbc_url
 from stream_app.app.schema.written_configuration import JobDraft, configuration_text
-from stream_app.cdc.formats import DEFAULT_FORMAT, format_named
+from stream_app.cdc.formats import DEFAULT_FORMAT, format_named, source_reader
+from stream_app.cdc.message_format import SourceReader
 from stream_app.errors import UsageError, WrongSourceError
 from stream_app.model.schema.mapping_options import parse_mapping_options
 from stream_app.model.schema.source_table import SourceTable
@@ -110,19 +111,19 @@ def _draft(args: argparse.Namespace) -> JobDraft:
     if args.table is not None or args.topic is not None:
         raise UsageError("--table and --topic are for --from-jdbc", fix="leave them out")
     source = _source(args, args.from_topic)
-    found = format_named(source.format)
     topics = check_topics(
         source.bootstrap_servers, topics=source.topics, kafka_options=source.kafka_options
     )
     messages = messages_at_both_ends(source, topics).get(args.from_topic)
-    table = None if messages is None else found.describe(messages, mapping)
+    reader = source_reader(source.format, source.format_options)
+    table = None if messages is None else reader.describe(messages, mapping)
     if messages is None or table is None:
         raise WrongSourceError(
             "no message tells a column",
             where=f"topic {args.from_topic}",
             fix="begin again when the topic has rows, or name their format with --source-format",
         )
-    names = _names(args, source.format, messages)
+    names = _names(args, reader, messages)
     return _job_draft(args, source, names, table, f"the messages of the topic {args.from_topic}")
 
 
@@ -172,13 +173,15 @@ def _told(source: SourceConfig) -> dict[str, str]:
     }
 
 
-def _names(args: argparse.Namespace, format_name: str, messages: pa.RecordBatch) -> tuple[str, str]:
+def _names(
+    args: argparse.Namespace, reader: SourceReader, messages: pa.RecordBatch
+) -> tuple[str, str]:
     """Database and name of the source's table, else of the topic.
 
     Raises:
         WrongSourceError: the messages tell of several tables.
     """
-    tables = format_named(format_name).origins(messages).tables
+    tables = reader.origins(messages).tables
     if len(tables) > 1:
         raise WrongSourceError(
             f"the messages tell of {len(tables)} tables: {', '.join(map(str, sorted(tables)))}",

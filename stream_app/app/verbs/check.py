@@ -6,9 +6,8 @@ import argparse
 import importlib
 import itertools
 import os
-import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from stream_app.app.config.bootstrap_servers import bootstrap_servers
 from stream_app.app.config.format_setup import rules_of
 from stream_app.app.config.format_setup import source_of as source_of_tables
 from stream_app.app.config.table_config import TableConfig
+from stream_app.app.output.progress import ProgressLine
 from stream_app.errors import FAILED, UsageError
 from stream_app.fileio.file_io_registry import is_same_location
 from stream_app.model.finding import Finding
@@ -107,7 +107,7 @@ def _of_database() -> Any:
 
 def _check(args: argparse.Namespace, table: FileStoreTable) -> int:
     check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
-    progress = _Progress(sys.stderr.isatty())
+    progress = ProgressLine.of_terminal()
     source, rules = source_of(args, table)
     check = TableCheck(table, args.quick, progress)
     findings = check.findings()
@@ -128,9 +128,12 @@ def _check(args: argparse.Namespace, table: FileStoreTable) -> int:
 
 
 def source_of(
-    args: argparse.Namespace, table: FileStoreTable
+    args: argparse.Namespace, table: FileStoreTable, *, option: str = "--source-kafka"
 ) -> tuple[SourceConfig | None, TableConfig]:
     """The topics to compare with, None when none are named; and how their rows are made.
+
+    Args:
+        option: the argument that names a topic.
 
     Raises:
         UsageError: the configuration is wrong or another table's, or a topic is not written as it
@@ -149,7 +152,7 @@ def source_of(
                 f"{args.conf} is the configuration of another table: {path}",
                 where=location,
                 fix="give the configuration of this table's job, from the folder where that job "
-                "runs; or only --source-kafka",
+                f"runs; or only {option}",
             )
         source = source_of_tables(config, location)
         rules = rules_of(config, location, table.schema)
@@ -162,16 +165,16 @@ def source_of(
         servers, sign, topic = args.source_kafka.rpartition("/")
         if not (servers and sign and topic):
             raise UsageError(
-                f"--source-kafka {args.source_kafka} is no topic",
+                f"{option} {args.source_kafka} is no topic",
                 fix="write it as 127.0.0.1:9092/shop.public.orders",
             )
-        bootstrap_servers(servers, f"--source-kafka {args.source_kafka}")
+        bootstrap_servers(servers, f"{option} {args.source_kafka}")
         source = replace(source, bootstrap_servers=servers, topics=(topic,))
     return source, rules
 
 
 def _print(
-    findings: Iterable[Finding], table: FileStoreTable, *, as_json: bool, progress: _Progress
+    findings: Iterable[Finding], table: FileStoreTable, *, as_json: bool, progress: ProgressLine
 ) -> int:
     count = 0
     for finding in findings:
@@ -206,24 +209,3 @@ def report_lines(report: CheckReport, count: int, *, quick: bool) -> list[str]:
         lines.append(f"damaged: {report.damaged}\n  to fix: {report.fix}")
     lines.append(f"{count} findings" if count > 1 else "1 finding" if count else "nothing is wrong")
     return lines
-
-
-@dataclass(slots=True)
-class _Progress:
-    """One line on the terminal that is written over; none where there is no terminal."""
-
-    shown: bool
-    _width: int = 0
-
-    def __call__(self, what: str, done: int, count: int) -> None:
-        if not self.shown:
-            return
-        text = f"{what}: {done} of {count}"
-        print(f"\r{text:<{self._width}}", end="", file=sys.stderr, flush=True)
-        self._width = max(self._width, len(text))
-
-    def clear(self) -> None:
-        """Take the line away, for something else is written."""
-        if self._width:
-            print(f"\r{'':<{self._width}}\r", end="", file=sys.stderr, flush=True)
-            self._width = 0

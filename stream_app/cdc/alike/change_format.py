@@ -75,7 +75,7 @@ class ChangeFormat:
         """Decode every message for itself; see `MessageFormat.decode`.
 
         Raises:
-            WrongSourceError: a TRUNCATE, unless ``truncate = ignore``, or a record with other
+            WrongSourceError: a TRUNCATE, where ``truncate = error``, or a record with other
                 columns than the table's where options say so.
         """
         values = messages.column("value")
@@ -85,7 +85,7 @@ class ChangeFormat:
             messages=messages,
             section=self._section,
             policy=self._policy,
-            ignores_truncate=self._options.ignores_truncate,
+            on_truncate=self._options.on_truncate,
             skipped=values.null_count,
         )
         present: Index = np.flatnonzero(valid_of(values)).astype(np.int32)

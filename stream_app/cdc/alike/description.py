@@ -1,7 +1,7 @@
 """What messages tell of a source table, for any dialect: names, types where told, and the key.
 
-Implements `message_format.Format.describe`. A dialect describes one message; plain JSON tells names
-alone, whose type is STRING, which takes every value.
+Implements `message_format.SourceReader.describe`. A dialect describes one message; plain JSON
+tells names alone, whose type is STRING, which takes every value.
 
 Source: Paimon `flink/action/cdc/format/AbstractJsonRecordParser.java`.
 """
@@ -38,7 +38,7 @@ class Describes(Protocol):
 def describe(
     dialect: Describes, messages: pa.RecordBatch, options: MappingOptions
 ) -> SourceTable | None:
-    """The table that these messages tell of; see `message_format.Format.describe`."""
+    """The table that these messages tell of; see `message_format.SourceReader.describe`."""
     distinct = dict.fromkeys(_tables(dialect, messages, options))
     return functools.reduce(merged, distinct) if distinct else None
 

@@ -15,7 +15,14 @@ from stream_app.cdc.alike.dialect import Dialect
 from stream_app.cdc.alike.options import CheckedOptions, checked_options
 from stream_app.cdc.alike.survey import survey
 from stream_app.cdc.columns.column_reading import Encoding
-from stream_app.cdc.message_format import Format, FormatOption, FormatSetup, MessageFormat
+from stream_app.cdc.message_format import (
+    Format,
+    FormatOption,
+    FormatSetup,
+    MessageFormat,
+    SourceReader,
+    promises_nothing,
+)
 from stream_app.cdc.source_tables import Origins
 from stream_app.model.schema.data_type import DataType, RowType
 
@@ -33,10 +40,12 @@ class DialectFormat:
     """What a dialect adds to the declaration of its format.
 
     Attributes:
-        name, section, introduction, options, origins: as `Format` has them.
+        name, section, introduction, options: as `Format` has them.
+        origins, change_times: as `SourceReader` has them.
         dialect: makes the dialect of a table's options.
         plain: the dialect without options, which surveys and describes.
         encoding: of a column, by its type.
+        has_whole_before: as `Format` has it.
         check_together: raises `UsageError` when options do not fit each other or the columns.
     """
 
@@ -48,6 +57,8 @@ class DialectFormat:
     dialect: Callable[[CheckedOptions], Dialect]
     plain: WholeDialect
     encoding: Callable[[DataType], Encoding]
+    change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
+    has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing
     check_together: Callable[[CheckedOptions, RowType], None] = _fits_together
 
     def declared(self) -> Format:
@@ -60,8 +71,16 @@ class DialectFormat:
             check=self._checked,
             make=self._made,
             survey=partial(survey, self.plain),
+            reader=self._reader,
+            tells_times=self.change_times is not None,
+            has_whole_before=self.has_whole_before,
+        )
+
+    def _reader(self, _options: Mapping[str, str]) -> SourceReader:
+        return SourceReader(
             origins=self.origins,
             describe=partial(describe, self.plain),
+            change_times=self.change_times,
         )
 
     def _checked(self, options: Mapping[str, str], columns: RowType) -> CheckedOptions:

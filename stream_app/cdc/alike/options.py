@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 from stream_app.cdc.aliased_decode import alias_problems, parse_aliases
 from stream_app.cdc.column_drift import (
@@ -34,10 +35,20 @@ UNKNOWN_COLUMNS = "unknown-columns"
 MISSING_COLUMNS = "missing-columns"
 COLUMN_ENCODING = "column.NAME.encoding"
 
+
+class OnTruncate(Enum):
+    """Effect of a TRUNCATE of the source."""
+
+    ERROR = "error"
+    IGNORE = "ignore"
+    APPLY = "apply"
+
+
 TRUNCATE_OPTION = FormatOption(
     TRUNCATE,
-    "Effect of a TRUNCATE of the source: it stops the job, or nothing happens.",
-    ("error", "ignore"),
+    "Effect of a TRUNCATE of the source: it stops the job (in a job of many tables: it holds its "
+    "table back); or nothing happens; or the table is emptied ([CDC.md](CDC.md#truncate)).",
+    tuple(each.value for each in OnTruncate),
 )
 COLUMN_OPTIONS = (
     FormatOption(
@@ -98,9 +109,9 @@ class CheckedOptions:
     texts: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def ignores_truncate(self) -> bool:
-        """Whether a TRUNCATE is skipped; else it stops the job."""
-        return self.modes.get(TRUNCATE) == "ignore"
+    def on_truncate(self) -> OnTruncate:
+        """Effect of a TRUNCATE of the source."""
+        return OnTruncate(self.modes.get(TRUNCATE, OnTruncate.ERROR.value))
 
     def column_policy(self, columns: RowType) -> ColumnPolicy:
         """What becomes of records that have other columns than these."""

@@ -5,7 +5,7 @@ Filled by `decoder` and by the formats, part by part; `decoded` hands it over.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from stream_app.cdc.alike.options import OnTruncate
 from stream_app.cdc.change_batch import (
     ChangeBatch,
     DecodedBatch,
@@ -76,14 +77,15 @@ class Outcome:
 
     Attributes:
         section: of the format's options, for errors.
-        ignores_truncate: whether a TRUNCATE is skipped; else it stops the job.
+        truncated: the last message that empties the table; None: there is none.
         schemas: fingerprint of each schema that messages bring → its first message.
     """
 
     messages: pa.RecordBatch
     section: str
     policy: ColumnPolicy
-    ignores_truncate: bool
+    on_truncate: OnTruncate
+    truncated: int | None = None
     skipped: int = 0
     parts: list[ChangeBatch] = field(default_factory=list)
     asked: list[tuple[Index, Questions]] = field(default_factory=list)
@@ -122,8 +124,8 @@ class Outcome:
         if result.stops:
             position, reason = min(result.stops.items())
             raise self._stopped(int(index[position]), reason)
-        if result.truncates and not self.ignores_truncate:
-            raise self._truncated(int(index[result.truncates[0]]))
+        if result.truncates:
+            self._take_truncates([int(index[position]) for position in result.truncates])
 
     def decoded(self, schema: pa.Schema, but: Mapping[int, str]) -> DecodedBatch:
         """All of it, in the order of the messages.
@@ -139,6 +141,7 @@ class Outcome:
             tables=self.tables,
             columns=self.columns,
             schemas=self.schemas,
+            truncated=self.truncated,
         )
         return batch.setting_aside(self.messages, but) if but else batch
 
@@ -167,10 +170,14 @@ class Outcome:
             "missing-columns",
         )
 
-    def _truncated(self, at: int) -> WrongSourceError:
-        return WrongSourceError(
-            "the source table was truncated, and stream_app cannot delete all rows at once",
-            where=place(self.messages, at),
-            fix=f"to keep the rows and continue, set source.{self.section}.truncate = 'ignore'; "
-            "else empty or recreate the table, and start behind this offset",
-        )
+    def _take_truncates(self, positions: Sequence[int]) -> None:
+        if self.on_truncate is OnTruncate.ERROR:
+            option = f"source.{self.section}.truncate"
+            raise WrongSourceError(
+                "the source table was truncated",
+                where=place(self.messages, min(positions)),
+                fix=f"to delete all rows of the table, set {option} = 'apply'; to keep them and "
+                f"continue, set {option} = 'ignore'",
+            )
+        if self.on_truncate is OnTruncate.APPLY:
+            self.truncated = max(*positions, -1 if self.truncated is None else self.truncated)

@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.alike.changed_columns import ops_of
 from stream_app.cdc.alike.description import untyped
 from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
 from stream_app.cdc.alike.dialect_format import DialectFormat
@@ -25,11 +24,13 @@ from stream_app.cdc.alike.documents import cell_of, check_once, image_of, text_o
 from stream_app.cdc.alike.options import (
     COLUMN_OPTIONS,
     ENCODING_OPTION,
+    MISSING_COLUMNS,
     TRUNCATE_OPTION,
 )
-from stream_app.cdc.alike.origins import OriginFields, Told
+from stream_app.cdc.alike.origins import OriginFields, TimeFields, Told
 from stream_app.cdc.canal.columns import OPS, parse_columns
 from stream_app.cdc.canal.mysql_types import conversion
+from stream_app.cdc.column_drift import Reaction
 from stream_app.cdc.columns.arrow_buffers import bools_of
 from stream_app.cdc.columns.column_reading import Encoding, Family, JsonKind, family_of
 from stream_app.cdc.record_images import Image, RecordImages, UnreadableRecordError
@@ -192,9 +193,9 @@ def _default(data_type: DataType) -> Encoding:
 
 def _told(columns: Sequence[pa.Array]) -> Told:
     database, table, kind, is_ddl = columns
-    means_row = (ops_of(kind, OPS) != 0) & ~bools_of(is_ddl)
-    means_row |= bools_of(pc.equal(kind, "TRUNCATE"))
-    return Told((database, pa.nulls(len(table), pa.string()), table), means_row)
+    no_row = bools_of(is_ddl) | bools_of(pc.is_in(kind, pa.array(sorted(_NO_ROWS))))
+    no_row &= ~bools_of(pc.equal(kind, "TRUNCATE"))
+    return Told((database, pa.nulls(len(table), pa.string()), table), ~no_row)
 
 
 _ORIGINS = OriginFields(
@@ -203,6 +204,14 @@ _ORIGINS = OriginFields(
     ),
     _told,
 )
+
+
+_TIMES = TimeFields(pa.schema([("es", pa.int64())]), lambda columns: columns[0])
+
+
+def _has_whole_before(options: Mapping[str, str]) -> bool:
+    """Rows that lack columns, as without binlog_row_image = FULL, are not taken."""
+    return options.get(MISSING_COLUMNS) in (Reaction.STOP.value, Reaction.QUARANTINE.value)
 
 
 CANAL_JSON = DialectFormat(
@@ -215,4 +224,6 @@ CANAL_JSON = DialectFormat(
     plain=CanalDialect(),
     encoding=_default,
     origins=_ORIGINS.origins,
+    change_times=_TIMES.change_times,
+    has_whole_before=_has_whole_before,
 ).declared()

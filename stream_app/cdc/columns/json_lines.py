@@ -12,7 +12,11 @@ is no JSON, passes for a number.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TypeVar
+
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
@@ -27,6 +31,9 @@ from stream_app.cdc.columns.arrow_buffers import (
     offsets_of,
 )
 
+Number = TypeVar("Number", bound=np.generic)
+_FEW = 32
+"""So many values are given back when they do not parse together."""
 _BLOCK_BYTES_MAX = 2**31 - 64
 _SEARCH_BYTES = 1 << 17
 _FINE_DIGITS = 30
@@ -149,3 +156,26 @@ def parse_objects(values: pa.Array, schema: pa.Schema) -> list[pa.Array] | None:
         column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         for column in table.columns
     ]
+
+
+def parse_by_halves(
+    values: pa.Array, index: npt.NDArray[Number], schema: pa.Schema
+) -> Iterator[tuple[pa.Array, npt.NDArray[Number], list[pa.Array] | None]]:
+    """Parse as many objects together as parse so.
+
+    Args:
+        values: as `parse_objects` takes them.
+        index: [n]; anything that goes with each of them.
+
+    Returns:
+        Parts of both, and their columns; None: a few that do not parse together.
+    """
+    if not len(values):
+        return
+    columns = parse_objects(values, schema)
+    if columns is not None or len(values) <= _FEW:
+        yield values, index, columns
+        return
+    half = len(values) // 2
+    yield from parse_by_halves(values.slice(0, half), index[:half], schema)
+    yield from parse_by_halves(values.slice(half), index[half:], schema)

@@ -23,13 +23,14 @@ from stream_app.cdc.change_batch import (
     ChangeBatch,
     DecodedBatch,
     change_schema,
+    rebuilt,
     whole_messages,
 )
 from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, valid_of
 from stream_app.cdc.computed.functions import STRING, Applied, ArrowTypeOf, applied
 from stream_app.cdc.computed.generation import Generation
-from stream_app.cdc.computed.metadata import METADATA, SourceReaders
-from stream_app.cdc.message_format import FormatSetup, MessageFormat
+from stream_app.cdc.computed.metadata import METADATA
+from stream_app.cdc.message_format import FormatSetup, MessageFormat, SourceReader
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType
 
@@ -64,7 +65,7 @@ class GeneratedColumns:
     primary_keys: tuple[str, ...]
     computed: tuple[ComputedColumn, ...]
     metadata: dict[str, str]
-    readers: SourceReaders
+    reader: SourceReader
     now_ms: Callable[[], int]
 
     @property
@@ -80,9 +81,8 @@ class GeneratedColumns:
         if self.metadata:
             made.add_metadata(whole_messages(messages))
         made.add_computed(self.now_ms())
-        rows = pa.RecordBatch.from_arrays(
-            [made.column(name) for name in self.schema.names], schema=self.schema
-        )
+        columns = [made.column(name) for name in self.schema.names]
+        rows = rebuilt(changes.rows, columns, self.schema)
         decoded = replace(
             decoded, changes=ChangeBatch(rows=rows, message_index=changes.message_index)
         )
@@ -107,7 +107,7 @@ class _Made:
         """Make the metadata columns; both images of a change get those of its message."""
         index = pa.array(self._changes.message_index)
         for name, key in self._of.metadata.items():
-            self._add(name, METADATA[key].read(messages, self._of.readers).take(index))
+            self._add(name, METADATA[key].read(messages, self._of.reader).take(index))
 
     def add_computed(self, now_ms: int) -> None:
         """Make the computed columns, in their order."""
@@ -173,7 +173,12 @@ def source_setup(setup: FormatSetup, made: Generation) -> FormatSetup:
     that finds a row.
     """
     names = [name for name in setup.columns.names if name not in made.names]
-    traits = replace(setup.traits, sequence_fields=made.origins_of(setup.traits.sequence_fields))
+    traits = replace(
+        setup.traits,
+        sequence_fields=made.origins_of(setup.traits.sequence_fields),
+        # What is computed from a value needs the value.
+        restored=setup.traits.restored.difference(made.names, made.origins_of(made.names)),
+    )
     return replace(
         setup,
         columns=setup.columns.project(names),
@@ -187,7 +192,7 @@ def generated_columns(
     messages: MessageFormat,
     made: Generation,
     whole: FormatSetup,
-    readers: SourceReaders,
+    reader: SourceReader,
     arrow_type_of: ArrowTypeOf,
     now_ms: Callable[[], int],
 ) -> GeneratedColumns:
@@ -206,7 +211,7 @@ def generated_columns(
         primary_keys=whole.primary_keys,
         computed=tuple(_computed(made, whole.columns, arrow_type_of)),
         metadata=dict(made.metadata),
-        readers=readers,
+        reader=reader,
         now_ms=now_ms,
     )
 

@@ -14,25 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.computed.functions import STRING
-from stream_app.cdc.source_tables import NO_TABLE, Origins
+from stream_app.cdc.message_format import SourceReader
+from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.model.schema.data_type import DataType, TypeRoot
 from stream_app.model.schema.origin import Origin
 
 _TIME = DataType(root=TypeRoot.TIMESTAMP_LTZ, precision=3)
 _MILLIS = pa.timestamp("ms", "UTC")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceReaders:
-    """How a format's messages tell of their source; can be pickled.
-
-    Attributes:
-        origins: `message_format.Format.origins`.
-        change_times: `message_format.Format.change_times`; None: the format tells no time.
-    """
-
-    origins: Callable[[pa.RecordBatch], Origins]
-    change_times: Callable[[pa.RecordBatch], pa.Array] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +34,16 @@ class Metadata:
     """
 
     data_type: DataType
-    read: Callable[[pa.RecordBatch, SourceReaders], pa.Array]
+    read: Callable[[pa.RecordBatch, SourceReader], pa.Array]
     is_stable: bool = False
     needs_time: bool = False
 
 
-def _kafka(name: str, messages: pa.RecordBatch, _: SourceReaders) -> pa.Array:
+def _kafka(name: str, messages: pa.RecordBatch, _: SourceReader) -> pa.Array:
     return messages.column(name)
 
 
-def _timestamp(messages: pa.RecordBatch, _: SourceReaders) -> pa.Array:
+def _timestamp(messages: pa.RecordBatch, _: SourceReader) -> pa.Array:
     millis = messages.column("timestamp").cast(_MILLIS, safe=False)
     # Kafka counts -1 where a message has no time.
     unknown = pc.less(millis.view(pa.int64()), 0)
@@ -63,17 +51,17 @@ def _timestamp(messages: pa.RecordBatch, _: SourceReaders) -> pa.Array:
 
 
 def _origin(
-    name_of: Callable[[Origin], str], messages: pa.RecordBatch, readers: SourceReaders
+    name_of: Callable[[Origin], str], messages: pa.RecordBatch, reader: SourceReader
 ) -> pa.Array:
-    origins = readers.origins(messages)
+    origins = reader.origins(messages)
     names = pa.array([name_of(table) or None for table in origins.tables], pa.string())
     unknown = origins.codes == NO_TABLE
     return names.take(pa.array(np.where(unknown, 0, origins.codes), mask=unknown))
 
 
-def _op_ts(messages: pa.RecordBatch, readers: SourceReaders) -> pa.Array:
-    assert readers.change_times is not None, "it was asked before"
-    return readers.change_times(messages)
+def _op_ts(messages: pa.RecordBatch, reader: SourceReader) -> pa.Array:
+    assert reader.change_times is not None, "it was asked before"
+    return reader.change_times(messages)
 
 
 def _database(origin: Origin) -> str:

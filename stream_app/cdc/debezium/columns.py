@@ -12,7 +12,7 @@ rows, and `records` then reads that record by itself.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +34,6 @@ from stream_app.cdc.columns.arrow_buffers import (
     bytes_of,
     children_of,
     lengths_of,
-    null_where,
     offsets_of,
     valid_of,
 )
@@ -54,7 +53,7 @@ from stream_app.cdc.debezium.key_proof import (
     Questions,
     questions_of,
 )
-from stream_app.cdc.debezium.placeholders import placeholders_in
+from stream_app.cdc.debezium.placeholders import Placeholder, restored_images
 from stream_app.cdc.debezium.record_frames import FramedRecords
 from stream_app.cdc.debezium.record_reader import (
     DELETED_FIELD,
@@ -86,12 +85,16 @@ class DecodeSettings:
         policy: what becomes of records that have other columns than the table.
         key_rules: when it is certain which row a change means.
         reads_tables: whether the name of each record's source table is read.
+        placeholder: what stands for a value that the change left as it was.
+        restored: columns whose value the table's writer finds; see `TableTraits.restored`.
     """
 
     rows: RowRules
     policy: ColumnPolicy
     key_rules: KeyRules
     reads_tables: bool
+    placeholder: Placeholder
+    restored: frozenset[str] = frozenset()
 
     @property
     def source_fields(self) -> tuple[str, ...]:
@@ -189,7 +192,13 @@ def decode_images(
 ) -> tuple[StackedImages, ImageRows, Questions]:
     """The images with unchanged values put back, their rows, and what records want to know."""
     has_old_values = not (settings.rows.before_has_key_only or is_flat)
-    images = _restored(parsed.images, readings, has_old_values=has_old_values)  # step 2
+    images = restored_images(  # step 2
+        parsed.images,
+        readings,
+        settings.placeholder,
+        restored=settings.restored,
+        has_old_values=has_old_values,
+    )
     decoded = rows_of(images, readings, settings.rows)  # step 3
     return images, decoded, _questions(parsed, decoded.suspects, settings.key_rules)
 
@@ -368,31 +377,3 @@ def letters_of(texts: pa.Array) -> Ops:
     letters: Ops = np.zeros(len(texts), np.uint8)
     letters[single] = data[offsets[:-1][single]]
     return letters
-
-
-def _restored(
-    images: StackedImages, readings: Sequence[ColumnReading], *, has_old_values: bool
-) -> StackedImages:
-    """Replace placeholders in after-images by the value before; without one: a suspect."""
-    columns, suspects = list(images.columns), images.suspects
-    for index, (reading, kind) in enumerate(zip(readings, images.kinds, strict=True)):
-        if not pa.types.is_string(reading.wire_type(kind)):
-            continue
-        found = placeholders_in(reading, columns[index])
-        if found is None:
-            continue
-        unknown = np.zeros(len(found), np.bool_)
-        befores = images.before_at[images.has_before]
-        unknown[befores] = found[befores]
-        column = null_where(columns[index], unknown)
-        unchanged = images.has_after & found[images.after_at]
-        if has_old_values:
-            is_known = images.has_before & valid_of(column)[images.before_at]
-            suspects = suspects | (unchanged & ~is_known)
-            places = np.arange(len(column))
-            places[images.after_at[unchanged & is_known]] = images.before_at[unchanged & is_known]
-            column = column.take(pa.array(places))
-        else:
-            suspects = suspects | unchanged
-        columns[index] = column
-    return replace(images, columns=columns, suspects=suspects)

@@ -58,7 +58,7 @@ from stream_app.cdc.debezium.records import decode_records
 from stream_app.cdc.debezium.schema import SCHEMAS_MAX, connect_fields, split_envelopes
 from stream_app.cdc.debezium.source_survey import survey
 from stream_app.cdc.images import RowRules
-from stream_app.cdc.message_format import Format, FormatSetup
+from stream_app.cdc.message_format import Format, FormatSetup, SourceReader
 
 
 @dataclass(slots=True)
@@ -89,6 +89,8 @@ class DebeziumJson:
             policy=self._options.column_policy(setup.columns),
             key_rules=rules,
             reads_tables=not setup.traits.merges_shards,
+            placeholder=self._options.placeholder,
+            restored=setup.traits.restored if self._options.looks_up else frozenset(),
         )
         self._keys = KeyCheck(rules, self._options.sets_unproven_aside)
         self._schemas: dict[bytes, Mapping[str, ConnectField]] = {}
@@ -98,33 +100,37 @@ class DebeziumJson:
         """Decode every message for itself; see `MessageFormat.decode`.
 
         Raises:
-            WrongSourceError: a TRUNCATE, unless ``truncate = ignore``,
+            WrongSourceError: a TRUNCATE, where ``truncate = error``,
                 or a change whose row is not certain, unless ``unproven-keys = quarantine``.
         """
         values = messages.column("value")
         if values.type != pa.binary():
             values = values.cast(pa.binary())
-        if len(self._groups) > SCHEMAS_MAX:
-            self._groups.clear()
-            self._schemas.clear()
         outcome = self._outcome(messages, values)
+        self._take(values, outcome)
+        return outcome.decoded(self._settings.rows.schema, self._uncertain(outcome))
+
+    def _take(self, values: pa.Array, outcome: Outcome) -> None:
+        """Steps 1 to 3: null means no row."""
         present: Index = np.flatnonzero(valid_of(values)).astype(np.int32)
         if values.null_count:
             values = values.drop_null()
+        if len(self._groups) > SCHEMAS_MAX:
+            self._groups.clear()
+            self._schemas.clear()
         alike = AlikeDecoder(self, images_of, self._settings.policy)
         for payloads in split_envelopes(values, self._schemas):  # step 1
             group = self._group(payloads.prefix)
             if payloads.prefix:
                 outcome.schemas[group.fingerprint] = int(present[payloads.index[0]])
             alike.decode(payloads.payloads, present[payloads.index], group, outcome)
-        return outcome.decoded(self._settings.rows.schema, self._uncertain(outcome))
 
     def _outcome(self, messages: pa.RecordBatch, values: pa.Array) -> Outcome:
         return Outcome(
             messages=messages,
             section=SECTION,
             policy=self._settings.policy,
-            ignores_truncate=self._options.ignores_truncate,
+            on_truncate=self._options.on_truncate,
             skipped=values.null_count,
         )
 
@@ -205,6 +211,10 @@ class DebeziumJson:
             outcome.take_result(inner, index[position : position + 1])
 
 
+def _reader(_options: Mapping[str, str]) -> SourceReader:
+    return SourceReader(origins=debezium_origins, describe=describe, change_times=change_times)
+
+
 DEBEZIUM_JSON = Format(
     name="debezium-json",
     section=SECTION,
@@ -215,8 +225,6 @@ DEBEZIUM_JSON = Format(
     check=parse_options,
     make=DebeziumJson,
     survey=survey,
-    origins=debezium_origins,
-    describe=describe,
-    change_times=change_times,
+    reader=_reader,
     has_whole_before=has_whole_before,
 )

@@ -1,7 +1,7 @@
 """What Debezium's messages tell of a source table: its columns, their types, and its key.
 
-Implements `message_format.Format.describe`. It is called when a table is made, and when messages
-bring columns or types that the table does not have; never for each batch.
+Implements `message_format.SourceReader.describe`. It is called when a table is made, and when
+messages bring columns or types that the table does not have; never for each batch.
 
 1. Each distinct schema envelope is read once. It tells names, types, nullability and comments.
 2. Plain JSON tells names alone. Their type is STRING, which takes every value.
@@ -40,7 +40,7 @@ _KEY_NAMES = "pkNames"
 
 
 def describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
-    """The table that these messages tell of; see `message_format.Format.describe`."""
+    """The table that these messages tell of; see `message_format.SourceReader.describe`."""
     values = messages.column("value").cast(pa.binary()).drop_null()
     tables: list[tuple[int, SourceTable]] = []
     pk_names: tuple[str, ...] = ()

@@ -23,7 +23,14 @@ from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.column_drift import Reaction
 from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
 from stream_app.cdc.debezium.key_proof import KeyRules, ReplicaIdentity
+from stream_app.cdc.debezium.placeholders import (
+    PLACEHOLDER,
+    Placeholder,
+    is_placeholder,
+    placeholder_of,
+)
 from stream_app.cdc.message_format import FormatOption
+from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import DataType, RowType
 
 SECTION = "debezium"
@@ -33,6 +40,8 @@ BINARY_MODE = "binary.handling.mode"
 REPLICA_IDENTITY = "replica-identity"
 UNPROVEN_KEYS = "unproven-keys"
 SOURCE_KEY = "source-key"
+UNCHANGED_VALUES = "unchanged-values"
+PLACEHOLDER_VALUE = "unavailable.value.placeholder"
 
 OPTIONS: tuple[FormatOption, ...] = (
     FormatOption(
@@ -75,6 +84,17 @@ OPTIONS: tuple[FormatOption, ...] = (
         SOURCE_KEY,
         "Columns of the source's key, comma separated; absent: those of the Kafka keys.",
     ),
+    FormatOption(
+        UNCHANGED_VALUES,
+        "Effect of an update without a before-image that leaves an unchanged value out (TOAST): "
+        "the value is looked up in the table, or the record is bad.",
+        ("lookup", "quarantine"),
+    ),
+    FormatOption(
+        PLACEHOLDER_VALUE,
+        "The connector's stand-in for an unchanged value; behind `hex:` its bytes.",
+        example=PLACEHOLDER,
+    ),
     ENCODING_OPTION,
 )
 
@@ -107,6 +127,16 @@ class DebeziumOptions(CheckedOptions):
         return ReplicaIdentity(self.modes[REPLICA_IDENTITY])
 
     @property
+    def looks_up(self) -> bool:
+        """Whether values that an update leaves out are looked up in the table."""
+        return self.modes[UNCHANGED_VALUES] == "lookup"
+
+    @property
+    def placeholder(self) -> Placeholder:
+        """What stands for an unchanged value."""
+        return placeholder_of(self.texts.get(PLACEHOLDER_VALUE, PLACEHOLDER))
+
+    @property
     def sets_unproven_aside(self) -> bool:
         """Whether a change whose row is not certain becomes a bad record; else it stops the job."""
         return self.modes[UNPROVEN_KEYS] == "quarantine"
@@ -128,6 +158,14 @@ def parse_options(
     """
     given = {key: _OLDER_VALUES.get((key, value), value) for key, value in options.items()}
     found = checked_options(name, SECTION, declared, given, columns)
+    placeholder = found.texts.get(PLACEHOLDER_VALUE)
+    if placeholder is not None and not is_placeholder(placeholder):
+        raise UsageError(
+            f"{PLACEHOLDER_VALUE} = {placeholder!r} is no placeholder",
+            where=f"source.{SECTION}",
+            fix="take the connector's value, at least one character; behind `hex:` an even number "
+            "of hexadecimal digits",
+        )
     return DebeziumOptions(found.modes, found.names, found.encodings, found.texts)
 
 

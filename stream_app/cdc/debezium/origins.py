@@ -4,7 +4,8 @@ Called by the splitter of jobs with many tables, before the decoding. Three ways
 one before leaves:
 
 1. One message is read, and tells its table. Messages with the same bytes at the same
-   distance from their end are of the same table; then one of the rest is read.
+   distance from their end are of the same table; then one of the rest is read. When that finds
+   too few, the same is tried among neighbours.
 2. When that finds too few, a parse in columns reads the fields of the rest.
 3. What cannot be read so is read message by message, which judges it.
 
@@ -16,13 +17,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.cdc.alike.told_fields import ToldFields, times_told
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     Int64s,
@@ -31,7 +32,7 @@ from stream_app.cdc.columns.arrow_buffers import (
     offsets_of,
     valid_of,
 )
-from stream_app.cdc.columns.json_lines import looks_like_object, parse_objects
+from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.debezium.record_reader import TABLE_FIELDS, origin_in
 from stream_app.cdc.debezium.schema import split_envelopes
@@ -40,7 +41,6 @@ from stream_app.cdc.source_tables import NO_TABLE, Codes, Origins
 from stream_app.model.schema.origin import Origin
 
 Index = npt.NDArray[np.int32]
-Places = npt.NDArray[np.integer[Any]]
 
 _FLAT_FIELDS = tuple(f"__{name}" for name in TABLE_FIELDS)
 _FIELDS = pa.schema(
@@ -57,14 +57,12 @@ _FLAT_TIME = "__source_ts_ms"
 _TIME_FIELDS = pa.schema(
     [pa.field("source", pa.struct([("ts_ms", pa.int64())])), pa.field(_FLAT_TIME, pa.int64())]
 )
-_MILLIS = pa.timestamp("ms", "UTC")
-_INT64 = range(-(2**63), 2**63)
 _WORD = 8
 _ROUNDS_MAX = 32
 _WORTHWHILE = 24
 """Way 1 goes on while a round finds this share of the messages that are left."""
-_FEW = 32
-"""So many messages are read one by one when they do not parse together."""
+_RUN = 512
+"""Messages among which way 1 looks for those of one table, when there are many tables."""
 
 
 def debezium_origins(messages: pa.RecordBatch) -> Origins:
@@ -103,20 +101,9 @@ class _Found:
         for _ in range(_ROUNDS_MAX):  # way 1
             if not len(rest):
                 return
-            # From the middle: numbers behind the name grow, so the first may be of another length.
-            middle = len(rest) // 2
-            value, at = values[int(rest[middle])].as_py(), int(index[rest[middle]])
-            self._read(value, at)
-            code = self._codes[at]
-            pieces = [] if code == NO_TABLE else _pieces(value, list(self._tables)[code])
-            same = np.zeros(len(rest), np.bool_)
-            if pieces:
-                same = data.alike(rest, pieces)
-                self._codes[index[rest[same]]] = code
-            same[middle] = True
-            is_worthwhile = _WORTHWHILE * int(same.sum()) >= len(rest)
-            rest = rest[~same]
-            if not is_worthwhile:
+            before, rest = len(rest), self._without_alike(data, values, index, rest)
+            if _WORTHWHILE * (before - len(rest)) < before:
+                rest = self._without_runs(data, values, index, rest)
                 break
         if len(rest):
             values, index = values.take(pa.array(rest)), index[rest]
@@ -124,28 +111,50 @@ class _Found:
             self._parse(values.filter(pa.array(readable)), index[readable])
             self._one_by_one(values.filter(pa.array(~readable)), index[~readable])
 
+    def _without_alike(self, data: _Bytes, values: pa.Array, index: Index, rest: Int64s) -> Int64s:
+        """One message of the rest is read; returns the others that are not like it."""
+        # From the middle: numbers behind the name grow, so the first may be of another length.
+        middle = len(rest) // 2
+        value, at = values[int(rest[middle])].as_py(), int(index[rest[middle]])
+        self._read(value, at)
+        code = self._codes[at]
+        pieces = [] if code == NO_TABLE else _pieces(value, list(self._tables)[code])
+        same = np.zeros(len(rest), np.bool_)
+        if pieces:
+            same = data.alike(rest, pieces)
+            self._codes[index[rest[same]]] = code
+        same[middle] = True
+        return rest[~same]
+
+    def _without_runs(self, data: _Bytes, values: pa.Array, index: Index, rest: Int64s) -> Int64s:
+        """Way 1 for many tables whose messages come in runs: with some neighbours at a time.
+
+        Stops where that finds few: messages of the tables come in turns.
+        """
+        left: list[Int64s] = []
+        for begin in range(0, len(rest), _RUN):
+            left.append(self._without_alike(data, values, index, rest[begin : begin + _RUN]))
+            done = begin + _RUN
+            if done <= len(rest) and 2 * sum(map(len, left)) > done:
+                left.append(rest[done:])
+                break
+        return np.concatenate(left) if left else rest
+
     def _parse(self, values: pa.Array, index: Index) -> None:
         """Way 2."""
-        if not len(values):
-            return
-        columns = parse_objects(values, _FIELDS)
-        if columns is None:
-            if len(values) <= _FEW:
-                self._one_by_one(values, index)
-                return
-            half = len(values) // 2
-            self._parse(values.slice(0, half), index[:half])
-            self._parse(values.slice(half), index[half:])
-            return
-        op, source, *flat = columns
-        told = [source.field(position) for position in range(len(TABLE_FIELDS))]
-        is_envelope = bools_of(pc.is_in(op, _ROW_OPS)) & _is_told(told[-1])
-        is_flat = ~valid_of(op) & ~valid_of(source) & _is_told(flat[-1])
-        for chosen, names in ((is_envelope, told), (is_flat, flat)):
-            if chosen.any():
-                self._see(names, chosen, index)
-        odd = ~(is_envelope | is_flat)
-        self._one_by_one(values.filter(pa.array(odd)), index[odd])
+        for some, places, columns in parse_by_halves(values, index, _FIELDS):
+            if columns is None:
+                self._one_by_one(some, places)
+                continue
+            op, source, *flat = columns
+            told = [source.field(position) for position in range(len(TABLE_FIELDS))]
+            is_envelope = bools_of(pc.is_in(op, _ROW_OPS)) & _is_told(told[-1])
+            is_flat = ~valid_of(op) & ~valid_of(source) & _is_told(flat[-1])
+            for chosen, names in ((is_envelope, told), (is_flat, flat)):
+                if chosen.any():
+                    self._see(names, chosen, places)
+            odd = ~(is_envelope | is_flat)
+            self._one_by_one(some.filter(pa.array(odd)), places[odd])
 
     def _see(self, names: Sequence[pa.Array], chosen: Bools, index: Index) -> None:
         """Note the tables of messages that were parsed."""
@@ -243,57 +252,21 @@ def change_times(messages: pa.RecordBatch) -> pa.Array:
     values = messages.column("value")
     if values.type != pa.binary():
         values = values.cast(pa.binary())
-    present = np.flatnonzero(valid_of(values))
-    times = _Times(messages.num_rows)
+    present: Index = np.flatnonzero(valid_of(values)).astype(np.int32)
+    found = ToldFields(_TIME_FIELDS)
     for group in split_envelopes(values.drop_null(), {}):
-        index = present[group.index]
-        readable = looks_like_object(group.payloads) & ~deep_ones(group.payloads)
-        times.parse(group.payloads.filter(pa.array(readable)), index[readable])
-        times.read(group.payloads.filter(pa.array(~readable)), index[~readable])
-    return pa.array(times.millis, mask=~times.known).view(_MILLIS)
+        found.take(group.payloads, present[group.index])
+    return times_told(found, messages.num_rows, _millis_of)
 
 
-class _Times:
-    def __init__(self, count: int) -> None:
-        self.millis = np.zeros(count, np.int64)
-        self.known = np.zeros(count, np.bool_)
-
-    def parse(self, values: pa.Array, index: Places) -> None:
-        """Read many messages in columns; by halves where they do not parse together."""
-        if not len(values):
-            return
-        columns = parse_objects(values, _TIME_FIELDS)
-        if columns is None:
-            if len(values) <= _FEW:
-                self.read(values, index)
-                return
-            half = len(values) // 2
-            self.parse(values.slice(0, half), index[:half])
-            self.parse(values.slice(half), index[half:])
-            return
-        source, flat = columns
-        found = pc.coalesce(pc.struct_field(source, "ts_ms"), flat)
-        self.known[index] = valid_of(found)
-        self.millis[index] = pc.fill_null(found, 0).to_numpy()
-
-    def read(self, values: pa.Array, index: Places) -> None:
-        """Read odd messages one by one."""
-        for at, value in zip(index.tolist(), values.to_pylist(), strict=True):
-            found = _time_of(value)
-            if found is not None:
-                self.millis[at], self.known[at] = found, True
+def time_of(value: bytes) -> int | None:
+    """When the change of one message was made, in ms; None: it does not tell."""
+    found = ToldFields(_TIME_FIELDS)
+    found.take(pa.array([value], pa.binary()), np.zeros(1, np.int32))
+    told: int | None = _millis_of(found.parts[0][1])[0].as_py() if found.parts else None
+    return told
 
 
-def _time_of(value: bytes) -> int | None:
-    try:
-        document = json.loads(value)
-    except (ValueError, RecursionError):
-        return None
-    if isinstance(document, dict) and isinstance(document.get("payload"), dict):
-        document = document["payload"]
-    if not isinstance(document, dict):
-        return None
-    source = document.get("source")
-    found = source.get("ts_ms") if isinstance(source, dict) else document.get(_FLAT_TIME)
-    is_time = isinstance(found, int) and not isinstance(found, bool) and found in _INT64
-    return found if is_time else None
+def _millis_of(columns: Sequence[pa.Array]) -> pa.Array:
+    source, flat = columns
+    return pc.coalesce(pc.struct_field(source, "ts_ms"), flat)

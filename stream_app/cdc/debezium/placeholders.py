@@ -3,7 +3,7 @@
 Used by `debezium_json`; the stand-in is never written.
 
 Source: Debezium `connector/postgresql/UnchangedToastedPlaceholder.java` and the property
-`unavailable.value.placeholder`, whose default is taken.
+`unavailable.value.placeholder`.
 """
 
 from __future__ import annotations
@@ -12,71 +12,172 @@ import base64
 import hashlib
 import json
 import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, lengths_of
+from stream_app.cdc.columns.arrow_buffers import (
+    Bools,
+    bools_of,
+    lengths_of,
+    null_where,
+    valid_of,
+)
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family
+from stream_app.cdc.images import StackedImages
+from stream_app.cdc.row_assembly import UPDATE
+
+_HEX = "hex:"
 
 PLACEHOLDER = "__debezium_unavailable_value"
+"""The connector's own."""
 
-_RAW = PLACEHOLDER.encode()
-_BASE64 = base64.b64encode(_RAW).decode()
-_UUID = str(uuid.UUID(bytes=hashlib.md5(_RAW, usedforsecurity=False).digest(), version=3))
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """All forms of a stand-in: those of texts, of bytes as text, and of arrays and maps.
+
+    Attributes:
+        raw: as it is in a column of bytes.
+    """
+
+    raw: bytes
+    texts: tuple[str, ...]
+    binaries: tuple[str, ...]
+    nested: frozenset[str]
+
+    @property
+    def text(self) -> str:
+        """The placeholder of a text."""
+        return self.texts[0]
+
+    def is_value(self, reading: ColumnReading, text: str, *, nested: bool) -> bool:
+        """Whether one value is the placeholder.
+
+        Args:
+            text: the characters of a string, or the JSON text of an array or object.
+            nested: `text` is that of an array or object.
+        """
+        if nested:
+            return text in self.nested
+        return text in self._forms(reading)
+
+    def in_column(self, reading: ColumnReading, texts: pa.Array) -> Bools | None:
+        """Where a string or binary column is the placeholder; None: nowhere.
+
+        Costs a look at the lengths.
+        """
+        forms = (self.raw,) if pa.types.is_binary(texts.type) else self._forms(reading)
+        lengths = lengths_of(texts)
+        suspect = np.isin(lengths, sorted({_bytes_of(form) for form in forms}))
+        if not suspect.any():
+            return None
+        rows = np.flatnonzero(suspect)
+        found = bools_of(pc.is_in(texts.take(pa.array(rows)), value_set=pa.array(forms)))
+        if not found.any():
+            return None
+        result: Bools = np.zeros(len(texts), np.bool_)
+        result[rows[found]] = True
+        return result
+
+    def _forms(self, reading: ColumnReading) -> tuple[str, ...]:
+        is_text = reading.family is Family.STRING and reading.encoding is not Encoding.BASE64
+        return self.texts if is_text else self.binaries
+
+
+def placeholder_of(value: str = PLACEHOLDER) -> Placeholder:
+    """The forms of a connector's ``unavailable.value.placeholder``.
+
+    Args:
+        value: of the property; behind ``hex:`` the bytes of the placeholder.
+    """
+    raw = _raw(value)
+    text = raw.decode(errors="replace")
+    base64_text = base64.b64encode(raw).decode()
+    md5 = hashlib.md5(raw, usedforsecurity=False).digest()
+    hstore = _compact({text: text})
+    return Placeholder(
+        raw=raw,
+        texts=(text, hstore),
+        binaries=(text, base64_text, raw.hex(), raw.hex().upper()),
+        nested=frozenset(
+            {
+                hstore,
+                _compact([text]),
+                _compact([base64_text]),
+                _compact([str(uuid.UUID(bytes=md5, version=3))]),
+                _compact(list(raw)),
+                _compact([float(byte) for byte in raw]),
+            }
+        ),
+    )
+
+
+def restored_images(
+    images: StackedImages,
+    readings: Sequence[ColumnReading],
+    placeholder: Placeholder,
+    *,
+    restored: frozenset[str],
+    has_old_values: bool,
+) -> StackedImages:
+    """Replace placeholders in after-images by the value before.
+
+    Where the image before is missing, the table's writer finds the value, if it may. All others
+    are suspects.
+
+    Args:
+        restored: columns that the writer may look up; see `TableTraits.restored`.
+        has_old_values: whether images before the change hold more than the key.
+    """
+    columns, suspects = list(images.columns), images.suspects
+    is_alone = (images.ops == UPDATE) & ~images.has_before
+    left_out: dict[str, Bools] = {}
+    for index, (reading, kind) in enumerate(zip(readings, images.kinds, strict=True)):
+        if not pa.types.is_string(reading.wire_type(kind)):
+            continue
+        found = placeholder.in_column(reading, columns[index])
+        if found is None:
+            continue
+        unknown = np.zeros(len(found), np.bool_)
+        befores = images.before_at[images.has_before]
+        unknown[befores] = found[befores]
+        column = null_where(columns[index], unknown)
+        unchanged = images.has_after & found[images.after_at]
+        if has_old_values:
+            known = unchanged & images.has_before & valid_of(column)[images.before_at]
+            places = np.arange(len(column))
+            places[images.after_at[known]] = images.before_at[known]
+            column, unchanged = column.take(pa.array(places)), unchanged & ~known
+        if reading.name in restored and (unchanged & is_alone).any():
+            alone = unchanged & is_alone
+            unknown = np.zeros(len(column), np.bool_)
+            unknown[images.after_at[alone]] = True
+            column, unchanged = null_where(column, unknown), unchanged & ~alone
+            left_out[reading.name] = alone
+        suspects = suspects | unchanged
+        columns[index] = column
+    return replace(images, columns=columns, suspects=suspects, unchanged=left_out)
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether a property has a value from which a placeholder can be made."""
+    try:
+        return bool(_raw(value))
+    except ValueError:
+        return False
+
+
+def _raw(value: str) -> bytes:
+    return bytes.fromhex(value.removeprefix(_HEX)) if value.startswith(_HEX) else value.encode()
 
 
 def _compact(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-_HSTORE = _compact({PLACEHOLDER: PLACEHOLDER})
-_TEXTS = (PLACEHOLDER, _HSTORE)
-_BINARIES = (PLACEHOLDER, _BASE64, _RAW.hex(), _RAW.hex().upper())
-_NESTED = frozenset(
-    {
-        _HSTORE,
-        _compact([PLACEHOLDER]),
-        _compact([_BASE64]),
-        _compact([_UUID]),
-        _compact(list(_RAW)),
-        _compact([float(byte) for byte in _RAW]),
-    }
-)
-
-
-def is_placeholder(reading: ColumnReading, text: str, *, nested: bool) -> bool:
-    """Whether one value is the placeholder.
-
-    Args:
-        text: the characters of a string, or the JSON text of an array or object.
-        nested: `text` is that of an array or object.
-    """
-    if nested:
-        return text in _NESTED
-    return text in _forms(reading)
-
-
-def placeholders_in(reading: ColumnReading, texts: pa.Array) -> Bools | None:
-    """Where a string or binary column is the placeholder; None: nowhere.
-
-    Costs a look at the lengths.
-    """
-    forms = (_RAW,) if pa.types.is_binary(texts.type) else _forms(reading)
-    lengths = lengths_of(texts)
-    suspect = np.isin(lengths, sorted({len(form) for form in forms}))
-    if not suspect.any():
-        return None
-    rows = np.flatnonzero(suspect)
-    found = bools_of(pc.is_in(texts.take(pa.array(rows)), value_set=pa.array(forms)))
-    if not found.any():
-        return None
-    result: Bools = np.zeros(len(texts), np.bool_)
-    result[rows[found]] = True
-    return result
-
-
-def _forms(reading: ColumnReading) -> tuple[str, ...]:
-    is_text = reading.family is Family.STRING and reading.encoding is not Encoding.BASE64
-    return _TEXTS if is_text else _BINARIES
+def _bytes_of(form: str | bytes) -> int:
+    return len(form.encode() if isinstance(form, str) else form)

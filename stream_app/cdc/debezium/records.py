@@ -22,7 +22,7 @@ from stream_app.cdc.debezium.key_proof import (
     Question,
     questions_of,
 )
-from stream_app.cdc.debezium.placeholders import is_placeholder
+from stream_app.cdc.debezium.placeholders import Placeholder
 from stream_app.cdc.debezium.record_reader import (
     RowRecord,
     Wrapped,
@@ -95,38 +95,47 @@ def _is_refused(
 def _restore_unchanged(
     record: RowRecord, readings: tuple[ColumnReading, ...], settings: DecodeSettings
 ) -> RowRecord:
-    """Replace placeholders: after by before, before by null."""
+    """Replace placeholders: after by before, before by null.
+
+    What the table's writer may find is left out.
+    """
     before = None
     if record.before is not None:
         before = {
             reading.name: cell
             for reading in readings
-            if (cell := record.before.get(reading.name)) and not _is_unchanged(reading, cell)
+            if (cell := record.before.get(reading.name))
+            and not _is_unchanged(settings.placeholder, reading, cell)
         }
     if record.after is None:
         return replace(record, before=before)
     after = dict(record.after)
+    left_out: set[str] = set()
     for reading in readings:
         cell = after.get(reading.name)
-        if cell is None or not _is_unchanged(reading, cell):
+        if cell is None or not _is_unchanged(settings.placeholder, reading, cell):
+            continue
+        if record.op == "u" and record.before is None and reading.name in settings.restored:
+            left_out.add(reading.name)
+            del after[reading.name]
             continue
         old = None if settings.rows.before_has_key_only else (before or {}).get(reading.name)
         if old is None or old[0] is JsonKind.NULL:
             raise UnreadableRecordError(
                 f"column {reading.name!r} is unchanged and its value was not sent "
-                "(__debezium_unavailable_value), and the before-image does not have it: set "
+                f"({settings.placeholder.text}), and the before-image does not have it: set "
                 "REPLICA IDENTITY FULL on the source table"
             )
         after[reading.name] = old
-    return replace(record, before=before, after=after)
+    return replace(record, before=before, after=after, unchanged=frozenset(left_out))
 
 
-def _is_unchanged(reading: ColumnReading, cell: Cell) -> bool:
+def _is_unchanged(placeholder: Placeholder, reading: ColumnReading, cell: Cell) -> bool:
     kind, text = cell
     if kind is JsonKind.STRING:
-        return is_placeholder(reading, text, nested=False)
+        return placeholder.is_value(reading, text, nested=False)
     nested = kind in (JsonKind.ARRAY, JsonKind.OBJECT)
-    return nested and is_placeholder(reading, text, nested=True)
+    return nested and placeholder.is_value(reading, text, nested=True)
 
 
 def _add_rows(

@@ -30,7 +30,7 @@ from stream_app.cdc.alike.options import (
     TRUNCATE_OPTION,
     texts_and_numbers,
 )
-from stream_app.cdc.alike.origins import OriginFields, Told
+from stream_app.cdc.alike.origins import OriginFields, TimeFields, Told, millis_of_text
 from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, children_of, valid_of
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import parse_objects
@@ -47,6 +47,7 @@ _TRUNCATE = "truncate-table"
 _BEFORE = "BI_"
 _ENVELOPE = frozenset({"data", "metadata"})
 _METADATA = ("record-type", "operation", "schema-name", "table-name")
+_TIME_NAMES = ("commit-timestamp", "timestamp")
 _UPDATE_KEYS = "update-keys"
 _OPTIONS = (
     TRUNCATE_OPTION,
@@ -262,13 +263,23 @@ def _befores(
 
 def _told(columns: Sequence[pa.Array]) -> Told:
     kind, operation, schema, table = children_of(columns[0])
-    is_truncate = _equal(operation, _TRUNCATE) & ~_equal(kind, "data")
-    means_row = is_truncate | (_equal(kind, "data") & (ops_of(operation, _OPS) != 0))
-    return Told((schema, pa.nulls(len(table), pa.string()), table), means_row)
+    no_row = valid_of(kind) & ~_equal(kind, "data") & ~_equal(operation, _TRUNCATE)
+    return Told((schema, pa.nulls(len(table), pa.string()), table), ~no_row)
 
 
 _ORIGINS = OriginFields(
     pa.schema([("metadata", pa.struct([(name, pa.string()) for name in _METADATA]))]), _told
+)
+
+
+def _millis_of(columns: Sequence[pa.Array]) -> pa.Array:
+    """When the transaction was committed, if DMS tells that; else when it made the message."""
+    return millis_of_text(pc.coalesce(*children_of(columns[0])))
+
+
+_TIMES = TimeFields(
+    pa.schema([("metadata", pa.struct([(name, pa.string()) for name in _TIME_NAMES]))]),
+    _millis_of,
 )
 
 
@@ -282,4 +293,5 @@ DMS_JSON = DialectFormat(
     plain=DmsDialect(),
     encoding=partial(texts_and_numbers, binary=Encoding.HEX),
     origins=_ORIGINS.origins,
+    change_times=_TIMES.change_times,
 ).declared()

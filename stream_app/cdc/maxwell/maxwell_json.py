@@ -28,7 +28,7 @@ from stream_app.cdc.alike.options import (
     ENCODING_OPTION,
     texts_and_numbers,
 )
-from stream_app.cdc.alike.origins import OriginFields, Told
+from stream_app.cdc.alike.origins import OriginFields, TimeFields, Told
 from stream_app.cdc.columns.arrow_buffers import bools_of, children_of, valid_of
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import parse_objects
@@ -140,13 +140,22 @@ class MaxwellDialect:
 def _told(columns: Sequence[pa.Array]) -> Told:
     database, table, kind = columns
     is_own = bools_of(pc.and_(pc.equal(database, _OWN_TABLE[0]), pc.equal(table, _OWN_TABLE[1])))
-    means_row = ops_of(kind, _OPS) != 0
-    return Told((database, pa.nulls(len(table), pa.string()), table), means_row & ~is_own)
+    no_row = bools_of(pc.is_in(kind, pa.array(_NO_ROWS))) | is_own
+    for prefix in _DDL:
+        no_row |= bools_of(pc.starts_with(kind, prefix))
+    return Told((database, pa.nulls(len(table), pa.string()), table), ~no_row)
 
 
 _ORIGINS = OriginFields(
     pa.schema([(name, pa.string()) for name in ("database", "table", "type")]), _told
 )
+
+
+def _millis_of(columns: Sequence[pa.Array]) -> pa.Array:
+    return pc.multiply(columns[0], 1000)  # Maxwell tells seconds
+
+
+_TIMES = TimeFields(pa.schema([("ts", pa.int64())]), _millis_of)
 
 
 def _key_names(key: Any) -> list[str]:
@@ -168,4 +177,6 @@ MAXWELL_JSON = DialectFormat(
     plain=MaxwellDialect(),
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
+    change_times=_TIMES.change_times,
+    has_whole_before=lambda _: True,
 ).declared()

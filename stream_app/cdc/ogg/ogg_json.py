@@ -32,10 +32,9 @@ from stream_app.cdc.alike.options import (
     TRUNCATE_OPTION,
     texts_and_numbers,
 )
-from stream_app.cdc.alike.origins import OriginFields, Told
+from stream_app.cdc.alike.origins import OriginFields, TimeFields, Told, millis_of_text
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
-    bools_of,
     children_of,
     valid_of,
 )
@@ -258,15 +257,18 @@ def _unmarked(image: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _told(columns: Sequence[pa.Array]) -> Told:
-    name, kind = columns
+    [name] = columns
     # Without a dot nothing is left of the database; before the last one stands a whole name.
     database = pc.replace_substring_regex(name, r"\.?[^.]*$", "")
     table = pc.replace_substring_regex(name, r"^.*\.", "")
-    means_row = bools_of(pc.is_in(kind, pa.array([*_OPS, _TRUNCATE])))
+    means_row = np.ones(len(name), np.bool_)
     return Told((database, pa.nulls(len(name), pa.string()), table), means_row)
 
 
-_ORIGINS = OriginFields(pa.schema([(name, pa.string()) for name in ("table", "op_type")]), _told)
+_ORIGINS = OriginFields(pa.schema([("table", pa.string())]), _told)
+
+
+_TIMES = TimeFields(pa.schema([("op_ts", pa.string())]), lambda columns: millis_of_text(columns[0]))
 
 
 OGG_JSON = DialectFormat(
@@ -279,4 +281,5 @@ OGG_JSON = DialectFormat(
     plain=OggDialect(),
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
+    change_times=_TIMES.change_times,
 ).declared()

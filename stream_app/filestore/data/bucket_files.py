@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.clock import Clock, local_wall_clock_ms
@@ -19,6 +21,8 @@ from stream_app.filestore.data.data_file_reader import DataFileReader
 from stream_app.filestore.data.key_value_file_writer import KeyValueFile
 from stream_app.filestore.data.rolling_file_writer import NewFiles, RollingFileWriter
 from stream_app.filestore.data.row_data_file_writer import RowDataFile
+from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
+from stream_app.format.deletion_vector import live_rows
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.options.option import Option
 from stream_app.model.options.table_options import CHANGELOG_FILE_PREFIX, DATA_FILE_PREFIX
@@ -31,6 +35,7 @@ class BucketFiles:
 
     Attributes:
         schema: what new files are written with.
+        vectors: mark the rows that readers leave out.
     """
 
     file_io: FileIO
@@ -38,6 +43,7 @@ class BucketFiles:
     folder: str
     reader: DataFileReader
     clock: Clock
+    vectors: BucketVectors = field(default_factory=dict)
     _writer_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     _numbers: Iterator[int] = field(default_factory=count)
 
@@ -61,8 +67,23 @@ class BucketFiles:
         return RollingFileWriter(made, lambda rows: RowDataFile(made, first_sequence_number + rows))
 
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-        """The rows of a file."""
-        return self.reader.read(self._path(file), file)
+        """The rows of a file that are not deleted."""
+        rows, vector = self.reader.read(self._path(file), file), self.vectors.get(file.file_name)
+        return rows if vector is None else live_rows(rows, vector)
+
+    def read_places(
+        self, file: DataFileMeta
+    ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
+        """The rows of a file that are not deleted, and their places in it."""
+        vector, start = self.vectors.get(file.file_name), 0
+        for batch in self.reader.read(self._path(file), file):
+            places = np.arange(start, start + batch.num_rows, dtype=np.int64)
+            if vector is None:
+                yield batch, places
+            else:
+                kept = vector.keep_mask(start, batch.num_rows)
+                yield batch.filter(pa.array(kept)), places[kept]
+            start += batch.num_rows
 
     def delete(self, file: DataFileMeta) -> None:
         """Delete a file that no snapshot names."""

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTableError
 from stream_app.fileio.file_io import FileIO
-from stream_app.filestore.data.row_group_filter import RowGroupFilter
+from stream_app.filestore.data.row_group_filter import RowGroupChoice
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.casting.arrays import CastError
@@ -58,7 +58,7 @@ class DataFileReader:
     layout_schema: pa.Schema
     schema_of: Callable[[int], TableSchema]
     batch_rows: int = BATCH_ROWS
-    row_groups: RowGroupFilter | None = None
+    row_groups: RowGroupChoice | None = None
 
     def read(self, path: str, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
         """The rows of a file in its order.

@@ -6,14 +6,30 @@ has no access to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import pyarrow.parquet as pq
 
 from stream_app.filestore.data.stats_filter import StatsFilter, stats_by_name
-from stream_app.format.column_stats import row_group_stats
+from stream_app.format.column_stats import ColumnStats, row_group_stats
 from stream_app.model.schema.data_type import DataField
+
+
+class RowGroupChoice(Protocol):
+    """Chooses the row groups of a file."""
+
+    def row_groups(
+        self, footer: pq.FileMetaData, columns: Iterable[tuple[DataField, DataField | None]]
+    ) -> Sequence[int]:
+        """Numbers of the row groups that are worth reading.
+
+        Args:
+            columns: those that are read, and what each is in the file.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +63,39 @@ class RowGroupFilter:
             for rows in (footer.row_group(group).num_rows,)
         )
         return [group for group in groups if passing[group]]
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroupsOfKeys:
+    """The row groups of a sorted file that may have one of some keys.
+
+    Only the first column of the key is asked, whose values ascend from group to group.
+
+    Attributes:
+        name: of that column.
+        keys: ascending; keys as `format.binary_row.comparable_key` gives them.
+    """
+
+    name: str
+    keys: Sequence[Any]
+
+    def row_groups(
+        self, footer: pq.FileMetaData, columns: Iterable[tuple[DataField, DataField | None]]
+    ) -> list[int]:
+        """See `RowGroupChoice.row_groups`; a group of unknown bounds is read."""
+        groups = range(footer.num_row_groups)
+        for now, then in columns:
+            if now.name == self.name and then is not None and then.data_type == now.data_type:
+                stored = [(then.name, then.data_type)]
+                return [g for g in groups if self._may_be_in(row_group_stats(footer, g, stored)[0])]
+        return list(groups)
+
+    def _may_be_in(self, stats: ColumnStats) -> bool:
+        low, high = (
+            bound.encode() if isinstance(bound, str) else bound
+            for bound in (stats.minimum, stats.maximum)
+        )
+        if low is None or high is None:
+            return True
+        first = bisect_left(self.keys, (low,))
+        return first < len(self.keys) and bool(self.keys[first][0] <= high)

@@ -23,6 +23,8 @@ class CompactRequest:
         drop_deletes: no older row can lie below the output, so deletes may be left out.
         max_level: the bucket's highest level.
         rewrite_all: also rewrite files that could merely be upgraded.
+        above: files of higher levels than the output, in which rows of the unit's keys are looked
+            up.
         runs: sorted runs of the bucket when the unit was picked; the more, the more urgent.
     """
 
@@ -33,6 +35,7 @@ class CompactRequest:
     max_level: int
     total_buckets: int | None = None
     rewrite_all: bool = False
+    above: tuple[DataFileMeta, ...] = ()
     runs: int = 1
 
     def change(

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from stream_app.errors import UsageError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
 from stream_app.mergetree.compact.compact_unit import CompactUnit
+from stream_app.mergetree.compact.files_above import files_above
 from stream_app.mergetree.compact.picker import Picker
 from stream_app.mergetree.levels import Levels
 from stream_app.model.bucket_change import BucketChange
@@ -31,6 +32,8 @@ class CompactManager:
         stop_trigger: sorted runs beyond which the bucket's writes wait; None: its files are no
             sorted runs, and writes never wait.
         total_buckets: of the partition, which may differ from the table's; None: as the table's.
+        looks_up: compactions need the rows above them (see `CompactRequest.above`).
+        drops_deletes: no level above 0 may hold a delete.
         is_overtaken: another writer has changed the bucket since the running compaction began, so
             that its result may not fit any more.
     """
@@ -41,6 +44,8 @@ class CompactManager:
     picker: Picker | None
     stop_trigger: int | None
     total_buckets: int | None = None
+    looks_up: bool = False
+    drops_deletes: bool = False
     is_overtaken: bool = field(default=False, init=False)
     _running: Future[BucketChange] | None = field(default=None, init=False)
     _unit: CompactUnit | None = field(default=None, init=False)
@@ -95,11 +100,14 @@ class CompactManager:
             unit=unit,
             drop_deletes=may_drop_deletes(
                 output_level=unit.output_level,
-                highest_level_with_files=levels.non_empty_highest_level(),
+                highest_level_with_files=(
+                    1 if self.drops_deletes else levels.non_empty_highest_level()
+                ),
             ),
             max_level=levels.max_level,
             total_buckets=self.total_buckets,
             rewrite_all=self.picker.rewrite_all,
+            above=self._above(unit) if self.looks_up else (),
             runs=self.sorted_runs or 1,
         )
 
@@ -146,6 +154,9 @@ class CompactManager:
             self.picker.note_restored(self.levels, levels, self._unit)
         self.levels = levels
         self.is_overtaken = self._running is not None
+
+    def _above(self, unit: CompactUnit) -> tuple[DataFileMeta, ...]:
+        return files_above(self.levels.level_sorted_runs(), unit, self.levels.key_of)
 
     def _ended(self) -> None:
         self._running = self._unit = None

@@ -18,6 +18,8 @@ from stream_app.mergetree.compact.record_level_expire import RecordLevelExpire
 from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileReader, WrittenFiles
 from stream_app.mergetree.interval_partition import Section
 from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, take
+from stream_app.mergetree.level_windows import level_windows
+from stream_app.mergetree.merge_engines.lookup_merge import LookupMerge
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.sort_merge_reader import merge_windows
@@ -60,7 +62,7 @@ class CompactRewriter:
         try:
             for section in sections:
                 for batch in self._merged(section):
-                    kept = self._without_stale(batch) if drop_deletes else batch
+                    kept = self.without_stale(batch) if drop_deletes else batch
                     if kept.num_rows:
                         writer.write(kept)
             return WrittenFiles(writer.close())
@@ -77,7 +79,7 @@ class CompactRewriter:
             section, self.layout, self.merge_function, self.files, fan_in=self.fan_in
         )
 
-    def _without_stale(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def without_stale(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Neither deletes nor rows that are too old; nothing lies below that they still hide."""
         stale = is_retract(batch) if self.keeps_deletes else np.zeros(batch.num_rows, np.bool_)
         if self.expire is not None:
@@ -98,6 +100,10 @@ def merged_section(
     Args:
         fan_in: runs that are read at a time; more are first merged into fewer on local disk.
     """
+    if isinstance(merge_function, LookupMerge):
+        for window in level_windows(section, files, layout):
+            yield merge_function.merge_levels(window, layout)
+        return
     # With the oldest run first, rows of one key mostly meet in the order of their age already.
     runs = [_read_run(run, files) for run in _by_age(section)]
 
@@ -107,8 +113,16 @@ def merged_section(
     if len(runs) <= fan_in:
         yield from map(merge, merge_windows(runs, layout))
         return
+
+    def joined(window: MergeWindow) -> pa.RecordBatch:
+        return layout.take(window.batch, window.order)
+
     spilled = SpilledRuns(
-        layout=layout, piece_bytes=PIECE_BYTES, merge=merge, limit=None, parent=None
+        layout=layout,
+        piece_bytes=PIECE_BYTES,
+        merge=merge if merge_function.merges_in_parts else joined,
+        limit=None,
+        parent=None,
     )
     try:
         for start in range(0, len(runs), fan_in):

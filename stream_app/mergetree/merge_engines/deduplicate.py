@@ -6,8 +6,10 @@ Source: Paimon `mergetree/compact/DeduplicateMergeFunction.java`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import KeyValueLayout, Mask, is_retract
@@ -22,18 +24,23 @@ class Deduplicate:
     """
 
     ignore_delete: bool = False
+    merges_in_parts: ClassVar[bool] = True
+
+    def check_kinds(self, kinds: npt.NDArray[np.int8]) -> None:
+        """Every kind is taken."""
 
     def merge(self, window: MergeWindow, layout: KeyValueLayout) -> pa.RecordBatch:
         """Keep the last row of each key."""
         if self.ignore_delete:
-            window = _without_retracts(window)
+            window = without_retracts(window)
         order, last = window.order, window.last_rows(layout)
         if last.all():
             return layout.take(window.batch, order)
         return layout.take(window.batch, np.flatnonzero(last) if order is None else order[last])
 
 
-def _without_retracts(window: MergeWindow) -> MergeWindow:
+def without_retracts(window: MergeWindow) -> MergeWindow:
+    """The same rows without those of kind -U and -D."""
     retract: Mask = is_retract(window.batch)
     if not retract.any():
         return window

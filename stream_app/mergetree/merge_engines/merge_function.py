@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import KeyValueLayout
@@ -17,6 +19,25 @@ from stream_app.mergetree.merge_window import MergeWindow
 
 class MergeFunction(Protocol):
     """Merges all versions of each key of a window."""
+
+    @property
+    def merges_in_parts(self) -> bool:
+        """Whether some rows of a key may be merged before the others, with the same result.
+
+        Then a write buffer merges what it holds before it is full.
+        """
+        ...
+
+    def check_kinds(self, kinds: npt.NDArray[np.int8]) -> None:
+        """Check that new rows can be merged at all.
+
+        Args:
+            kinds: int8 [n], row kinds.
+
+        Raises:
+            MergeError: the engine takes no rows of one of these kinds.
+        """
+        ...
 
     def merge(self, window: MergeWindow, layout: KeyValueLayout) -> pa.RecordBatch:
         """One row a key, in key order, in the schema of the window's batch."""

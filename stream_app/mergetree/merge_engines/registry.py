@@ -10,13 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from stream_app.errors import UnsupportedTableError
+from stream_app.mergetree.merge_engines.aggregation import Aggregation
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
+from stream_app.mergetree.merge_engines.first_row import FirstRow
+from stream_app.mergetree.merge_engines.lookup_merge import LookupMerge
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
+from stream_app.mergetree.merge_engines.partial_update import PartialUpdate
+from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema
 
 MERGE_FUNCTIONS: Mapping[str, Callable[[TableSchema], MergeFunction]] = {
     "deduplicate": lambda schema: Deduplicate(schema.core_options[IGNORE_DELETE]),
+    "partial-update": lambda schema: PartialUpdate(schema.merge_rules),
+    "aggregation": lambda schema: Aggregation(schema.merge_rules),
+    "first-row": lambda schema: FirstRow(schema.core_options[IGNORE_DELETE]),
 }
 """By the value of ``merge-engine``, in lower case."""
 
@@ -33,4 +41,6 @@ def merge_function_of(schema: TableSchema) -> MergeFunction:
             f"stream_app cannot merge rows by merge-engine = {engine}",
             fix=f"merge engines are: {', '.join(MERGE_FUNCTIONS)}",
         )
-    return MERGE_FUNCTIONS[engine](schema)
+    function = MERGE_FUNCTIONS[engine](schema)
+    is_lookup = schema.core_options.looks_up and not traits_of(engine).may_prune_by_value
+    return LookupMerge(function) if is_lookup else function

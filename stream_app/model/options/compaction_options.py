@@ -130,13 +130,19 @@ FULL_COMPACTION_DELTA_COMMITS = integer_option(
     "full-compaction.delta-commits",
     None,
     "Number of epochs after which all buckets are merged whole; the epoch waits for it (default: "
-    "never).",
+    "never; with changelog-producer = full-compaction 1).",
     minimum=1,
 )
 COMMIT_FORCE_COMPACT = boolean_option(
     "commit.force-compact",
     False,
     "Each epoch waits for its compactions before it ends.",
+)
+LOOKUP_WAIT = boolean_option(
+    "lookup-wait",
+    True,
+    "Where compactions look up older rows, each epoch waits for them: its changelog ends with it.",
+    older_keys=("changelog-producer.lookup-wait",),
 )
 PREPARE_COMMIT_WAIT_COMPACTION = boolean_option(
     "prepare-commit.wait-compaction",
@@ -218,6 +224,7 @@ COMPACTION_OPTIONS: tuple[Option[Any], ...] = (
     COMPACTION_FORCE_REWRITE_ALL_FILES,
     FULL_COMPACTION_DELTA_COMMITS,
     COMMIT_FORCE_COMPACT,
+    LOOKUP_WAIT,
     PREPARE_COMMIT_WAIT_COMPACTION,
     COMPACTION_MAX_PARALLELISM,
     SORT_SPILL_THRESHOLD,

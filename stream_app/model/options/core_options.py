@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.commit_options import COMMIT_OPTIONS
 from stream_app.model.options.compaction_options import (
     COMMIT_FORCE_COMPACT,
     COMPACTION_OPTIONS,
+    FORCE_LOOKUP,
     FULL_COMPACTION_DELTA_COMMITS,
     LOOKUP_COMPACT_MAX_INTERVAL,
+    LOOKUP_WAIT,
     NUM_LEVELS,
     NUM_SORTED_RUN_COMPACTION_TRIGGER,
     NUM_SORTED_RUN_STOP_TRIGGER,
@@ -33,12 +36,17 @@ from stream_app.model.options.option import (
     Option,
     Value,
 )
-from stream_app.model.options.paimon_option_keys import CORE_KEYS, PAIMON_KEYS, PREFIXES
+from stream_app.model.options.paimon_option_keys import (
+    CORE_KEYS,
+    FIELD_KEYS,
+    PAIMON_KEYS,
+    PREFIXES,
+)
 from stream_app.model.options.read_options import READ_OPTIONS
 from stream_app.model.options.stream_options import STREAM_OPTIONS
 from stream_app.model.options.table_options import BUCKET, TABLE_OPTIONS
 from stream_app.model.options.tag_options import TAG_OPTIONS
-from stream_app.model.table_kind import is_writable, kind_traits
+from stream_app.model.table_kind import is_writable
 
 _DECLARED: tuple[Option[Any], ...] = (
     *TABLE_OPTIONS,
@@ -57,9 +65,14 @@ FIXED_OPTIONS = (
     "bucket-key",
     "bucket-function.type",
     "merge-engine",
+    "partial-update.remove-record-on-delete",
+    "partial-update.remove-record-on-sequence-group",
+    "aggregation.remove-record-on-delete",
+    "rowkind.field",
     "sequence.field",
     "sequence.field.sort-order",
     "changelog-producer",
+    "deletion-vectors.enabled",
     "data-file.path-directory",
     "data-file.thin-mode",
     "force-lookup",
@@ -81,21 +94,16 @@ REFUSED: dict[str, Callable[[str], bool]] = {
     "clustering.incremental": _is_true,
     "data-evolution.enabled": _is_true,
     "data-file.external-paths.strategy": lambda value: value.lower() != "none",
-    "deletion-vectors.enabled": _is_true,
     "file.compression.per.level": bool,
     "file.format.per.level": bool,
     "index-file-in-data-file-dir": _is_true,
     "lock.enabled": _is_true,
     "pk-clustering-override": _is_true,
     "row-tracking.enabled": _is_true,
-    "rowkind.field": bool,
     "type": lambda value: value != "table",
     "upsert-key": bool,
 }
 """Options that ask of a correct writer what we do not do, and the values that ask for it."""
-
-_FINE_WITHOUT_MERGING = ("deletion-vectors.enabled",)
-"""Options that ask nothing of a writer whose table merges no rows."""
 
 _REFUSED_MAPS = ("file.compression.per.level.", "file.format.per.level.")
 
@@ -125,9 +133,23 @@ def option_problems(options: Mapping[str, str]) -> list[str]:
                 CORE_KEYS[key](value)
             except ValueError as problem:
                 problems.append(f"option {key!r}: {value!r} {problem}")
-        elif key not in PAIMON_KEYS | REFUSED.keys() and not key.startswith(PREFIXES):
-            problems.append(unknown_key("option", key, sorted(OPTIONS.keys() | PAIMON_KEYS)))
+        else:
+            problems += _other_problems(key, value)
     return problems
+
+
+def _other_problems(key: str, value: str) -> list[str]:
+    """What is wrong with an option of a column, or with one that stands in no list of keys."""
+    if not key.startswith("fields."):
+        if key in PAIMON_KEYS | REFUSED.keys() or key.startswith(PREFIXES):
+            return []
+        return [unknown_key("option", key, sorted(OPTIONS.keys() | PAIMON_KEYS))]
+    column, _, what = key.rpartition(".")
+    if what not in FIELD_KEYS:
+        return [unknown_key("option", key, [f"{column}.{known}" for known in FIELD_KEYS])]
+    if what in ("distinct", "ignore-retract") and value.lower() not in ("true", "false"):
+        return [f"option {key!r}: {value!r} is neither true nor false"]
+    return []
 
 
 def _is_refused(key: str, value: str) -> bool:
@@ -158,9 +180,7 @@ def check_writable(options: Mapping[str, str], primary_keys: Collection[str]) ->
     bucket = -1 if "bucket" in wrong else CoreOptions(options).bucket
     if "bucket" not in wrong and not is_writable(primary_keys, bucket):
         wrong.append("bucket")
-    fine = () if kind_traits(primary_keys, bucket).merges_by_key else _FINE_WITHOUT_MERGING
-    refused = [key for key, value in options.items() if _is_refused(key, value)]
-    reasons = [*(key for key in refused if key not in fine), *wrong]
+    reasons = [*(key for key, value in options.items() if _is_refused(key, value)), *wrong]
     if reasons:
         raise UnsupportedTableError(
             "stream_app cannot write this table: "
@@ -213,8 +233,30 @@ class CoreOptions:
 
     @property
     def writes_changelog(self) -> bool:
-        """Whether ``changelog-producer`` is another than ``none``: we write those of ``input``."""
-        return self.raw.get("changelog-producer", "none").lower() != "none"
+        """Whether ``changelog-producer`` is another than ``none``."""
+        return self.changelog_producer != "none"
+
+    @property
+    def flushes_changelog(self) -> bool:
+        """Whether the writer itself writes the changelog, each change as it comes in."""
+        return self.changelog_producer == "input"
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether compactions look for the older rows of their keys."""
+        if self.changelog_producer == "lookup" or self.merges_by_vectors:
+            return True
+        return self[FORCE_LOOKUP] or traits_of(self.merge_engine).needs_lookup
+
+    @property
+    def merges_by_vectors(self) -> bool:
+        """``deletion-vectors.enabled``; in a table without a primary key it merges nothing."""
+        return _is_true(self.raw.get("deletion-vectors.enabled", "false"))
+
+    @property
+    def changelog_producer(self) -> str:
+        """``changelog-producer``, in lower case."""
+        return self.raw.get("changelog-producer", "none").lower()
 
     @property
     def lookup_interval(self) -> int:
@@ -232,12 +274,15 @@ class CoreOptions:
     def compacts_whole_after(self, epoch: int) -> bool:
         """Whether ``full-compaction.delta-commits`` is due; never in a write-only job."""
         epochs = self[FULL_COMPACTION_DELTA_COMMITS]
+        if epochs is None and self.changelog_producer == "full-compaction":
+            epochs = 1
         return bool(epochs and (epoch + 1) % epochs == 0) and not self[WRITE_ONLY]
 
-    @property
-    def waits_for_compaction(self) -> bool:
-        """Whether each epoch waits for its compactions."""
-        return self[COMMIT_FORCE_COMPACT] or self[PREPARE_COMMIT_WAIT_COMPACTION]
+    def waits_for_compaction(self, *, merges_by_key: bool) -> bool:
+        """Whether each epoch waits for its compactions, in a table that merges by key or not."""
+        if self[COMMIT_FORCE_COMPACT] or self[PREPARE_COMMIT_WAIT_COMPACTION]:
+            return True
+        return merges_by_key and self.looks_up and self[LOOKUP_WAIT] and not self[WRITE_ONLY]
 
     @property
     def write_only_stop_trigger(self) -> int:

@@ -168,8 +168,15 @@ source.split.target-size-with-column-pruning unaware-bucket.compaction.paralleli
 write.merge-schema write.merge-schema.explicit-cast write.use-v2-write
 """
 
+FIELD_KEYS = (
+    *("aggregate-function", "count-limit", "default-aggregate-function", "distinct"),
+    *("ignore-retract", "list-agg-delimiter", "nested-key", "sequence-group", "stats-mode"),
+    "ts-field",
+)
+"""Ends of the options of a column: ``fields.<column>.aggregate-function``."""
+
 PREFIXES = (
-    "fields.",  # of a column: fields.<column>.aggregate-function
+    "fields.",  # of a column: `FIELD_KEYS`
     "file-index.",  # of a column: file-index.bloom-filter.columns
     "parquet.",  # and the other formats: handed to the format's own library
     "orc.",

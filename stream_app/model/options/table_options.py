@@ -45,8 +45,30 @@ BUCKET_FUNCTION_TYPE = choice_option(
 MERGE_ENGINE = choice_option(
     "merge-engine",
     "deduplicate",
-    "How rows of one key are merged: deduplicate keeps the newest.",
+    "How rows of one key are merged: deduplicate keeps the newest, partial-update the newest value "
+    "of each column that is not null, aggregation computes each column by a function.",
     *MERGE_ENGINES,
+)
+PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE = boolean_option(
+    "partial-update.remove-record-on-delete",
+    False,
+    "With merge-engine = partial-update: a -D record removes the whole row.",
+)
+PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP = text_option(
+    "partial-update.remove-record-on-sequence-group",
+    None,
+    "With merge-engine = partial-update: columns (comma separated) of sequence groups. A -D record "
+    "that is in the sequence of one of these groups removes the whole row.",
+)
+AGGREGATION_REMOVE_RECORD_ON_DELETE = boolean_option(
+    "aggregation.remove-record-on-delete",
+    False,
+    "With merge-engine = aggregation: a -D record removes the whole row.",
+)
+ROWKIND_FIELD = text_option(
+    "rowkind.field",
+    None,
+    "Column whose text (+I, -U, +U or -D) is the kind of its row.",
 )
 SEQUENCE_FIELD = text_option(
     "sequence.field",
@@ -65,9 +87,23 @@ SEQUENCE_FIELD_SORT_ORDER = choice_option(
 CHANGELOG_PRODUCER = choice_option(
     "changelog-producer",
     "none",
-    "Whether changelog files are written: none, or input (every change as it came in).",
+    "What writes changelog files: none, input (the writer, every change as it came in), "
+    "full-compaction (full compactions, what changed since the one before), or lookup (each "
+    "compaction of level 0, by the older rows of its keys).",
     "none",
     "input",
+    "full-compaction",
+    "lookup",
+)
+CHANGELOG_ROW_DEDUPLICATE = boolean_option(
+    "changelog-producer.row-deduplicate",
+    False,
+    "Compactions tell no update whose old and new rows have the same values.",
+)
+CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS = text_option(
+    "changelog-producer.row-deduplicate-ignore-fields",
+    "",
+    "Columns (comma separated) that changelog-producer.row-deduplicate does not compare.",
 )
 IGNORE_DELETE = boolean_option(
     "ignore-delete",
@@ -105,6 +141,15 @@ METADATA_STATS_MODE = text_option(
     "truncate(16)",
     "Column statistics kept in manifests: none, counts, truncate(n) or full.",
     parse=parse_stats_mode,
+)
+DELETION_VECTORS_ENABLED = boolean_option(
+    "deletion-vectors.enabled",
+    False,
+    "Compactions mark the rows that newer ones replace, so that readers need not merge. Rows can "
+    "be read when level 0 is compacted.",
+)
+DELETION_VECTORS_BITMAP64 = boolean_option(
+    "deletion-vectors.bitmap64", False, "New deletion vectors have 64 bits, as those of Iceberg."
 )
 DELETION_VECTOR_INDEX_FILE_TARGET_SIZE = size_option(
     "deletion-vector.index-file.target-size",
@@ -151,9 +196,15 @@ TABLE_OPTIONS: tuple[Option[Any], ...] = (
     BUCKET_KEY,
     BUCKET_FUNCTION_TYPE,
     MERGE_ENGINE,
+    PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
+    PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
+    AGGREGATION_REMOVE_RECORD_ON_DELETE,
+    ROWKIND_FIELD,
     SEQUENCE_FIELD,
     SEQUENCE_FIELD_SORT_ORDER,
     CHANGELOG_PRODUCER,
+    CHANGELOG_ROW_DEDUPLICATE,
+    CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS,
     IGNORE_DELETE,
     IGNORE_UPDATE_BEFORE,
     FILE_FORMAT,
@@ -161,6 +212,8 @@ TABLE_OPTIONS: tuple[Option[Any], ...] = (
     FILE_COMPRESSION_ZSTD_LEVEL,
     DATA_FILE_THIN_MODE,
     METADATA_STATS_MODE,
+    DELETION_VECTORS_ENABLED,
+    DELETION_VECTORS_BITMAP64,
     DELETION_VECTOR_INDEX_FILE_TARGET_SIZE,
     TARGET_FILE_SIZE,
     WRITE_BUFFER_SIZE,

@@ -116,7 +116,7 @@ class DataType:
 
     def as_nullable(self) -> DataType:
         """The same type, nullable."""
-        return replace(self, nullable=True)
+        return self if self.nullable else replace(self, nullable=True)
 
 
 STRING = DataType(root=TypeRoot.VARCHAR, length=STRING_MAX)

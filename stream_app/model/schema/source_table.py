@@ -1,6 +1,6 @@
 """What messages tell of a table of the source: its columns and its key.
 
-Made by the formats (`Format.describe`); a table is created or altered by it.
+Made by the formats (`SourceReader.describe`); a table is created or altered by it.
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ from stream_app.model.schema.data_type import (
     RowType,
     TypeRoot,
 )
+from stream_app.model.schema.merge_problems import merge_problems
+from stream_app.model.schema.merge_rules import MergeRules, merge_rules
 from stream_app.model.table_kind import KindTraits, is_writable, kind_traits
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
@@ -112,6 +114,11 @@ class TableSchema:
         """The columns of ``sequence.field``."""
         return self.core_options.columns(SEQUENCE_FIELD)
 
+    @cached_property
+    def merge_rules(self) -> MergeRules:
+        """How rows of one key are merged, column by column."""
+        return merge_rules(self.options, self.fields.names, self.primary_keys)
+
 
 def new_table_schema(
     *,
@@ -178,7 +185,9 @@ def schema_problems(
         problems += _key_problems(columns, primary_keys, partition_keys, options)
     else:
         problems += _append_problems(columns, partition_keys, options)
-    return problems + _option_problems(columns, options)
+    problems += _option_problems(columns, options)
+    problems += merge_problems(columns, primary_keys, options)
+    return problems
 
 
 def _key_problems(
@@ -254,6 +263,12 @@ def _option_problems(columns: RowType, options: Mapping[str, str]) -> list[str]:
         if name not in columns.names
     ]
     problems += [f"sequence.field names {name!r} twice" for name in _repeated(sequence_fields)]
+    core = CoreOptions(options)
+    if core.looks_up and core.changelog_producer == "full-compaction":
+        problems.append(
+            "changelog-producer = full-compaction goes neither with deletion-vectors.enabled nor "
+            "with force-lookup"
+        )
     problems += expiry_problems(columns, options)
     # Paimon refuses to open a table with such an option, whatever the engine.
     problems += [

@@ -35,7 +35,7 @@ BLOCK_COLUMNS = (
 ``task``: an integer that Spark's hash partitioning sends to the wanted task. ``table``: index into
 the tables of the epoch's plan. ``partition``: the serialized row of the partition columns.
 ``topic``, ``source_partition``, ``first_offset``: a lower bound of the block's messages in the
-source. ``rows``: changes or bad records. Blocks of other kinds than ``CHANGES`` have an empty
+source. ``rows``: changes or bad records. Blocks without changes have an empty
 ``partition``, so they precede the table's other blocks.
 """
 BLOCK_ORDER = ("table", "partition", "bucket", "topic", "source_partition", "first_offset")
@@ -68,6 +68,8 @@ class BlockKind(IntEnum):
     """Messages of tables that the job does not have yet; of no table's index (`NEWCOMERS`)."""
     FAILURE = 4
     """The error that kept a table, and no other, from its epoch."""
+    INCOMPLETE_CHANGES = 5
+    """Changes of which some leave values out; see `unchanged_values`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -65,6 +65,7 @@ class DecodeCounts:
         columns: unknown and missing ones; see `cdc.column_drift`.
         told: what messages tell of the source's table, where the table does not have it.
         tables: source tables by name; records without a name have the empty one.
+        truncated: Kafka partition → the offset of its last message that empties the table.
     """
 
     messages: int = 0
@@ -76,6 +77,7 @@ class DecodeCounts:
     tables: TablesSeen = field(default_factory=dict)
     columns: Mapping[Column, ColumnSighting] = field(default_factory=dict)
     told: SourceTable | None = None
+    truncated: Mapping[Where, int] = field(default_factory=dict)
 
     def plus(self, other: DecodeCounts) -> DecodeCounts:
         """The sum of both."""
@@ -98,6 +100,10 @@ class DecodeCounts:
             told=merged(self.told, other.told)
             if self.told and other.told
             else self.told or other.told,
+            truncated={
+                where: max(each.get(where, -1) for each in (self.truncated, other.truncated))
+                for where in (*self.truncated, *other.truncated)
+            },
         )
 
     def last_offsets(self) -> dict[str, dict[str, int]]:
@@ -130,10 +136,17 @@ def _together(
     return columns
 
 
-def counts_of_batch(where: Where, messages: pa.RecordBatch, decoded: DecodedBatch) -> DecodeCounts:
-    """The counts of some messages of one Kafka partition and of their decoding."""
+def counts_of_batch(
+    where: Where, messages: pa.RecordBatch, decoded: DecodedBatch, sources: Sequence[str] = ()
+) -> DecodeCounts:
+    """The counts of some messages of one Kafka partition and of their decoding.
+
+    Args:
+        sources: names of the messages' source tables, where the format does not tell them.
+    """
     offsets = messages.column("offset")
     topic, partition = where
+    tables = {**dict.fromkeys(sources, 0), **decoded.tables}
     end = PartitionEnd(offsets[-1].as_py(), _newest_ms(messages.column("timestamp")))
     return DecodeCounts(
         messages=messages.num_rows,
@@ -142,14 +155,13 @@ def counts_of_batch(where: Where, messages: pa.RecordBatch, decoded: DecodedBatc
         bad=decoded.bad.num_rows,
         decoder_errors=decoded.decoder_errors,
         ends={where: end},
-        tables={
-            (topic, name): (partition, offsets[at].as_py()) for name, at in decoded.tables.items()
-        },
+        tables={(topic, name): (partition, offsets[at].as_py()) for name, at in tables.items()},
         columns={
             column: ColumnSighting(sighting.records, *where, offsets[sighting.first].as_py())
             for column, sighting in decoded.columns.items()
         },
         told=decoded.told,
+        truncated={} if decoded.truncated is None else {where: offsets[decoded.truncated].as_py()},
     )
 
 

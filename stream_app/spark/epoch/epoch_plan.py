@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from stream_app.cdc.message_format import MessageFormat
+from stream_app.spark.epoch.decode_counts import Where
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.tasks import bucket_assigner
 from stream_app.table.write.bucket_assigner import BucketAssigner
@@ -30,16 +31,23 @@ class TablePlan:
         table: seen through the schema of this epoch's rows.
         message_format: makes rows of that schema.
         next_sequence_number: greater than any sequence number in the table.
+        begins: Kafka partition → the first offset that counts. It is that of a TRUNCATE, so the
+            messages before it are left out.
     """
 
     table: FileStoreTable
     message_format: MessageFormat
     next_sequence_number: int = 0
+    begins: Mapping[Where, int] = field(default_factory=dict)
     _packed: list[bytes] = field(default_factory=list, compare=False, repr=False)
 
     def of_next_epoch(self, next_sequence_number: int) -> TablePlan:
         """The same table and format in a later epoch."""
-        return replace(self, next_sequence_number=next_sequence_number)
+        return replace(self, next_sequence_number=next_sequence_number, begins={})
+
+    def from_offsets(self, begins: Mapping[Where, int]) -> TablePlan:
+        """The same without messages before these offsets."""
+        return replace(self, begins=begins)
 
     def packed(self) -> PackedPlan:
         """The plan as bytes, which are made once for all epochs with this table and format.
@@ -50,14 +58,14 @@ class TablePlan:
             data = io.BytesIO()
             _Packer(data, self.table.file_io).dump((self.table, self.message_format))
             self._packed.append(data.getvalue())
-        return self._packed[0], self.table.file_io, self.next_sequence_number
+        return self._packed[0], self.table.file_io, self.next_sequence_number, self.begins
 
     def assigner(self) -> BucketAssigner:
         """Finds the bucket of each row."""
         return bucket_assigner(self.table.schema)
 
 
-PackedPlan = tuple[bytes, object, int]
+PackedPlan = tuple[bytes, object, int, Mapping[Where, int]]
 
 
 class _Packer(pickle.Pickler):
@@ -97,12 +105,13 @@ class _PackedPlans(Sequence[TablePlan | None]):
         if packed is None:
             return None
         if index not in self._plans:
-            data, file_io, next_sequence_number = packed
+            data, file_io, next_sequence_number, begins = packed
             table, message_format = _Unpacker(data, file_io).load()
             self._plans[index] = TablePlan(
                 table=table,
                 message_format=message_format,
                 next_sequence_number=next_sequence_number,
+                begins=begins,
             )
         return self._plans[index]
 
@@ -110,11 +119,25 @@ class _PackedPlans(Sequence[TablePlan | None]):
         return _PackedPlans, (self._packed,)
 
 
+class Part(NamedTuple):
+    """Messages of one table, in the order of offsets.
+
+    Attributes:
+        table: its index.
+        sources: names of the source tables of which the messages tell; empty: the splitter does
+            not look.
+    """
+
+    table: int
+    messages: pa.RecordBatch
+    sources: tuple[str, ...] = ()
+
+
 class MessageSplitter(Protocol):
     """Assigns each message to a table of the job. Can be pickled."""
 
-    def split(self, messages: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The messages of each table, by the table's index; each part in the order of offsets.
+    def split(self, messages: pa.RecordBatch) -> Iterator[Part]:
+        """The messages of each table.
 
         Some messages of a table that the job should have, and does not have yet, come under the
         index `blocks.NEWCOMERS`; a few of each suffice. Messages that cannot be given to a table
@@ -131,9 +154,9 @@ class MessageSplitter(Protocol):
 class AllToOneTable:
     """The splitter of a job with one table."""
 
-    def split(self, messages: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def split(self, messages: pa.RecordBatch) -> Iterator[Part]:
         """See `MessageSplitter.split`."""
-        yield 0, messages
+        yield Part(0, messages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,7 +43,8 @@ class TableOutput:
     @property
     def is_empty(self) -> bool:
         """Whether the epoch has nothing for the table."""
-        return not self.changes and not self.bad and self.failure is None
+        has_any = self.changes or self.bad or self.counts.truncated
+        return not has_any and self.failure is None
 
     def bad_records(self) -> pa.Table:
         """The bad records as a table of `BAD_RECORD_SCHEMA`, in the order in which tasks end."""

@@ -16,6 +16,7 @@ from stream_app.cdc.change_batch import bad_records
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.model.schema.origin import Origin
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE
+from stream_app.spark.epoch.epoch_plan import Part
 
 SAMPLE_MESSAGES = 50
 """Messages of a new table that are passed on from one batch."""
@@ -27,7 +28,7 @@ class OriginSplitter:
     """Implements `MessageSplitter`.
 
     Attributes:
-        origins: of a message format; see `message_format.Format.origins`.
+        origins: of a message format; see `message_format.SourceReader.origins`.
         place_of: a table's index, or `NEWCOMERS`; a text: why no table takes the messages; None:
             the job does not take them.
     """
@@ -35,7 +36,7 @@ class OriginSplitter:
     origins: Callable[[pa.RecordBatch], Origins]
     place_of: Callable[[Origin], int | str | None]
 
-    def split(self, messages: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def split(self, messages: pa.RecordBatch) -> Iterator[Part]:
         """See `MessageSplitter.split`."""
         found = self.origins(messages)
         places = [self.place_of(origin) for origin in found.tables]
@@ -48,11 +49,13 @@ class OriginSplitter:
             elif place is not None:
                 indexes[code] = place
         of_message = indexes[found.codes]
-        yield from _parts(messages, of_message)
+        for table, part in _parts(messages, of_message):
+            sources = zip(places, found.tables, strict=True)
+            yield Part(table, part, tuple(str(one) for place, one in sources if place == table))
         if NEWCOMERS in places:
-            yield NEWCOMERS, messages.take(pa.array(_samples(found, of_message)))
+            yield Part(NEWCOMERS, messages.take(pa.array(_samples(found, of_message))))
         if reasons:
-            yield UNREADABLE, bad_records(messages, reasons)
+            yield Part(UNREADABLE, bad_records(messages, reasons))
 
 
 def _parts(

@@ -14,17 +14,18 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import MESSAGE_SCHEMA, whole_messages
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, concat_rows, whole_messages
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE, Block, BlockKind
 from stream_app.spark.epoch.decode_counts import DecodeCounts, Where, counts_of_batch
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.table_failure import failure_bytes
+from stream_app.spark.epoch.unchanged_values import is_incomplete, with_messages
 
 _WORTHWHILE_BLOCK_BYTES = 256 << 10
 """A task stops gathering when its blocks have this size on average."""
@@ -42,7 +43,7 @@ def route_partition(batches: Iterable[pa.RecordBatch], plan: EpochPlan) -> Itera
     router = _Router(plan)
     for batch in batches:
         for where, messages in by_source_partition(batch, plan.shape.topic):
-            for table, part in plan.shape.splitter.split(messages):
+            for table, part, sources in plan.shape.splitter.split(messages):
                 if not part.num_rows:
                     continue
                 if table == NEWCOMERS:
@@ -50,7 +51,7 @@ def route_partition(batches: Iterable[pa.RecordBatch], plan: EpochPlan) -> Itera
                 elif table == UNREADABLE:
                     yield _bad_block(UNREADABLE, where, part)
                 elif plan.tables[table] is not None:
-                    yield from router.take(table, where, part)
+                    yield from router.take(table, where, part, sources)
     yield from router.finish()
 
 
@@ -75,18 +76,35 @@ class _Router:
         self._failed: set[int] = set()
         self._newcomers_bytes = 0
 
-    def take(self, table: int, where: Where, messages: pa.RecordBatch) -> Iterator[Block]:
-        """Decode a table's messages of one Kafka partition, in the order of their offsets."""
+    def take(
+        self, table: int, where: Where, messages: pa.RecordBatch, sources: Sequence[str] = ()
+    ) -> Iterator[Block]:
+        """Decode a table's messages of one Kafka partition, in the order of their offsets.
+
+        Args:
+            sources: names of their source tables.
+        """
         if table in self._failed:
             return
         try:
-            yield from self._decode(table, where, messages)
+            if len(messages := self._that_count(table, where, messages)):
+                yield from self._decode(table, where, messages, sources)
         except Exception as error:
             if not self._plan.shape.isolates:
                 raise
             yield self._failure(table, where, error)
         if self._gathered_bytes >= min(self._plan.shape.block_bytes, self._enough_bytes):
             yield from self._cut()
+
+    def _that_count(self, table: int, where: Where, messages: pa.RecordBatch) -> pa.RecordBatch:
+        """The messages that are not before the TRUNCATE with which the table's epoch begins."""
+        begin = self._plan.table(table).begins.get(where)
+        if begin is None:
+            return messages
+        before = int(np.searchsorted(messages.column("offset").to_numpy(), begin))
+        counts = DecodeCounts(messages=before, skipped=before)
+        self._counts[table] = self._counts[table].plus(counts)
+        return messages.slice(before)
 
     def newcomers(self, where: Where, messages: pa.RecordBatch) -> Iterator[Block]:
         """Pass on some messages of tables that the job does not have yet."""
@@ -115,7 +133,9 @@ class _Router:
             data=pa.py_buffer(failure_bytes(error)),
         )
 
-    def _decode(self, table: int, where: Where, messages: pa.RecordBatch) -> Iterator[Block]:
+    def _decode(
+        self, table: int, where: Where, messages: pa.RecordBatch, sources: Sequence[str]
+    ) -> Iterator[Block]:
         offsets = messages.column("offset")
         first, last = offsets[0].as_py(), offsets[-1].as_py()
         gathered = self._gathered.get((table, where))
@@ -125,7 +145,7 @@ class _Router:
             needed = plan.assigner().buckets * _WORTHWHILE_BLOCK_BYTES
             self._enough_bytes = max(self._enough_bytes, needed)
         decoded = plan.message_format.decode(messages)
-        rows, bad = decoded.changes.rows, decoded.bad
+        rows, bad = with_messages(decoded.changes, messages), decoded.bad
         if rows.num_rows:
             gathered = self._gathered.setdefault((table, where), _Gathered(first, last))
             gathered.rows.append(rows)
@@ -133,7 +153,7 @@ class _Router:
             self._gathered_bytes += rows.nbytes
         if bad.num_rows:
             yield _bad_block(table, where, bad)
-        counts = counts_of_batch(where, messages, decoded)
+        counts = counts_of_batch(where, messages, decoded, sources)
         self._counts[table] = self._counts[table].plus(counts)
 
     def finish(self) -> Iterator[Block]:
@@ -168,12 +188,13 @@ class _Router:
 
     def _blocks(self, table: int, where: Where, gathered: _Gathered) -> Iterator[Block]:
         assigner = self._plan.table(table).assigner()
-        rows = pa.concat_batches(gathered.rows)
+        rows = concat_rows(gathered.rows)
         gathered.rows.clear()
+        kind = BlockKind.INCOMPLETE_CHANGES if is_incomplete(rows) else BlockKind.CHANGES
         for partition, bucket, part in assigner.assign(rows):
             yield Block(
                 table=table,
-                kind=BlockKind.CHANGES,
+                kind=kind,
                 where=where,
                 first_offset=gathered.first_offset,
                 rows=part.num_rows,

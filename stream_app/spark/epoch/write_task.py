@@ -21,8 +21,10 @@ import pyarrow as pa
 from stream_app.cdc.change_batch import change_schema
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE, BlockKind
+from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.table_failure import failure_bytes
+from stream_app.spark.epoch.unchanged_values import bad_records_of_refused, incomplete_schema
 from stream_app.table.kinds.tasks import table_write
 from stream_app.table.storage_errors import storage_errors
 from stream_app.table.write.table_write import TableWrite
@@ -89,14 +91,18 @@ class _TableWriting:
 
     def take(self, blocks: Iterable[TaskBlock]) -> Iterator[TaskResult]:
         """Write changes, pass other blocks on."""
-        schema = change_schema(arrow_schema(self._table.schema.fields))
+        columns = arrow_schema(self._table.schema.fields)
+        schemas: dict[int, pa.Schema] = {
+            BlockKind.CHANGES: change_schema(columns),
+            BlockKind.INCOMPLETE_CHANGES: incomplete_schema(columns),
+        }
         failed = False
         for block in blocks:
-            if block.kind != BlockKind.CHANGES:
+            if block.kind not in schemas:
                 yield _passed_on(block)
             elif not failed:
                 try:
-                    rows = pa.ipc.read_record_batch(block.data, schema)
+                    rows = pa.ipc.read_record_batch(block.data, schemas[block.kind])
                     with storage_errors(self._table.location):
                         self._open().write((block.partition, block.bucket), rows)
                 except Exception as error:
@@ -121,6 +127,11 @@ class _TableWriting:
             return
         for change in changes:
             yield self._index, int(BlockKind.CHANGES), pickle.dumps(change)
+        if self._write.refused:
+            bad = bad_records_of_refused(self._write.refused)
+            counts = DecodeCounts(changes=-bad.num_rows, bad=bad.num_rows)
+            yield self._index, int(BlockKind.BAD_RECORDS), bad.serialize().to_pybytes()
+            yield self._index, int(BlockKind.COUNTS), counts.to_bytes()
 
     def _open(self) -> TableWrite:
         if self._write is None:

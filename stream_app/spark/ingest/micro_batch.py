@@ -26,7 +26,8 @@ from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.epoch_runner import Messages
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.epoch_run import EpochBegun, EpochRun
+from stream_app.spark.ingest.epoch_round import EpochBegun
+from stream_app.spark.ingest.epoch_run import EpochRun
 from stream_app.spark.ingest.held_tables import HeldTables
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.ingest.tables_apart import TablesApart

@@ -20,6 +20,7 @@ from stream_app.spark.epoch.epoch_plan import MessageSplitter, TablePlan
 from stream_app.spark.epoch.epoch_runner import TableOutput
 from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
+from stream_app.spark.ingest.truncation import SourcesMet
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
@@ -76,6 +77,7 @@ class TableFeed:
         dead_letters: the table's bad records.
         check_tables: raises when the source tables of an epoch's records do not fit together.
         evolution: makes the table follow what its messages tell; None: it does not.
+        met: all source tables of which the table may have rows, in a job of this table alone.
     """
 
     name: str
@@ -85,6 +87,7 @@ class TableFeed:
     check_tables: Callable[[TablesSeen], None]
     listener: TableListener
     evolution: SchemaEvolution | None = None
+    met: Callable[[], SourcesMet] = dict
     _plan: TablePlan | None = field(init=False, default=None)
     _new_columns: set[str] = field(init=False, default_factory=set)
 
@@ -187,28 +190,4 @@ class Newcomers(Protocol):
             waiting: names of tables whose messages stay in the topic, unless `feeds` has them.
             untold: source tables whose messages belong to no table in this epoch, and why.
         """
-        ...
-
-
-class Isolation(Protocol):
-    """Lets each table of a job succeed or fail for itself."""
-
-    def failed(self, feed: TableFeed, error: BaseException) -> None:
-        """A table lacks the epoch because of an error."""
-        ...
-
-    def open(self, feeds: Sequence[TableFeed]) -> None:
-        """Read the state of tables; those that cannot be read have failed."""
-        ...
-
-    def takes_part(self, feed: TableFeed) -> bool:
-        """Whether a table is not held back."""
-        ...
-
-    def not_made(self, name: str, error: BaseException) -> None:
-        """A table lacks the epoch because it cannot be made for now."""
-        ...
-
-    def waiting(self) -> frozenset[str]:
-        """The names of the tables that are held back."""
         ...

@@ -1,23 +1,27 @@
 """The tables of a job in which each succeeds or fails for itself.
 
-A table that is held back catches up in an epoch of its own, with the identifier of the newest one.
+A table that is held back catches up later, with the identifier of the newest epoch.
 `micro_batch` calls it under its lock.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic
 
 from stream_app.errors import CheckpointError, StoppedError
 from stream_app.kafka.offset_ranges import Offsets
+from stream_app.spark.epoch.decode_counts import TablesSeen
 from stream_app.spark.epoch.epoch_runner import Messages
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.epoch_run import COMMIT_THREADS, EpochBegun, EpochRun
+from stream_app.spark.ingest.epoch_round import COMMIT_THREADS, EpochBegun
+from stream_app.spark.ingest.epoch_run import EpochRun
 from stream_app.spark.ingest.held_tables import HeldTable, HeldTables, with_new_partitions
+from stream_app.spark.ingest.source_tables_met import SourceTablesMet
 from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.ingest.truncation import SourcesMet
 from stream_app.spark.task_errors import readable
 from stream_app.table.map_in_threads import each
 
@@ -34,10 +38,13 @@ class TablesApart(Generic[Messages]):
     work: EpochRun[Messages]
     log: EpochLog
     held: HeldTables
+    _sources: SourceTablesMet = field(init=False)
     _epoch: int = field(init=False)
     _begin: Offsets = field(init=False, default_factory=dict)
+    _failed: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
+        self._sources = SourceTablesMet(self.held.folder)
         self._epoch = self.held.tables.epoch
 
     def open_all(self) -> int:
@@ -72,8 +79,17 @@ class TablesApart(Generic[Messages]):
         """See `Isolation.takes_part`."""
         return feed.name not in self.held
 
+    def meet(self, seen: Mapping[str, TablesSeen]) -> None:
+        """See `Isolation.meet`."""
+        self._sources.take(seen)
+
+    def met(self, feed: TableFeed) -> SourcesMet:
+        """See `Isolation.met`."""
+        return self._sources.of(feed.name)
+
     def failed(self, feed: TableFeed, error: BaseException) -> None:
         """See `Isolation.failed`: hold the table back from the epoch in progress on."""
+        self._failed.add(feed.name)
         if self.held.hold(feed.name, readable(error), self._epoch, self._begin).has_failed:
             feed.job.forget()
 
@@ -118,25 +134,28 @@ class TablesApart(Generic[Messages]):
         self.catch_up()
 
     def catch_up(self) -> None:
-        """Bring held tables up to the newest epoch, each by itself, once they are due."""
+        """Bring held tables up to the newest epoch, once they are due.
+
+        Tables that go on from the same offsets share an epoch of their own.
+        """
         due = {} if self._epoch < 0 else self.held.due()
         if self.work.newcomers is not None:
             for name in sorted(due.keys() - {feed.name for feed in self.work.feeds}):
                 self._make(name, due[name], releases=False)
+        self._failed.clear()
+        together: dict[str, list[TableFeed]] = {}
         for feed in [feed for feed in self.work.feeds if feed.name in due]:
-            before = self.held.tables.held[feed.name]
-            try:
-                is_whole = self._caught_up(feed, before)
-            except StoppedError:
-                raise
-            except Exception as error:
-                is_whole = False
-                self.failed(feed, error)
-            if self.held.tables.held[feed.name] != before:
-                self.held.save()
-            elif is_whole:
+            begin = self._begin_of(feed, due[feed.name])
+            if begin is not None:
+                together.setdefault(json.dumps(begin, sort_keys=True), []).append(feed)
+        for text, feeds in together.items():
+            self._read_on(json.loads(text), feeds)
+            whole = [feed for feed in feeds if feed.name not in self._failed]
+            for feed in whole:
                 self.held.release(feed.name)
-                self.held.finish(self._epoch, {feed.name: feed.job.last_epoch})
+            self.held.finish(self._epoch, {feed.name: feed.job.last_epoch for feed in whole})
+        if self._failed and not together:
+            self.held.save()
 
     def _make(self, name: str, waiting: HeldTable, *, releases: bool) -> None:
         """Make a table that could not be made before; then it is held like others.
@@ -159,21 +178,35 @@ class TablesApart(Generic[Messages]):
             self.not_made(name, error)
         self.held.save()
 
-    def _caught_up(self, feed: TableFeed, waiting: HeldTable) -> bool:
-        """Read what a table lacks; returns whether it has, or has failed."""
-        if not feed.job.is_open:
-            self.open([feed])
-        if not feed.job.is_open or feed.job.must_wait():
-            return False
-        begin = waiting.begin
-        if feed.job.last_epoch >= waiting.since_epoch and feed.job.last_source_end:
-            # The commit that seemed to fail is in the table.
-            begin = json.loads(feed.job.last_source_end)
+    def _begin_of(self, feed: TableFeed, waiting: HeldTable) -> Offsets | None:
+        """Where a table goes on; None: it cannot, or it must wait."""
+        try:
+            if not feed.job.is_open:
+                self.open([feed])
+            if not feed.job.is_open or feed.job.must_wait():
+                return None
+            if feed.job.last_epoch >= waiting.since_epoch and feed.job.last_source_end:
+                # The commit that seemed to fail is in the table.
+                return with_new_partitions(json.loads(feed.job.last_source_end), waiting.begin)
+        except StoppedError:
+            raise
+        except Exception as error:
+            self.failed(feed, error)
+            return None
+        return waiting.begin
+
+    def _read_on(self, begin: Offsets, feeds: Sequence[TableFeed]) -> None:
+        """Read what tables lack; those that fail are held on."""
         source_end = self.log.source_end(self._epoch)
-        messages = self.work.runner.between(begin, json.loads(source_end))
-        begun = self.work.begin(self._epoch, messages, [feed], source_end)
-        self.work.finish(begun, [feed])
-        return True
+        try:
+            messages = self.work.runner.between(begin, json.loads(source_end))
+            begun = self.work.begin(self._epoch, messages, feeds, source_end)
+            self.work.finish(begun, feeds)
+        except StoppedError:
+            raise
+        except Exception as error:
+            for feed in feeds:
+                self.failed(feed, error)
 
     def _ready(self) -> list[TableFeed]:
         return [feed for feed in self.work.feeds if self.takes_part(feed)]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from stream_app.mergetree.key_differences import differences
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.diff_read import differences
 
 FORGOTTEN_DELETES = (
     "rows that only the table has: with sequence.field an older row comes back when a compaction "

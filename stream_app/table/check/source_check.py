@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.finding import Finding, FindingKind
@@ -24,7 +25,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.tasks import bucket_writer
 from stream_app.table.read.diff_read import merged_rows
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.write.bucket_writer import finish
+from stream_app.table.write.old_rows import TableRows
 
 _SCRATCH_OPTIONS = {"changelog-producer": "none"}
 
@@ -35,10 +36,13 @@ class SourceCheck:
 
     Attributes:
         folder: an empty one on local disk, which the caller deletes.
+        refused: changes that leave out a value which the source has not sent before; see
+            `WrittenFiles.refused`.
     """
 
     table: FileStoreTable
     folder: str
+    refused: list[pa.RecordBatch] = field(default_factory=list)
     _files: dict[BucketId, list[DataFileMeta]] = field(default_factory=lambda: defaultdict(list))
     _next_sequence_number: int = 0
 
@@ -49,10 +53,26 @@ class SourceCheck:
             writer = bucket_writer(
                 self._scratch(), partition, bucket, next_sequence_number=self._next_sequence_number
             )
+            assert isinstance(writer, MergeTreeWriter), "only tables with a key are compared"
+            files = self._files[partition, bucket]
+            writer.old_rows = TableRows.of_files(self._scratch(), partition, bucket, files)
             writer.write(rows)
-            self._files[partition, bucket] += finish(writer, partition, bucket).added
+            written = writer.prepare_commit()
+            files += written.data
+            self.refused += written.refused
             most = max(most, rows.num_rows)
         self._next_sequence_number += most
+
+    @property
+    def buckets(self) -> Collection[BucketId]:
+        """The buckets with a change of the source."""
+        return self._files.keys()
+
+    def expected(self, bucket: BucketId, *, keep_deletes: bool = False) -> Iterator[pa.RecordBatch]:
+        """The newest row of each key of the source; see `diff_read.merged_rows`."""
+        scratch, files = self._scratch(), self._files[bucket]
+        access = scratch.bucket_files(*bucket)
+        return merged_rows(scratch, access, files, keep_deletes=keep_deletes)
 
     def findings(self, snapshot: Snapshot) -> Iterator[Finding]:
         """A finding for each bucket of the snapshot that differs from the source.
@@ -62,10 +82,10 @@ class SourceCheck:
         """
         live = self._live(snapshot)
         for bucket in sorted(self._files.keys() | live.keys()):
-            scratch, table = self._scratch(), self.table
+            table = self.table
             differ = compared(
                 table,
-                merged_rows(scratch, scratch.bucket_files(*bucket), self._files[bucket]),
+                self.expected(bucket),
                 merged_rows(table, table.bucket_files(*bucket), live[bucket]),
             )
             if differ is not None:

@@ -13,6 +13,7 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
+from stream_app.model.options.table_options import CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.model.version_kind import VersionKind
 from stream_app.planning.check.changelog_replay import ReplayRange, VersionChanges, replay_range
@@ -154,6 +155,8 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
     check_readable(table, merges=True)
     if table.options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "rows of the table expire"
+    if table.options[CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS]:
+        return "its changelog leaves out updates of some columns"
     found: dict[VersionKind, dict[int, Snapshot]] = {kind: {} for kind in VersionKind}
     for version in named_versions(table):
         if version.snapshot is not None:
@@ -164,6 +167,7 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
     changes = dict(sorted((older | snapshots).items()))
     bases = found[VersionKind.TAG] | snapshots
     schema_of = table.known_schemas()
+    engine = table.options.merge_engine
     producers = {
         number: schema_of(one.schema_id).options.get("changelog-producer", "none").lower()
         for number, one in changes.items()
@@ -181,6 +185,12 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
     )
     if isinstance(wanted, str):
         return wanted
+    if (
+        table.kind.merges_by_key
+        and engine != "deduplicate"
+        and producers[wanted.last] in _BY_SEQUENCE_NUMBER
+    ):
+        return f"rows are merged by merge-engine = {engine}"
     base, last = bases.get(wanted.base), changes[wanted.last]
     index = None if base is None else base.index_manifest
     if not table.kind.merges_by_key and last.index_manifest != index:

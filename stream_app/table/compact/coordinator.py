@@ -29,8 +29,8 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.failures import CompactionFailures, DroppedCompactions
 from stream_app.table.compact.metrics import CompactionLoad, compaction_load
-from stream_app.table.compact.record_expiry import has_expired_rows
 from stream_app.table.compact.report import FinishedCompaction
+from stream_app.table.compact.rewritten_files import must_rewrite
 from stream_app.table.compact.strategy_of_options import compact_strategy
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -206,6 +206,8 @@ def bucket_managers(
             picker=None if options[WRITE_ONLY] else _picker(table),
             stop_trigger=options.stop_trigger,
             total_buckets=total_buckets,
+            looks_up=options.looks_up,
+            drops_deletes=table.merges_by_vectors,
         )
         for bucket, (total_buckets, files) in files_by_bucket(table, snapshot, buckets).items()
     }
@@ -215,7 +217,7 @@ def _picker(table: FileStoreTable) -> MergeTreePicker:
     return MergeTreePicker(
         strategy=compact_strategy(table.options),
         rewrite_all=table.options[COMPACTION_FORCE_REWRITE_ALL_FILES],
-        must_rewrite=has_expired_rows(table),
+        must_rewrite=must_rewrite(table),
     )
 
 

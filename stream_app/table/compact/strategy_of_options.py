@@ -12,7 +12,6 @@ from stream_app.mergetree.compact.universal_compaction import (
     OffPeakHours,
     UniversalCompaction,
 )
-from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.compaction_options import (
     COMPACTION_FORCE_UP_LEVEL_0,
     COMPACTION_INCREMENTAL_SIZE_THRESHOLD,
@@ -23,7 +22,6 @@ from stream_app.model.options.compaction_options import (
     COMPACTION_OPTIMIZATION_INTERVAL,
     COMPACTION_SIZE_RATIO,
     COMPACTION_TOTAL_SIZE_THRESHOLD,
-    FORCE_LOOKUP,
     LOOKUP_COMPACT,
 )
 from stream_app.model.options.core_options import CoreOptions
@@ -42,7 +40,7 @@ def compact_strategy(options: CoreOptions) -> CompactStrategy:
         ),
         off_peak=_off_peak_hours(options),
     )
-    if options[FORCE_LOOKUP] or traits_of(options.merge_engine).needs_lookup:
+    if options.looks_up:
         is_gentle = options[LOOKUP_COMPACT] == "gentle"
         return ForceUpLevel0Compaction(universal, options.lookup_interval if is_gentle else None)
     if options[COMPACTION_FORCE_UP_LEVEL_0]:

@@ -67,6 +67,16 @@ class StreamScan:
                 fix="follow the table with Paimon's own readers, or set the option to false",
             )
 
+        engine, producer = self.table.options.merge_engine, "changelog-producer"
+        records = self.table.schema.options.get(producer, "none").lower() != "none"
+        if self.table.kind.merges_by_key and engine != "deduplicate" and not records:
+            raise UnsupportedTableError(
+                f"merge-engine = {engine}: nothing tells how a new file changes the rows",
+                where=self.table.location,
+                fix="follow a table with changelog-producer = lookup or full-compaction; with "
+                "input, the changelog has the rows as they came in",
+            )
+
     def begin(self, start: StreamStart) -> StreamPosition:
         """The position at which a read begins; without snapshots, the one before the first.
 

@@ -8,7 +8,7 @@ no row and are no obstacle.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -47,9 +47,15 @@ class SingleAppend:
 
     def write(self, rows: pa.RecordBatch) -> Sequence[BucketChange]:
         """Write the files of rows (`_VALUE_KIND` and the table's columns), oldest first."""
+        return self.write_buckets(bucket_assigner(self.table.schema).assign(rows))
+
+    def write_buckets(
+        self, parts: Iterable[tuple[bytes, int, pa.RecordBatch]]
+    ) -> Sequence[BucketChange]:
+        """Write the files of rows by partition and bucket, one bucket after another."""
         write = table_write(self.table, next_sequence_number=self.next_sequence_number)
         with write:
-            for partition, bucket, part in bucket_assigner(self.table.schema).assign(rows):
+            for partition, bucket, part in parts:
                 write.write((partition, bucket), part)
             return write.prepare_commit()
 

@@ -29,6 +29,7 @@ from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.checkpoint_checks import check_no_replay
 from stream_app.table.job.compaction_publisher import CompactionPublisher
+from stream_app.table.job.emptied_table import empty_table
 from stream_app.table.job.table_state import TableState
 from stream_app.table.job.write_only_bound import WriteOnlyBound
 
@@ -135,8 +136,13 @@ class StreamTableCommit:
         *,
         properties: Mapping[str, str] | None = None,
         watermark: int | None = None,
+        empties: bool = False,
     ) -> EpochCommit:
         """Publish the epoch's files and the compactions that have finished.
+
+        Args:
+            empties: whether all rows of the table go before. After a crash in between the epoch is
+                repeated, and finds the table empty.
 
         Raises:
             CommitError: nothing of the epoch is committed; the caller may retry.
@@ -145,6 +151,7 @@ class StreamTableCommit:
         """
         try:
             touched = {change.bucket_id for change in changes}
+            emptied = empty_table(self.table, self.commit_user) if empties else None
             self.state.follow_with(touched)
             self.state.constraints.check_bucket_counts({partition for partition, _ in touched})
             self._wait_for_compaction()  # for buckets that this process touches first
@@ -168,11 +175,12 @@ class StreamTableCommit:
         self._publisher.tally.add_flushes(changes)
         compact = self._publisher.publish(committable, finished)
         begun = self.coordinator.trigger()
-        snapshots = [*self._while_waiting, *(each for each in (append, compact) if each)]
+        made = (each for each in (emptied, append, compact) if each)
+        snapshots = [*self._while_waiting, *made]
         self._while_waiting.clear()
         if self.table.options.compacts_whole_after(epoch):
             snapshots += self.compact_whole()
-        elif self.table.options.waits_for_compaction:
+        elif self.table.options.waits_for_compaction(merges_by_key=self.table.kind.merges_by_key):
             snapshots += self.drain()
         return EpochCommit(
             snapshots=tuple(snapshots),

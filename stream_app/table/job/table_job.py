@@ -150,10 +150,15 @@ class TableJob:
         return True
 
     def commit_epoch(
-        self, epoch: int, changes: Sequence[BucketChange], properties: Mapping[str, str]
+        self,
+        epoch: int,
+        changes: Sequence[BucketChange],
+        properties: Mapping[str, str],
+        *,
+        empties: bool = False,
     ) -> EpochCommit:
         """See `StreamTableCommit.commit_epoch`."""
-        return self._opened.commit_epoch(epoch, changes, properties=properties)
+        return self._opened.commit_epoch(epoch, changes, properties=properties, empties=empties)
 
     def while_idle(self) -> IdleReport | None:
         """Publish finished compactions; when there are none, do upkeep."""

@@ -17,7 +17,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from stream_app.errors import StreamAppError
 from stream_app.model.options.compaction_options import WRITE_ONLY
@@ -64,6 +64,17 @@ class MaintenanceMetrics:
     def done(self) -> int:
         """A number that grows with each deletion and tag."""
         return self.snapshots_expired + self.partitions_expired + self.files
+
+    def plus(self, other: MaintenanceMetrics) -> MaintenanceMetrics:
+        """The sum of both."""
+        return MaintenanceMetrics(
+            snapshots_expired=self.snapshots_expired + other.snapshots_expired,
+            partitions_expired=self.partitions_expired + other.partitions_expired,
+            files=self.files + other.files,
+            bytes=self.bytes + other.bytes,
+            failures=self.failures + other.failures,
+            seconds=self.seconds + other.seconds,
+        )
 
 
 @dataclass(slots=True)
@@ -233,8 +244,7 @@ class TableMaintenance:
 
     def _count(self, done: MaintenanceMetrics) -> None:
         with self._lock:
-            known = asdict(self._metrics)
-            self._metrics = MaintenanceMetrics(**{n: known[n] + v for n, v in asdict(done).items()})
+            self._metrics = self._metrics.plus(done)
 
     def _look_for_table(self) -> Iterator[MaintenanceMetrics]:
         """Detects a table that was created anew in the place of ours: upkeep leaves it alone."""

@@ -10,25 +10,23 @@ from collections.abc import Collection
 
 from stream_app.clock import local_wall_clock_ms
 from stream_app.mergetree.compact.compact_executor import CompactRequest
-from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
-from stream_app.mergetree.compact.compact_task import CompactTask, Rewriter
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
-from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.table_options import (
+    ROWKIND_FIELD,
     WRITE_BUFFER_SIZE,
     WRITE_BUFFER_SPILL_MAX_DISK_SIZE,
     WRITE_BUFFER_SPILLABLE,
 )
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.coordinator import CompactCoordinator, bucket_managers
-from stream_app.table.compact.record_expiry import has_expired_rows, record_level_expire
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.keyed_rewrite import rewrite_keyed
 from stream_app.table.kinds.table_kind import TableKind
 from stream_app.table.write.bucket_assigner import FixedBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds
+from stream_app.table.write.old_rows import TableRows
 
 
 def _bucket_writer(
@@ -47,7 +45,9 @@ def _bucket_writer(
             layout=layout,
             memory_limit=options[WRITE_BUFFER_SIZE],
             # A changelog records every change, so the writer must not merge rows of one key before.
-            merge_early=None if options.writes_changelog else merge_function,
+            merge_early=merge_function
+            if merge_function.merges_in_parts and not options.flushes_changelog
+            else None,
             spillable=options[WRITE_BUFFER_SPILLABLE],
             spill_limit=options[WRITE_BUFFER_SPILL_MAX_DISK_SIZE],
             spill_parent=None,
@@ -55,8 +55,10 @@ def _bucket_writer(
         merge_function=merge_function,
         files=table.bucket_files(partition, bucket),
         next_sequence_number=next_sequence_number,
-        writes_changelog=options.writes_changelog,
+        writes_changelog=options.flushes_changelog,
         ignored_kinds=ignored_kinds(options),
+        kind_column=options[ROWKIND_FIELD],
+        old_rows=TableRows(table, partition, bucket),
     )
 
 
@@ -73,37 +75,10 @@ def _planned_compactions(
     return [request for request in due if request is not None]
 
 
-def _rewrite(table: FileStoreTable, request: CompactRequest) -> BucketChange:
-    return run_task(table, request, merge_rewriter(table, request))
-
-
-def merge_rewriter(table: FileStoreTable, request: CompactRequest) -> CompactRewriter:
-    """Merges rows by the table's merge engine, and writes no changelog."""
-    return CompactRewriter(
-        layout=table.layout(),
-        merge_function=table.merge_function,
-        files=table.bucket_files(request.partition, request.bucket),
-        expire=record_level_expire(table),
-        fan_in=table.options.sort_spill_threshold,
-        keeps_deletes=traits_of(table.options.merge_engine).keeps_deletes,
-    )
-
-
-def run_task(table: FileStoreTable, request: CompactRequest, rewriter: Rewriter) -> BucketChange:
-    """Compact with a rewriter, which deletes its files when it fails."""
-    return CompactTask(
-        request=request,
-        rewriter=rewriter,
-        key_of=table.key_of,
-        min_file_size=table.schema.compaction_file_size,
-        must_rewrite=has_expired_rows(table),
-    ).run()
-
-
 KEYED_KIND = TableKind(
     bucket_assigner=FixedBuckets,
     bucket_writer=_bucket_writer,
     compactions=lambda table, executor: CompactCoordinator(table, executor, bucket_managers),
     planned_compactions=_planned_compactions,
-    rewrite=_rewrite,
+    rewrite=rewrite_keyed,
 )

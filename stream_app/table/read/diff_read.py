@@ -16,62 +16,18 @@ Source: Paimon `table/source/splitread/IncrementalDiffSplitRead.java`,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from stream_app.mergetree.compact.compact_rewriter import merged_section, without_deletes
 from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.mergetree.interval_partition import partition_into_sections
-from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout
-from stream_app.mergetree.merge_window import MergeWindow
-from stream_app.mergetree.sort_merge_reader import merge_windows
+from stream_app.mergetree.key_differences import differences
 from stream_app.mergetree.sorted_run import KeyOrder
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.table.file_store_table import FileStoreTable
-
-_SIDE = "_SIDE"
-_BEFORE, _AFTER = 0, 1
-_BITS = {4: pa.int32(), 8: pa.int64()}
-
-
-@dataclass(frozen=True, slots=True)
-class Differences:
-    """The rows that differ between two sides, by their places in key order.
-
-    Attributes:
-        batch: rows of both sides, one or two a key, with the column `_SIDE`.
-        order: the places in the batch, in the order of keys.
-        added: keys of the second side alone.
-        changed: rows of the second side with other values than those of the first.
-        gone: keys of the first side alone.
-    """
-
-    batch: pa.RecordBatch
-    order: Indices
-    added: Indices
-    changed: Indices
-    gone: Indices
-
-    def rows(self, *, keep_deletes: bool) -> pa.RecordBatch:
-        """In key order: added and changed rows; rows that are gone, as -D."""
-        gone = self.gone if keep_deletes else self.gone[:0]
-        chosen = np.concatenate((self.added, self.changed, gone))
-        is_gone = np.zeros(len(chosen), np.bool_)
-        is_gone[len(chosen) - len(gone) :] = True
-        by_key = np.argsort(chosen, kind="stable")
-        found = self.batch.take(pa.array(self.order[chosen[by_key]]))
-        kinds = found.column(VALUE_KIND).to_numpy().copy()
-        kinds[is_gone[by_key]] = int(RowKind.DELETE)
-        place = found.schema.get_field_index(VALUE_KIND)
-        kind = found.schema.field(place)
-        return found.set_column(place, kind, pa.array(kinds, pa.int8())).drop_columns([_SIDE])
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,63 +90,3 @@ def merged_rows(
     for section in partition_into_sections(files, table.key_of):
         for batch in merged_section(section, layout, function, access):
             yield batch if keep_deletes else without_deletes(batch)
-
-
-def differences(
-    layout: KeyValueLayout, before: Iterator[pa.RecordBatch], after: Iterator[pa.RecordBatch]
-) -> Iterator[Differences]:
-    """Compares two sides, each in key order with one row a key; the result is in key order."""
-    # Rows of one key are in any order: the column names their side.
-    layout = replace(
-        layout, schema=layout.schema.append(pa.field(_SIDE, pa.int8())), sequence_fields=()
-    )
-    sides = [_marked(before, _BEFORE), _marked(after, _AFTER)]
-    for window in merge_windows(sides, layout):
-        yield _differing(window, layout)
-
-
-def _marked(batches: Iterator[pa.RecordBatch], side: int) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        mark = pa.repeat(pa.scalar(side, pa.int8()), batch.num_rows)
-        yield batch.append_column(_SIDE, mark)
-
-
-def _differing(window: MergeWindow, layout: KeyValueLayout) -> Differences:
-    batch = window.batch
-    order = np.arange(batch.num_rows) if window.order is None else window.order
-    last = window.last_rows(layout)
-    first = np.concatenate(([True], last[:-1]))
-    is_after = batch.column(_SIDE).to_numpy()[order] == _AFTER
-    alone = first & last
-    pairs = np.flatnonzero(~last)
-    newer = pairs + (~is_after[pairs])
-    older = pairs + is_after[pairs]
-    return Differences(
-        batch=batch,
-        order=order,
-        added=np.flatnonzero(alone & is_after),
-        changed=newer[~_same(batch, order[older], order[newer])],
-        gone=np.flatnonzero(alone & ~is_after),
-    )
-
-
-def _same(
-    batch: pa.RecordBatch, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]
-) -> npt.NDArray[np.bool_]:
-    """(pairs,) bool: whether both rows of a pair have the same values."""
-    same = np.ones(len(left), np.bool_)
-    for name in batch.schema.names[2:]:
-        if name == _SIDE:
-            continue
-        ours, theirs = (_exact(batch.column(name)).take(pa.array(rows)) for rows in (left, right))
-        equal = pc.fill_null(pc.equal(ours, theirs), False)
-        alike = pc.or_(equal, pc.and_(ours.is_null(), theirs.is_null()))
-        same &= alike.to_numpy(zero_copy_only=False)
-    return same
-
-
-def _exact(column: pa.Array) -> pa.Array:
-    """Floats as their bits: NaN equals NaN, and -0.0 differs from 0.0."""
-    if pa.types.is_floating(column.type):
-        return column.view(_BITS[column.type.byte_width])
-    return column

@@ -166,7 +166,11 @@ class IncrementalRead:
                 fix="use scan mode delta",
             )
         scan, pruning = FileStoreScan(self.table), self._pruning()
-        before, after = (scan.live(snapshot, pruning=pruning) for snapshot in (start, end))
+        least_level = int(self.table.skips_level_0)
+        lives = (scan.live(snapshot, pruning=pruning) for snapshot in (start, end))
+        before, after = (
+            [entry for entry in live if entry.file.level >= least_level] for live in lives
+        )
         _check_bucket_numbers(self.table, before, after)
         files_before, files_after = by_bucket(before), by_bucket(after)
         return [

@@ -174,4 +174,5 @@ class SplitRead:
             *schema.trimmed_primary_keys,
             *schema.sequence_fields,
         }
+        needed |= schema.merge_rules.needed_columns(needed)
         return schema.fields.project([name for name in schema.fields.names if name in needed])

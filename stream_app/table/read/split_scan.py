@@ -52,7 +52,7 @@ class SplitScan:
     Attributes:
         row_filter: rows to find; None: all.
         least_level: the scan ignores files of lower levels. None: the default of a batch read,
-            which ignores level 0 until it is compacted when deletion vectors merge the rows.
+            which ignores level 0 when the levels above it need no merge.
     """
 
     table: FileStoreTable
@@ -69,7 +69,7 @@ class SplitScan:
         live = FileStoreScan(self.table).live(snapshot, pruning=pruning)
         least_level = self.least_level
         if least_level is None:
-            least_level = int(self.table.merges_by_vectors)
+            least_level = int(self.table.skips_level_0)
         live = [entry for entry in live if entry.file.level >= least_level]
         if snapshot is None or not live:
             return []

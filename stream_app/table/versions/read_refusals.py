@@ -8,6 +8,7 @@ from __future__ import annotations
 from stream_app.errors import UnsupportedTableError
 from stream_app.model.merge_engine import MERGE_ENGINES
 from stream_app.model.options.core_options import REFUSED
+from stream_app.model.schema.merge_problems import merge_problems
 from stream_app.model.table_kind import BucketMode
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -35,6 +36,8 @@ def check_readable(table: FileStoreTable, *, merges: bool) -> None:
     engine = table.options.merge_engine
     if merges and table.kind.merges_by_key and engine not in MERGE_ENGINES:
         reasons.append(f"merge-engine = {engine}")
+    elif merges and table.kind.merges_by_key:
+        reasons += merge_problems(table.schema.fields, table.schema.primary_keys, options)
     if table.kind.bucket_mode is BucketMode.POSTPONE:
         reasons.append("bucket = -2")
     if reasons:

@@ -21,7 +21,10 @@ class BucketWriter(Protocol):
     """Writes one bucket's rows of one epoch."""
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Take in rows (`_VALUE_KIND` and the table's columns) in their order of arrival."""
+        """Take in rows (`_VALUE_KIND` and the table's columns) in their order of arrival.
+
+        Rows of a keyed table may leave values out; see `model.schema.unchanged_values`.
+        """
         ...
 
     def prepare_commit(self) -> WrittenFiles:
@@ -63,8 +66,14 @@ def ignored_kinds(options: CoreOptions) -> frozenset[RowKind]:
 
 
 def finish(writer: BucketWriter, partition: bytes, bucket: int) -> BucketChange:
-    """Flush a writer, and return the files that it wrote."""
+    """Flush a writer whose rows leave no value out, and return the files that it wrote."""
     files = writer.prepare_commit()
+    assert not files.refused, "whole rows are not refused"
+    return change_of(files, partition, bucket)
+
+
+def change_of(files: WrittenFiles, partition: bytes, bucket: int) -> BucketChange:
+    """What a bucket has got."""
     return BucketChange(
         partition=partition,
         bucket=bucket,

@@ -17,7 +17,7 @@ from stream_app.fileio.background_sync import BackgroundSync
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.write.bucket_writer import BucketWriter, BucketWriters, finish
+from stream_app.table.write.bucket_writer import BucketWriter, BucketWriters, change_of
 
 
 class TableWrite:
@@ -33,6 +33,8 @@ class TableWrite:
         self._bucket: BucketId | None = None
         self._writer: BucketWriter | None = None
         self._changes: list[BucketChange] = []
+        self.refused: list[pa.RecordBatch] = []
+        """Rows of finished buckets that could not be written; see `WrittenFiles.refused`."""
 
     def write(self, bucket: BucketId, rows: pa.RecordBatch) -> None:
         """Take in rows (`_VALUE_KIND` and the table's columns) of a bucket.
@@ -51,7 +53,9 @@ class TableWrite:
     def finish_bucket(self) -> None:
         """Finish the newest bucket, so that its writer frees its memory."""
         if self._writer is not None and self._bucket is not None:
-            self._changes.append(finish(self._writer, *self._bucket))
+            files = self._writer.prepare_commit()
+            self._changes.append(change_of(files, *self._bucket))
+            self.refused += files.refused
         self._writer = self._bucket = None
 
     def prepare_commit(self) -> list[BucketChange]:

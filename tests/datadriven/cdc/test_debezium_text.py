@@ -83,7 +83,8 @@ class _Tables:
         sets_aside, ignores = (args.pop(w, None) == "" for w in ("quarantine", "ignore-delete"))
         columns = " ".join(self._case.input_lines)
         sequence = tuple(field for field in args.pop("sequence", "").split(",") if field)
-        traits = TableTraits(sequence_fields=sequence, ignores_deletes=ignores)
+        restored = frozenset(name for name in args.pop("restored", "").split(",") if name)
+        traits = TableTraits(sequence_fields=sequence, ignores_deletes=ignores, restored=restored)
         found = a_format(columns, keys, options=args, keep_update_before=keep, traits=traits)
         if keys:
             return found

@@ -30,6 +30,7 @@ from stream_app.mergetree.compact.universal_compaction import (
 )
 from stream_app.mergetree.interval_partition import partition_into_sections
 from stream_app.mergetree.levels import Levels
+from stream_app.mergetree.lookup.lookup_plan import keys_in, lookup_tiers
 from stream_app.mergetree.sorted_run import LevelSortedRun, SortedRun
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.data_file_meta import DataFileMeta
@@ -193,6 +194,25 @@ def sections(case: Case) -> str:
     )
 
 
+# lookup.txt
+
+
+def tiers(case: Case) -> str:
+    """A line for each tier, the newest first."""
+    files = [file_of(line) for line in case.input_lines]
+    found = lookup_tiers(files, lies_by_age="sequence-field" not in case.args)
+    return "\n".join(" ".join(file.file_name for file in tier) for tier in found)
+
+
+def keys_in_files(case: Case) -> str:
+    """For each file the keys that it may have."""
+    keys = [(int(key),) for key in case.args["keys"].split(",")]
+    return "\n".join(
+        " ".join([file.file_name, *(str(keys[at][0]) for at in keys_in(file, keys, int_key_of))])
+        for file in map(file_of, case.input_lines)
+    )
+
+
 # levels.txt and compact_manager.txt
 
 
@@ -314,11 +334,13 @@ STATELESS: dict[str, Callable[[Case], str]] = {
     "output-level": output_level,
     "grow": grow,
     "sections": sections,
+    "tiers": tiers,
+    "keys-in": keys_in_files,
 }
 
 
 @pytest.mark.parametrize(
-    "name", ["universal_compaction", "interval_partition", "levels", "compact_manager"]
+    "name", ["universal_compaction", "interval_partition", "levels", "lookup", "compact_manager"]
 )
 def test_decisions(name: str) -> None:
     bucket = Bucket()

@@ -13,12 +13,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from stream_app.mergetree.changelog.before_rows import BeforeRows
+from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
+from stream_app.mergetree.changelog.full_compaction_changelog import FullCompactionChangelog
+from stream_app.mergetree.changelog.lookup_changelog import LookupChangelog
+from stream_app.mergetree.changelog.rows_above import RowsAbove
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
-from stream_app.mergetree.compact.compact_task import CompactTask
+from stream_app.mergetree.compact.compact_task import CompactTask, Rewriter
 from stream_app.mergetree.compact.compact_unit import CompactUnit
+from stream_app.mergetree.compact.files_above import files_above
 from stream_app.mergetree.compact.record_level_expire import RecordLevelExpire
 from stream_app.mergetree.key_value_batch import KeyValueLayout
+from stream_app.mergetree.levels import Levels
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.model.bucket_change import BucketChange
@@ -81,36 +88,67 @@ def merge(case: Case) -> str:
 
 
 def compact(case: Case) -> str:
-    """Files, each ``f1 L0 size=10`` and its rows indented; what becomes of them."""
+    """Files, each ``f1 L0 size=10`` and its rows indented; what becomes of them.
+
+    With ``changelog=…``, files of levels above the output are those in which rows are looked up.
+    """
     layout = a_layout(COLUMNS, "k")
     files = MemoryFiles(layout, INT_KEY, rows_per_file=int(case.args.get("rows-per-file", 1000)))
-    metas = store_files(case, layout, files)
+    output = int(case.args["output"])
+    stored = store_files(case, layout, files)
+    runs = Levels(stored, num_levels=6, key_of=files.key_of).level_sorted_runs()
+    metas = [file for file in stored if file.level <= output]
+    unit = CompactUnit(output, tuple(metas), "")
     given = set(files.stored)
     bound = int(case.args.get("expire-before", 0))
     request = CompactRequest(
         partition=b"",
         bucket=0,
-        unit=CompactUnit(int(case.args["output"]), tuple(metas), ""),
+        unit=unit,
         drop_deletes="drop-deletes" in case.args,
         max_level=int(case.args.get("max-level", 5)),
         rewrite_all="rewrite-all" in case.args,
     )
+    merging = CompactRewriter(
+        layout,
+        Deduplicate(),
+        files,
+        expire=RecordLevelExpire("ts", bound) if bound else None,
+        fan_in=int(case.args.get("fan-in", 32)),
+    )
+    above = RowsAbove(layout, files, files_above(runs, unit, files.key_of), files.key_of)
     task = CompactTask(
         request=request,
-        rewriter=CompactRewriter(
-            layout,
-            Deduplicate(),
-            files,
-            expire=RecordLevelExpire("ts", bound) if bound else None,
-            fan_in=int(case.args.get("fan-in", 32)),
-        ),
+        rewriter=telling(case, merging, request, above),
         key_of=files.key_of,
         min_file_size=int(case.args["min-size"]),
         must_rewrite=lambda file: file.file_name in case.args.get("stale", "").split(","),
     )
     result = task.run()
+    assert files.open_writers == 0
     assert given <= set(files.stored), "input files are the committer's to forget"
     return show_result(result, files)
+
+
+def telling(
+    case: Case,
+    merging: CompactRewriter,
+    request: CompactRequest,
+    above: RowsAbove,
+) -> Rewriter:
+    layout = merging.layout
+    before: BeforeRows
+    match case.args.get("changelog"):
+        case "lookup":
+            before = LookupChangelog(layout, request.max_level, above, keeps_newest=True)
+        case "full":
+            before = FullCompactionChangelog(request.max_level)
+        case _:
+            return merging
+    ignored = frozenset(case.args.get("ignored", "").split(","))
+    return ChangelogRewriter(
+        merging, before, tells_same="changed-only" not in case.args, ignored=ignored
+    )
 
 
 def store_files(case: Case, layout: KeyValueLayout, files: MemoryFiles) -> list[DataFileMeta]:
@@ -146,7 +184,7 @@ def show_result(result: BucketChange, files: MemoryFiles) -> str:
     return "\n".join(lines) or "nothing"
 
 
-@pytest.mark.parametrize("name", ["merge", "compact_task"])
+@pytest.mark.parametrize("name", ["merge", "compact_task", "changelog"])
 def test_rows(name: str) -> None:
     commands = {"merge": merge, "compact": compact}
     run_file(HERE / f"{name}.txt", lambda case: commands[case.command](case))

@@ -204,7 +204,7 @@ MADE = "schema 1 was made at 2026-01-01T00:00:00Z"
     ("change", "told"),
     [
         ({"changelog-producer": "input"}, "option 'changelog-producer' was none and is input"),
-        ({"deletion-vectors.enabled": "true"}, "cannot write this table: deletion-vectors.enabled"),
+        ({"row-tracking.enabled": "true"}, "cannot write this table: row-tracking.enabled"),
     ],
     ids=["fixed option", "not ours to write"],
 )

@@ -177,7 +177,11 @@ def test_pruning_of_every_type_of_key() -> None:
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"merge-engine": "aggregation"}, "merge-engine = aggregation"),
+        ({"merge-engine": "newest"}, "merge-engine = newest"),
+        (
+            {"merge-engine": "aggregation", "fields.v.aggregate-function": "rbm32"},
+            "rbm32 works on sketches and bitmaps",
+        ),
         ({"data-evolution.enabled": "true"}, "data-evolution.enabled"),
         ({"bucket": "-2"}, "bucket = -2"),
     ],

@@ -12,7 +12,9 @@ import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, bad_records
 from stream_app.errors import CheckpointError
+from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE
+from stream_app.spark.epoch.epoch_plan import Part
 from stream_app.spark.ingest.held_tables import resume
 from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.table_feed import Arrived, TableFeed
@@ -102,6 +104,33 @@ def test_a_table_that_cannot_be_written_is_held_back_and_catches_up(tmp_path: Pa
     run(batch, tables, runner, 2)
     assert_right(tables)
     assert [each.counts.messages for each in reports(batch, 0)] == [21, 1]
+
+
+def test_tables_that_go_on_from_the_same_offsets_catch_up_in_one_epoch(tmp_path: Path) -> None:
+    tables, runner = two_tables(tmp_path)
+    faults = [Fault(0, "before", stays_dead=True) for _ in range(2)]
+    files = [FaultyFileIO(fault=fault) for fault in faults]
+    batch = started(tables, runner, file_io=(files[0], files[1]))
+    run(batch, tables, runner, 0)
+    tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
+    run(batch, tables, runner, 1)
+    assert sorted(tables.held().tables.held) == ["a", "b"]
+
+    reads: list[Parts] = []
+    between = runner.between
+
+    def counted(begin: Offsets, end: Offsets) -> Parts:
+        reads.append(between(begin, end))
+        return reads[-1]
+
+    runner.between = counted  # type: ignore[method-assign]
+    for fault in faults:
+        fault.at = -1
+    tables.tables[0].clock.sleep(HOURS)
+    batch.while_idle()
+    assert len(reads) == 1
+    assert tables.held().tables.held == {}
+    assert_right(tables)
 
 
 @pytest.mark.parametrize("mode", ["before", "after"])
@@ -251,10 +280,11 @@ class Second:
     def split(self, messages: pa.RecordBatch) -> Any:
         place = ["a", "b"].index(messages.column("topic")[0].as_py())
         if place < self.known:
-            yield place, messages
-            yield UNREADABLE, bad_records(messages, {0: f"nobody takes {messages.num_rows}"})
+            yield Part(place, messages)
+            refused = bad_records(messages, {0: f"nobody takes {messages.num_rows}"})
+            yield Part(UNREADABLE, refused)
         else:
-            yield NEWCOMERS, messages.slice(0, 2)
+            yield Part(NEWCOMERS, messages.slice(0, 2))
 
 
 def test_a_table_that_appears_gets_its_rows_in_the_same_epoch(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.errors import BadRecordsError, StreamAppError
-from stream_app.spark.ingest.epoch_run import OFFSETS_PROPERTY
+from stream_app.spark.ingest.epoch_round import OFFSETS_PROPERTY
 from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.epoch_here import EpochHere, Parts

@@ -14,7 +14,7 @@ from stream_app.spark.epoch.blocks import UNREADABLE
 from tests.support.database_topic import change, creates
 from tests.unit.app.test_database_tables import Database, table_of
 
-MADE = {
+MADE: dict[str, Any] = {
     "computed_column": ("tag=upper(v)", "first=substring(tag, 0, 3)"),
     "metadata_column": ("table_name", "op_ts", "offset"),
     "metadata_column_prefix": "__",
@@ -113,8 +113,9 @@ def test_what_does_not_fit_keeps_its_table_alone_from_being_made(
     others = change("shop.others", {"id": 1})
     assert database.feeds(*creates("shop.orders", [1]), others) == ["others"]
     splitter = database.made.splitter([])
-    parts = dict(splitter.split(table_of(creates("shop.orders", [1])).to_batches()[0]))
-    assert why in parts[UNREADABLE].column("reason")[0].as_py()
+    [part] = splitter.split(table_of(creates("shop.orders", [1])).to_batches()[0])
+    assert part.table == UNREADABLE
+    assert why in part.messages.column("reason")[0].as_py()
 
 
 def test_a_table_that_is_there_gets_the_columns_when_the_job_starts(tmp_path: Path) -> None:

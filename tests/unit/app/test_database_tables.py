@@ -22,7 +22,7 @@ from stream_app.app.job.database_tables import (
 )
 from stream_app.app.job.job_feeds import job_format
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, change_schema
-from stream_app.errors import CheckpointError
+from stream_app.errors import CheckpointError, WrongSourceError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.origin import Origin
@@ -58,10 +58,13 @@ def with_bytes(message: Message, old: bytes, new: bytes) -> Message:
 class Database:
     """A job's tables in a folder; a new one is a new process with the same checkpoint."""
 
-    def __init__(self, folder: Path, **sync: Any) -> None:
+    def __init__(self, folder: Path, message_format: str = "debezium-json", **sync: Any) -> None:
         self.sync = SyncConfig(warehouse=str(folder / "warehouse"), database="ods", **sync)
         self.config = AppConfig(
-            source=SourceConfig(), table=TableConfig(), stream=StreamConfig(), sync=self.sync
+            source=SourceConfig(format=message_format),
+            table=TableConfig(),
+            stream=StreamConfig(),
+            sync=self.sync,
         )
         self.checkpoint = Folder(str(folder / "checkpoint"), LocalFileIO())
         self.aside: list[tuple[int, pa.Table]] = []
@@ -99,6 +102,17 @@ def test_a_table_has_the_columns_and_the_key_of_its_messages(tmp_path: Path) -> 
     assert dict(schema.options) == {"bucket": "2", "changelog-producer": "input"}
 
 
+def test_a_collection_of_documents_becomes_a_table(tmp_path: Path) -> None:
+    database = Database(tmp_path, "debezium-bson")
+    source = b'"source":{"connector":"mongodb","db":"shop","collection":"users"}'
+    after = b'"after":"{\\"_id\\": {\\"$oid\\": \\"67ab25755c0d5ac87eb8c632\\"}, \\"age\\": 5}"'
+    key = b'{"id":"{\\"$oid\\": \\"67ab25755c0d5ac87eb8c632\\"}"}'
+    message = b'{"before":null,%b,%b,"op":"c"}' % (after, source)
+    assert database.feeds(HEARTBEAT, (key, message)) == ["users"]
+    assert database.columns("users") == ["_id STRING NOT NULL", "age STRING"]
+    assert database.table("users").schema.primary_keys == ("_id",)
+
+
 def test_shards_have_the_columns_of_all(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     database = Database(tmp_path)
     narrow = change("eu.orders", {"id": 1, "n": 5})
@@ -124,7 +138,7 @@ def test_a_table_that_cannot_be_made_stops_no_other(
     assert database.feeds(*both) == ["items"]
     assert "partition keys must be part of the primary key" in caplog.text
     splitter = database.made.splitter([])
-    parts = dict(splitter.split(table_of(both).to_batches()[0]))
+    parts = {part.table: part.messages for part in splitter.split(table_of(both).to_batches()[0])}
     reasons = parts[UNREADABLE].column("reason").to_pylist()
     assert len(reasons) == 3
     assert all("the table orders cannot be made" in reason for reason in reasons)
@@ -165,7 +179,7 @@ def test_divided_tables_share_no_name(tmp_path: Path) -> None:
     assert database.feeds(eu, us) == ["shop_orders"]
     again = Database(tmp_path, merge_shards=False)
     again.made.known()
-    [(index, part)] = again.made.splitter([]).split(table_of([us]).to_batches()[0])
+    [(index, part, _)] = again.made.splitter([]).split(table_of([us]).to_batches()[0])
     assert index == UNREADABLE
     assert "as shop.orders does" in part.column("reason")[0].as_py()
 
@@ -242,3 +256,18 @@ def test_the_status_of_a_job_of_one_table(tmp_path: Path) -> None:
     (tmp_path / "checkpoint/metadata").write_text('{"id": "job"}')
     [after] = status.tables()
     assert (after.state, after.epoch, after.changed_s) == ("ready", 3, 0)
+
+
+def test_a_truncate_is_applied_to_the_tables_that_are_named(tmp_path: Path) -> None:
+    database = Database(tmp_path, tables={"orders.truncate": OneSetting("apply")})
+    feeds = database.feeds(*creates("shop.orders", [1]), *creates("shop.items", [1]))
+    assert sorted(feeds) == ["items", "orders"]
+    emptied = b'{"before":null,"after":null,"op":"t","source":{"db":"shop","table":"x"}}'
+    truncate = table_of([(None, emptied)]).to_batches()[0]
+    formats = {
+        name: job_format(database.config, open_table(database.sync.path(name)))
+        for name in ("orders", "items")
+    }
+    assert formats["orders"].decode(truncate).truncated == 0
+    with pytest.raises(WrongSourceError, match="the source table was truncated"):
+        formats["items"].decode(truncate)

@@ -94,6 +94,12 @@ status
 status --conf nowhere
 resume
 resume --conf nowhere
+backfill
+backfill T
+backfill T --conf nowhere
+backfill T --from-topic x
+backfill T --from-topic localhost:1/other
+backfill T --from-topic localhost:1/other --from never
 quarantine
 quarantine list
 quarantine list --conf nowhere

@@ -92,7 +92,7 @@ def test_a_table_that_stream_app_does_not_compact(tmp_path: Path) -> None:
     small.commit(("+I", {"k": 1, "v": "x"}))
     schema = Path(small.path, "schema", "schema-0")
     document = plain_object(schema.read_text())
-    document["options"]["merge-engine"] = "aggregation"
+    document["options"]["merge-engine"] = "newest"
     schema.write_text(json.dumps(document))
     table = open_table(small.path)
     planned = next_compactions(table, table.snapshots.latest())

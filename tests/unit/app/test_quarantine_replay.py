@@ -32,7 +32,7 @@ from stream_app.table.job.single_append import SingleAppend
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.opening import create_or_open
 from tests.support.table_writer import CompactInCaller
-from tests.unit.cdc.debezium_messages import a_format, messages
+from tests.unit.cdc.debezium_messages import a_format, event, messages
 
 COLUMNS = "id BIGINT NOT NULL, v STRING"
 EVERYTHING = Choice()
@@ -159,6 +159,29 @@ def test_a_deleted_row_does_not_come_back(tmp_path: Path) -> None:
     bench.take({0})
     assert [record.offset for record in bench.replay().overtaken] == [0]
     assert bench.rows() == [(2, "b")]
+
+
+@pytest.mark.parametrize("keys", [("id",), ()])
+def test_a_truncate_s_rows_do_not_come_back(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    bench = Bench(tmp_path, [(1, "a"), (2, "b"), (3, "c"), (4, "d")], keys=keys)
+    bench.take({0, 3})
+
+    def read(where: Where, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+        for batch in bench.read(where, begin, end):
+            at = batch.column("offset").to_pylist()
+            values = [
+                event("t") if offset == 2 else message(bench.changes[offset]) for offset in at
+            ]
+            yield batch.set_column(
+                batch.schema.get_field_index("value"), "value", messages(*values).column("value")
+            )
+
+    found = a_format(COLUMNS, keys, options={"truncate": "apply"})
+    done = replace(bench.a_replay(), read=read, decode_all=found, empties=True).run(
+        EVERYTHING, dry_run=False
+    )
+    assert [record.offset for record in done.overtaken] == [0]
+    assert [record.offset for record in done.replayed] == [3]
 
 
 def test_a_crash_before_the_commit_leaves_the_records_waiting(tmp_path: Path) -> None:

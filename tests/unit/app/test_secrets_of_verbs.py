@@ -15,6 +15,7 @@ from stream_app.app.config.secrets import HIDDEN
 from stream_app.errors import PERSON_NEEDED, StorageError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
+from stream_app.model.snapshot import SOURCE_END_PROPERTY
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open
 from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
@@ -33,6 +34,7 @@ ARGUMENTS: Mapping[str, list[list[str]]] = {
     "expire-partitions": [["--expiration-time", "1d", "--dry-run"]],
     "inspect": [[], ["options"], ["files"], ["manifests"]],
     "check": [[], ["--quick"]],
+    "backfill": [["--from-topic", "127.0.0.1:1/other", "--dry-run"]],
     "create-tag": [[TOKEN]],
     "delete-tag": [[TOKEN]],
     "rollback-to": [["--snapshot", "1", "--dry-run"]],
@@ -94,7 +96,12 @@ def table_on(s3: S3Server) -> FileStoreTable:
     )
     location = f"s3://{s3.new_bucket()}/{TOKEN}/db.db/t"
     table = create_or_open(location, schema, file_io_options=s3.options)
-    TableWriter(table).write([("+I", {"k": 1, "p": "a", "v": "x"})])
+    writer = TableWriter(table)
+    writer.write([("+I", {"k": 1, "p": "a", "v": "x"})])
+    # A job has read a topic of a broker that does not answer.
+    end = {SOURCE_END_PROPERTY: '{"other": {"0": 1}}'}
+    writer.commit.begin_epoch()
+    writer.commit.commit_epoch(1, [], properties=end)
     return table
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from stream_app.cdc.alike.change_format import ChangeFormat
 from stream_app.cdc.alike.decoder import Group
+from stream_app.cdc.alike.options import OnTruncate
 from stream_app.cdc.alike.outcome import Outcome
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
 from stream_app.cdc.column_drift import ColumnPolicy, Reaction
@@ -203,7 +204,7 @@ def one_by_one(of: ChangeFormat, messages: pa.RecordBatch) -> DecodedBatch:
         columns=frozenset(COLUMNS.names), unknown=Reaction.WARN, missing=Reaction.WARN
     )
     policy = getattr(of, "_policy", policy)
-    outcome = Outcome(messages=messages, section="x", policy=policy, ignores_truncate=True)
+    outcome = Outcome(messages=messages, section="x", policy=policy, on_truncate=OnTruncate.IGNORE)
     group = getattr(of, "_group", None)
     assert isinstance(group, Group)
     index = np.arange(messages.num_rows, dtype=np.int32)

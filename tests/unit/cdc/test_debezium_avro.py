@@ -13,6 +13,7 @@ import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch, TableTraits
 from stream_app.cdc.debezium.avro.avro_json import json_of
+from stream_app.cdc.debezium.avro.schema_registry import SchemaRegistry
 from stream_app.cdc.formats import FORMATS, format_named
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.errors import SourceError, UsageError, WrongSourceError
@@ -262,6 +263,17 @@ def test_a_schema_is_asked_for_once(registry: Registry) -> None:
     for _ in range(3):
         assert avro(registry).decode(batch([value, None])).skipped == 2
     assert registry.asked.count(number) == 1
+
+
+def test_a_schema_that_comes_later_is_found(registry: Registry) -> None:
+    text = json.dumps(KEY)
+    patient, hasty = (SchemaRegistry((registry.url,), unknown_s=each) for each in (3600, 0))
+    assert patient.schema(900) is None
+    assert hasty.schema(900) is None
+    registry.schemas[900] = {"schema": text}
+    assert patient.schema(900) is None
+    assert hasty.schema(900) == text
+    assert registry.asked.count(900) == 3
 
 
 def test_a_registry_with_a_login_and_one_that_is_away() -> None:

@@ -41,7 +41,7 @@ at = datetime.datetime.fromisoformat
 
 def told(name: str, topic: str) -> tuple[dict[str, str], tuple[str, ...]]:
     """The columns and the key that the messages describe."""
-    table = FORMATS[name].describe(captured(FILE, topic), NO_MAPPING_OPTIONS)
+    table = FORMATS[name].reader({}).describe(captured(FILE, topic), NO_MAPPING_OPTIONS)
     assert table is not None
     return {each.name: str(each.data_type) for each in table.columns}, table.primary_keys
 

@@ -16,7 +16,7 @@ from tests.unit.cdc.debezium_messages import a_format, captured, messages, reaso
 
 
 def described(batch: pa.RecordBatch, *options: str) -> SourceTable | None:
-    return format_named("debezium-json").describe(batch, parse_mapping_options(options))
+    return format_named("debezium-json").reader({}).describe(batch, parse_mapping_options(options))
 
 
 def columns_of(table: SourceTable | None) -> dict[str, str]:

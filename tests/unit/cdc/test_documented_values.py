@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ MESSAGES = {
         '{"data":ROW,"metadata":{"record-type":"data","operation":"insert"}}',
     ),
     "Plain rows": ("json", "ROW"),
+    "MongoDB": ("debezium-bson", '{"op":"c","source":{"connector":"mongodb"},"after":TEXT}'),
 }
 
 
@@ -40,7 +42,8 @@ def documented() -> list[tuple[str, str, str, str]]:
 def decoded(heading: str, column: str, sent: str) -> DecodedBatch:
     name, form = MESSAGES[heading]
     text = '"1"' if name == "canal-json" else "1"
-    message = form.replace("ROW", f'{{"id":{text},"v":{sent}}}')
+    row = f'{{"id":{text},"v":{sent}}}'
+    message = form.replace("ROW", row).replace("TEXT", json.dumps(row))
     return a_format(f"id INT, v {column}", name=name).decode(messages(message))
 
 

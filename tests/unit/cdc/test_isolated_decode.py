@@ -114,6 +114,17 @@ def test_what_is_raised_on_purpose_stops_the_job() -> None:
         IsolatedDecode(FailingDecoder(recursion)).decode(messages(*values))
 
 
+def test_the_last_truncate_is_told_whatever_fails_beside_it() -> None:
+    options = {"truncate": "apply"}
+    for at in range(5):
+        values = [insert(1), event("t"), insert(2), event("t")]
+        values.insert(at, insert(3, POISON.decode()))
+        told = IsolatedDecode(FailingDecoder(recursion, a_format(options=options))).decode(
+            messages(*values)
+        )
+        assert told.truncated == 3 + (at <= 3)
+
+
 @pytest.mark.parametrize("poisoned", [1, 16, 256])
 def test_the_search_is_short(poisoned: int, seed: int) -> None:
     """Each record costs the halves that lead to it, not a decode of the batch."""

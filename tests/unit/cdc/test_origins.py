@@ -17,7 +17,7 @@ from stream_app.cdc.formats import FORMATS
 from stream_app.cdc.source_tables import NO_TABLE, Origins, origins_of
 from tests.unit.cdc.debezium_messages import fixture_lines
 
-ORIGINS = FORMATS["debezium-json"].origins
+ORIGINS = FORMATS["debezium-json"].reader({}).origins
 SOURCE = {"connector": "postgresql", "db": "d", "schema": "s", "table": "t", "lsn": 1}
 
 
@@ -133,6 +133,18 @@ def test_garbage_has_a_reason_and_changes_nothing_for_others() -> None:
     assert [found.codes[at] for at in (0, 2, 3, 4, 5)] == [NO_TABLE] * 5
     for at, reason in ((0, "JSON"), (2, "array"), (3, "UTF-8"), (4, "__table"), (5, "its table")):
         assert reason in str(told[at])
+
+
+@pytest.mark.parametrize("length", [1, 100, 511, 700])
+def test_runs_of_many_tables(length: int) -> None:
+    """Also where a heartbeat, or a message without a table, stands between them."""
+    values: list[bytes] = []
+    wanted: list[str | None] = []
+    for number in range(40):
+        values += [envelope(table=f"t{number}", row={"id": at}) for at in range(length)]
+        values += [b'{"ts_ms":1}', envelope(schema="", db="", table="t")]
+        wanted += [*[f"d.s.t{number}"] * length, None, "t"]
+    assert names(origins(*values)) == wanted
 
 
 def test_origins_of_columns_dictionary_encoded_or_not() -> None:

@@ -197,6 +197,19 @@ def test_truncates_and_ddl() -> None:
         decoded("ogg-json", {"table": "S.T", "op_type": "T"})
 
 
+def test_a_truncate_that_is_applied_is_told() -> None:
+    canal = {"isDdl": True, "type": "TRUNCATE", "data": None, "database": "d", "table": "t"}
+    dms = {"operation": "truncate-table", "record-type": "control", "table-name": "t"}
+    for name, message in (
+        ("canal-json", canal),
+        ("ogg-json", {"table": "S.T", "op_type": "T"}),
+        ("aws-dms-json", {"data": {}, "metadata": dms}),
+    ):
+        told = decoded(name, message, truncate="apply")
+        assert (told.truncated, told.skipped, told.bad.num_rows) == (0, 1, 0), name
+        assert decoded(name, message, truncate="ignore").truncated is None
+
+
 def ogg(kind: str, before: Row | None = None, after: Row | None = None) -> Row:
     return {"table": "S.T", "op_type": kind, "before": before, "after": after}
 
@@ -305,7 +318,7 @@ def test_plain_rows_with_their_key_in_the_messages_key() -> None:
     ],
 )
 def test_the_tables_of_messages(name: str, file: str, topic: str, expected: Origin) -> None:
-    found = FORMATS[name].origins(captured(file, topic))
+    found = FORMATS[name].reader({}).origins(captured(file, topic))
     assert found.tables[0] == expected
     assert not found.unreadable
 
@@ -319,7 +332,7 @@ def test_messages_of_no_table() -> None:
         json.dumps({**maxwell("insert", {"id": 1}), "table": 5}),
         None,
     )
-    found = FORMATS["maxwell-json"].origins(batch)
+    found = FORMATS["maxwell-json"].reader({}).origins(batch)
     assert found.codes.tolist() == [0, -1, -1, -1, -1, -1]
     assert set(found.unreadable) == {2, 3, 4}
 

@@ -28,11 +28,11 @@ def split(*values: Value, **assignment: Any) -> dict[int, list[Any]]:
     """Index → the offsets that it got; the reasons of what is unreadable."""
     given: dict[str, Any] = {"rules": SyncRules(), "indexes": {"orders": 0, "customers": 1}}
     splitter = OriginSplitter(
-        FORMATS["debezium-json"].origins, Assignment(**{**given, **assignment})
+        FORMATS["debezium-json"].reader({}).origins, Assignment(**{**given, **assignment})
     )
     splitter = pickle.loads(pickle.dumps(splitter))
     found: dict[int, list[Any]] = defaultdict(list)
-    for index, part in splitter.split(messages(*values)):
+    for index, part, _ in splitter.split(messages(*values)):
         assert index not in found, "one part a table"
         column = "reason" if index == UNREADABLE else "offset"
         found[index] = part.column(column).to_pylist()
@@ -46,9 +46,10 @@ def split(*values: Value, **assignment: Any) -> dict[int, list[Any]]:
 def test_a_batch_of_one_table_is_passed_on_without_a_copy() -> None:
     batch = messages(*(change("orders", key) for key in range(9)))
     splitter = OriginSplitter(
-        FORMATS["debezium-json"].origins, Assignment(rules=SyncRules(), indexes={"orders": 4})
+        FORMATS["debezium-json"].reader({}).origins,
+        Assignment(rules=SyncRules(), indexes={"orders": 4}),
     )
-    [(index, part)] = splitter.split(batch)
+    [(index, part, _)] = splitter.split(batch)
     assert (index, part.column("value").buffers()[2].address) == (
         4,
         batch.column("value").buffers()[2].address,
@@ -105,7 +106,8 @@ def test_a_name_is_taken_by_the_first_table_when_databases_are_divided(database:
 def test_a_splitter_reads_nothing_but_values() -> None:
     batch = messages(change("orders")).drop_columns(["key"])
     splitter = OriginSplitter(
-        FORMATS["debezium-json"].origins, Assignment(rules=SyncRules(), indexes={"orders": 0})
+        FORMATS["debezium-json"].reader({}).origins,
+        Assignment(rules=SyncRules(), indexes={"orders": 0}),
     )
-    assert [part.schema.names for _, part in splitter.split(batch)] == [batch.schema.names]
+    assert [part.schema.names for _, part, _ in splitter.split(batch)] == [batch.schema.names]
     assert isinstance(batch, pa.RecordBatch)

@@ -33,7 +33,7 @@ from stream_app.spark.epoch.blocks import (
     task_addresses,
 )
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd, counts_of
-from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
+from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, Part, TablePlan
 from stream_app.spark.epoch.route_task import route_partition
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -313,10 +313,10 @@ class ByOffset:
 
     tables: int
 
-    def split(self, messages: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def split(self, messages: pa.RecordBatch) -> Iterator[Part]:
         offsets = messages.column("offset").to_numpy()
         for table in range(self.tables):
-            yield table, messages.filter(pa.array(offsets % self.tables == table))
+            yield Part(table, messages.filter(pa.array(offsets % self.tables == table)))
 
 
 def test_tables_of_one_bucket_are_spread_over_tasks() -> None:

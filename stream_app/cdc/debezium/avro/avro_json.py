@@ -11,18 +11,14 @@ import base64
 import io
 import json
 import math
-import struct
 from functools import lru_cache
 from typing import Any
 
 import fastavro
 
 from stream_app.cdc.debezium.avro.avro_schema import raw_schema
+from stream_app.cdc.debezium.avro.wire_format import HEAD
 from stream_app.cdc.record_images import UnreadableRecordError
-
-MAGIC = 0
-HEAD = struct.Struct(">BI")
-"""Confluent's wire format: a zero, and the number of the schema."""
 
 
 @lru_cache(maxsize=256)
@@ -31,19 +27,6 @@ def _schema(text: str) -> Any:
         return fastavro.parse_schema(raw_schema(text))
     except Exception as error:  # whatever its parser stumbles over
         raise UnreadableRecordError(f"has a schema that is not Avro's: {error}") from None
-
-
-def schema_number(message: bytes) -> int:
-    """The number of a message's schema.
-
-    Raises:
-        UnreadableRecordError: the message is not in Confluent's wire format.
-    """
-    if len(message) < HEAD.size or message[0] != MAGIC:
-        raise UnreadableRecordError(
-            "is not Avro of a registry: it does not begin with 0 and the number of a schema"
-        )
-    return int(HEAD.unpack_from(message)[1])
 
 
 def json_of(message: bytes, schema: str) -> bytes:

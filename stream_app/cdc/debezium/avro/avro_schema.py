@@ -16,7 +16,24 @@ from stream_app.cdc.record_images import UnreadableRecordError
 
 _PRIMITIVES = frozenset(["null", "boolean", "int", "long", "float", "double", "bytes", "string"])
 _LITERALS = {"int": "int32", "long": "int64", "enum": "string", "fixed": "bytes"}
-_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+_CONNECT = "org.apache.kafka.connect.data."
+_TIME = "io.debezium.time."
+_DECIMAL = _CONNECT + "Decimal"
+_SMALL_INTEGERS = frozenset({"int8", "int16"})
+_LOGICAL = {
+    "date": _CONNECT + "Date",
+    "time-millis": _CONNECT + "Time",
+    "time-micros": _TIME + "MicroTime",
+    "timestamp-millis": _CONNECT + "Timestamp",
+    "timestamp-micros": _TIME + "MicroTimestamp",
+    "timestamp-nanos": _TIME + "NanoTimestamp",
+    "local-timestamp-millis": _CONNECT + "Timestamp",
+    "local-timestamp-micros": _TIME + "MicroTimestamp",
+    "local-timestamp-nanos": _TIME + "NanoTimestamp",
+}
+"""Logical types of Avro → the semantic type that counts alike, where Connect names none."""
+_DIGITS_MAX = 38
+"""Connect's converter declares 64 digits where the source tells no number of them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,6 +63,12 @@ class AvroType:
     def size(self) -> int:
         """Of a fixed, in bytes."""
         return int(self.told["size"])
+
+    @property
+    def docs(self) -> Mapping[str, str]:
+        """Of a record, the comments of its fields."""
+        declared = self.told.get("fields", ())
+        return {each["name"]: str(each["doc"]) for each in declared if each.get("doc")}
 
     def field(self, name: str) -> AvroType | None:
         """A field of a record."""
@@ -102,8 +125,12 @@ def _full(name: str, namespace: str) -> str:
     return name if "." in name or not namespace else f"{namespace}.{name}"
 
 
-def connect_field(declared: AvroType) -> ConnectField:
-    """What a column's type says, in the words of Kafka Connect."""
+def connect_field(declared: AvroType, comment: str = "") -> ConnectField:
+    """What a column's type says, in the words of Kafka Connect.
+
+    Args:
+        comment: of the field that has the type.
+    """
     found = declared.without_null()
     told = found.told
     semantic = str(told.get("connect.name", ""))
@@ -111,8 +138,14 @@ def connect_field(declared: AvroType) -> ConnectField:
     if told.get("logicalType") == "decimal" and semantic in ("", _DECIMAL):
         semantic = _DECIMAL
         parameters.setdefault("scale", str(told.get("scale", 0)))
-    literal = _LITERALS.get(found.kind, found.kind)
-    return ConnectField(literal, semantic, parameters, optional=declared is not found)
+        if isinstance(digits := told.get("precision"), int) and digits <= _DIGITS_MAX:
+            parameters.setdefault("connect.decimal.precision", str(digits))
+    semantic = semantic or _LOGICAL.get(str(told.get("logicalType")), "")
+    literal = str(told.get("connect.type"))
+    if literal not in _SMALL_INTEGERS:
+        literal = _LITERALS.get(found.kind, found.kind)
+    comment = comment or str(told.get("connect.doc", ""))
+    return ConnectField(literal, semantic, parameters, declared is not found, comment)
 
 
 def raw_schema(text: str) -> Any:

@@ -23,28 +23,20 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome
 from stream_app.cdc.change_batch import DecodedBatch
-from stream_app.cdc.column_drift import (
-    NARROWED_COLUMNS,
-    TYPE_MAPPING,
-    Column,
-    Drift,
-    DriftKind,
-    Sighting,
-    drift_of,
-)
+from stream_app.cdc.column_drift import Column, Drift, DriftKind, Sighting, drift_of
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     Int64s,
     bools_of,
     bytes_of,
-    lengths_of,
     offsets_of,
     valid_of,
 )
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.debezium.avro.avro_columns import texts_of, wire_column
-from stream_app.cdc.debezium.avro.avro_json import HEAD, json_of, schema_number
+from stream_app.cdc.debezium.avro.avro_json import json_of
 from stream_app.cdc.debezium.avro.avro_schema import AvroType, connect_field, parse_schema
+from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource, unknown_schema
 from stream_app.cdc.debezium.avro.schema_registry import (
     URL,
     USER_INFO,
@@ -52,25 +44,34 @@ from stream_app.cdc.debezium.avro.schema_registry import (
     url_problem,
 )
 from stream_app.cdc.debezium.avro.walk import Values, Walk
+from stream_app.cdc.debezium.avro.wire_format import HEAD, schema_numbers
 from stream_app.cdc.debezium.columns import ParsedImages, decode_images, letters_of
 from stream_app.cdc.debezium.connect_types import apply_schema
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
-from stream_app.cdc.debezium.options import OPTIONS, SECTION, DebeziumOptions, parse_options
+from stream_app.cdc.debezium.options import (
+    OPTIONS,
+    SECTION,
+    DebeziumOptions,
+    has_whole_before,
+    parse_options,
+)
 from stream_app.cdc.debezium.record_reader import TABLE_FIELDS
 from stream_app.cdc.debezium.records import decode_records
 from stream_app.cdc.images import StackedImages
-from stream_app.cdc.message_format import Format, FormatOption, FormatSetup, SourceSurvey
+from stream_app.cdc.message_format import (
+    Format,
+    FormatOption,
+    FormatSetup,
+    SourceReader,
+    SourceSurvey,
+)
 from stream_app.cdc.record_images import UnreadableRecordError
 from stream_app.cdc.row_assembly import lacks_image
-from stream_app.cdc.source_tables import Origins, origins_of
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.mapping_options import MappingOptions
-from stream_app.model.schema.source_table import SourceTable
 
 _NAME = "debezium-avro"
-_SLICE_ROWS = 32_768
 _OPTIONS = (
     FormatOption(
         URL,
@@ -84,12 +85,7 @@ _OPTIONS = (
         "Login at the registry, USER:PASSWORD. Best written as `${env:NAME}` or `${file:PATH}`.",
         example="reader:secret",
     ),
-    # Messages do not tell columns, so a table cannot follow them.
-    *(
-        replace(option, values=tuple(one for one in option.values if one != "evolve"))
-        for option in OPTIONS
-        if option.key not in (NARROWED_COLUMNS, TYPE_MAPPING)
-    ),
+    *OPTIONS,
 )
 
 
@@ -117,7 +113,7 @@ class DebeziumAvro(DebeziumJson):
     def __init__(self, setup: FormatSetup) -> None:
         options = check(setup.options, setup.columns)
         super().__init__(setup, options)
-        self._registry = registry_of(options)
+        self._registry = registry_of(setup.options)
         self._plans: dict[int, _Plan | str] = {}
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
@@ -133,12 +129,14 @@ class DebeziumAvro(DebeziumJson):
         outcome = self._outcome(messages, values)
         present: Index = np.flatnonzero(valid_of(values)).astype(np.int32)
         values = values.drop_null() if values.null_count else values
-        numbers = _numbers(values)  # step 1
+        numbers = schema_numbers(values)  # step 1
         for number in np.unique(numbers).tolist():
             rows = np.flatnonzero(numbers == number)
             plan = self._plan(number)
-            for at in range(0, len(rows), _SLICE_ROWS):
-                some = rows[at : at + _SLICE_ROWS]
+            if isinstance(plan, _Plan):
+                outcome.schemas[str(number)] = int(present[rows[0]])
+            for at in range(0, len(rows), SLICE_ROWS):
+                some = rows[at : at + SLICE_ROWS]
                 part = values if len(some) == len(values) else values.take(pa.array(some))
                 if isinstance(plan, str):
                     outcome.reasons |= dict.fromkeys(present[some].tolist(), plan)
@@ -149,12 +147,10 @@ class DebeziumAvro(DebeziumJson):
 
     def _plan(self, number: int) -> _Plan | str:
         """How a schema's messages are read, or why they cannot be."""
-        if number < 0:
-            return "is not Avro of a registry: it does not begin with 0 and the number of a schema"
         if number not in self._plans:
-            text = self._registry.schema(number)
+            text = self._registry.schema(number) if number >= 0 else None
             if text is None:
-                return f"names schema {number}, which the schema registry does not have"
+                return unknown_schema(number)
             try:
                 self._plans[number] = self._planned(text)
             except UnreadableRecordError as problem:
@@ -270,7 +266,7 @@ class DebeziumAvro(DebeziumJson):
         if not self.reads_keys or "key" not in messages.schema.names:
             return messages
         keys = messages.column("key").cast(pa.binary())
-        numbers = _numbers(keys.fill_null(b""))
+        numbers = schema_numbers(keys.fill_null(b""))
         for number in np.unique(numbers[numbers >= 0]).tolist():
             text = self._registry.schema(number)
             if text is not None:
@@ -278,17 +274,6 @@ class DebeziumAvro(DebeziumJson):
                 keys = pc.if_else(pa.array(numbers == number), names, keys)
         at = messages.schema.get_field_index("key")
         return messages.set_column(at, pa.field("key", pa.binary()), keys)
-
-
-def _numbers(values: pa.Array) -> Int64s:
-    """The number of each message's schema; -1: it is not in Confluent's wire format."""
-    offsets, data = offsets_of(values).astype(np.int64), bytes_of(values)
-    numbers: Int64s = np.full(len(values), -1, np.int64)
-    rows = np.flatnonzero(lengths_of(values) >= HEAD.size)
-    rows = rows[data[offsets[rows]] == 0]
-    head = data[offsets[rows][:, None] + np.arange(1, HEAD.size)]
-    numbers[rows] = np.ascontiguousarray(head).view(">u4")[:, 0]
-    return numbers
 
 
 def _places(rows: Int64s, kept: Bools, first: int) -> tuple[Int64s, int]:
@@ -302,7 +287,7 @@ def _places(rows: Int64s, kept: Bools, first: int) -> tuple[Int64s, int]:
 def check(options: Mapping[str, str], columns: RowType) -> DebeziumOptions:
     """See `message_format.Format`."""
     found = parse_options(options, columns, _NAME, _OPTIONS)
-    problems = [url_problem(url) for url in _urls(found)]
+    problems = [url_problem(url) for url in _urls(options)]
     if any(problems):
         raise UsageError(
             f"options of {_NAME} are wrong: {URL}: {'; '.join(filter(None, problems))}",
@@ -312,11 +297,11 @@ def check(options: Mapping[str, str], columns: RowType) -> DebeziumOptions:
     return found
 
 
-def _urls(options: DebeziumOptions) -> tuple[str, ...]:
-    return tuple(filter(None, (url.strip() for url in options.texts.get(URL, "").split(","))))
+def _urls(options: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(filter(None, (url.strip() for url in options.get(URL, "").split(","))))
 
 
-def registry_of(options: DebeziumOptions) -> SchemaRegistry:
+def registry_of(options: Mapping[str, str]) -> SchemaRegistry:
     """The registry that the options name.
 
     Raises:
@@ -329,50 +314,26 @@ def registry_of(options: DebeziumOptions) -> SchemaRegistry:
             where=f"source.{SECTION}",
             fix=f'give the address of the schema registry: {SECTION}."{URL}" = "http://…"',
         )
-    return SchemaRegistry(urls, options.texts.get(USER_INFO, ""))
+    return SchemaRegistry(urls, options.get(USER_INFO, ""))
 
 
 def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
     """Look at the messages as JSON."""
-    options = check(setup.options, setup.columns)
-    registry = registry_of(options)
+    check(setup.options, setup.columns)
+    source = AvroSource(registry_of(setup.options))
     own = {URL, USER_INFO}
     plain = {key: value for key, value in setup.options.items() if key not in own}
     return DEBEZIUM_JSON.survey(
         replace(setup, options=plain),
-        {topic: _as_json(batch, registry) for topic, batch in messages.items()},
+        {topic: source.as_json(batch, with_schema=False) for topic, batch in messages.items()},
     )
 
 
-def _as_json(messages: pa.RecordBatch, registry: SchemaRegistry) -> pa.RecordBatch:
-    for name in ("key", "value"):
-        column = messages.column(name).to_pylist()
-        texts = pa.array([_json_or_none(each, registry) for each in column], pa.binary())
-        at = messages.schema.get_field_index(name)
-        messages = messages.set_column(at, pa.field(name, pa.binary()), texts)
-    return messages
-
-
-def _json_or_none(message: bytes | None, registry: SchemaRegistry) -> bytes | None:
-    try:
-        schema = None if message is None else registry.schema(schema_number(message))
-        return None if message is None or schema is None else json_of(message, schema)
-    except UnreadableRecordError:
-        return None
-
-
-def _origins(messages: pa.RecordBatch) -> Origins:
-    """Messages tell nothing without their schema: the topic is the table's name."""
-    none = pa.nulls(messages.num_rows, pa.string())
-    is_row = messages.column("value").is_valid()
-    topic = pc.if_else(is_row, messages.column("topic").cast(pa.string()), None)
-    return origins_of(none, none, topic, {})
-
-
-def _describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
-    """Nothing: a message tells no column without the registry."""
-    del messages, options
-    return None
+def _reader(options: Mapping[str, str]) -> SourceReader:
+    source = AvroSource(registry_of(options))
+    return SourceReader(
+        origins=source.origins, describe=source.describe, change_times=source.change_times
+    )
 
 
 DEBEZIUM_AVRO = Format(
@@ -384,7 +345,6 @@ DEBEZIUM_AVRO = Format(
     check=check,
     make=DebeziumAvro,
     survey=_survey,
-    origins=_origins,
-    describe=_describe,
-    tells_tables=False,
+    reader=_reader,
+    has_whole_before=has_whole_before,
 )

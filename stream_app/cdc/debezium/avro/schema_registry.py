@@ -1,6 +1,7 @@
 """Schemas by their number from a registry, over Confluent's REST interface.
 
-A schema of a number never changes, so a process asks for each once.
+A schema of a number never changes, so a process asks for each once. A number without a schema is
+asked for again after a while.
 
 Source: Confluent's "Schema Registry API reference", ``GET /schemas/ids/{id}``; other registries,
 such as Karapace, answer alike.
@@ -12,6 +13,7 @@ import base64
 import http.client
 import json
 import threading
+import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
@@ -25,7 +27,11 @@ _ANSWER_MAX = 16 << 20
 URL = "schema.registry.url"
 USER_INFO = "schema.registry.basic.auth.user.info"
 
-_known: dict[tuple[SchemaRegistry, int], str | None] = {}
+_UNKNOWN_S = 10.0
+
+_known: dict[tuple[SchemaRegistry, int], str] = {}
+_unknown: dict[tuple[SchemaRegistry, int], float] = {}
+"""When the registry said that it has no schema of the number, by the monotonic clock."""
 _lock = threading.Lock()
 
 
@@ -36,10 +42,13 @@ class SchemaRegistry:
     Attributes:
         urls: of servers with the same schemas; they are asked in turn until one answers.
         user_info: ``USER:PASSWORD``; empty: no login.
+        unknown_s: seconds for which a number stays unknown. Then it is asked for again, since a
+            server may learn of a schema later than the producer.
     """
 
     urls: tuple[str, ...]
     user_info: str = ""
+    unknown_s: float = _UNKNOWN_S
 
     def schema(self, number: int) -> str | None:
         """The JSON text of a schema of Avro; None: the registry has none of this number.
@@ -49,9 +58,17 @@ class SchemaRegistry:
             WrongSourceError: the login is refused, or the schema is not Avro.
         """
         with _lock:
-            if (self, number) not in _known:
-                _known[self, number] = self._asked(number)
-            return _known[self, number]
+            if (found := _known.get((self, number))) is not None:
+                return found
+            asked = _unknown.get((self, number))
+            if asked is not None and time.monotonic() - asked < self.unknown_s:
+                return None
+            found = self._asked(number)
+            if found is None:
+                _unknown[self, number] = time.monotonic()
+            else:
+                _known[self, number] = found
+            return found
 
     def _asked(self, number: int) -> str | None:
         failures = []

@@ -7,10 +7,16 @@ from dataclasses import replace
 import pytest
 
 from stream_app.errors import UnsupportedTableError
+from stream_app.mergetree.merge_engines.aggregates.registry import AGGREGATES
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
+from stream_app.mergetree.merge_engines.first_row import FirstRow
+from stream_app.mergetree.merge_engines.merge_function import MergeFunction
+from stream_app.mergetree.merge_engines.partial_update import PartialUpdate
 from stream_app.mergetree.merge_engines.registry import MERGE_FUNCTIONS, merge_function_of
 from stream_app.model.merge_engine import MERGE_ENGINES, traits_of
+from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS, FOREIGN_FUNCTIONS
 from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.merge_rules import MergeRules
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 
 
@@ -24,6 +30,11 @@ def a_schema(**options: str) -> TableSchema:
     )
 
 
+def test_each_function_has_traits_and_a_function() -> None:
+    assert AGGREGATES.keys() == AGGREGATE_FUNCTIONS.keys()
+    assert not AGGREGATE_FUNCTIONS.keys() & FOREIGN_FUNCTIONS.keys()
+
+
 def test_each_engine_has_traits_and_a_function() -> None:
     assert MERGE_FUNCTIONS.keys() == MERGE_ENGINES.keys()
 
@@ -34,14 +45,19 @@ def test_each_engine_has_traits_and_a_function() -> None:
         ({}, Deduplicate()),
         ({"merge_engine": "DEDUPLICATE"}, Deduplicate()),
         ({"ignore_delete": "true"}, Deduplicate(ignore_delete=True)),
+        ({"merge_engine": "first-row"}, FirstRow()),
+        (
+            {"merge_engine": "partial-update", "ignore_delete": "true"},
+            PartialUpdate(MergeRules(aggregates={}, ignores_delete=True)),
+        ),
     ],
 )
-def test_what_the_options_ask_for(options: dict[str, str], expected: Deduplicate) -> None:
+def test_what_the_options_ask_for(options: dict[str, str], expected: MergeFunction) -> None:
     assert merge_function_of(a_schema(**options)) == expected
 
 
 def test_rows_are_never_merged_by_a_wrong_engine() -> None:
-    schema = replace(a_schema(), options={"merge-engine": "aggregation"})
-    with pytest.raises(UnsupportedTableError, match="cannot merge rows by merge-engine = aggreg"):
+    schema = replace(a_schema(), options={"merge-engine": "newest"})
+    with pytest.raises(UnsupportedTableError, match="cannot merge rows by merge-engine = newest"):
         merge_function_of(schema)
     assert not traits_of(schema.core_options.merge_engine).may_prune_by_value

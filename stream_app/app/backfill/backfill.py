@@ -1,0 +1,226 @@
+"""Reads the topics of a table's job again, and writes what the table has otherwise: one commit.
+
+1. Look at the table: its newest snapshot, and up to where its job has read each partition.
+2. Read the topics up to there. Decode them as the job does, into files of their own.
+3. Compare both states, bucket by bucket: what differs are the changes.
+4. Write them as one snapshot on that of step 1, or on compactions above it.
+
+A run that is interrupted has changed nothing. A second run finds no difference.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.app.check.source_replay import (
+    fill,
+    incomparable,
+    own_messages,
+    table_end,
+    topic_messages,
+)
+from stream_app.app.check.uncompared import Uncompared
+from stream_app.app.config.app_config import SourceConfig
+from stream_app.app.config.table_config import TableConfig
+from stream_app.app.quarantine.replay import check_replayable
+from stream_app.cdc.formats import format_named
+from stream_app.errors import SourceError, UnsupportedTableError, UsageError
+from stream_app.mergetree.key_differences import Differences, differences
+from stream_app.mergetree.key_value_batch import is_retract, take
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
+from stream_app.model.snapshot import Snapshot
+from stream_app.spark.epoch.epoch_plan import MessageSplitter
+from stream_app.table.check.metadata_check import Progress
+from stream_app.table.check.source_check import SourceCheck
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.single_append import SingleAppend
+from stream_app.table.read.diff_read import merged_rows
+from stream_app.table.versions.bucket_lookup import bucket_lookup
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+_USER = "backfill-"
+_Part = tuple[bytes, int, pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfilled:
+    """What has come of a backfill.
+
+    Attributes:
+        read: number of changes that the topics tell.
+        added, changed, deleted: rows of the table.
+        is_whole: whether the topics tell all rows; else keys that they do not tell were left alone.
+        snapshot: None: nothing was to be written, or it was a dry run.
+    """
+
+    read: int
+    added: int
+    changed: int
+    deleted: int
+    is_whole: bool
+    snapshot: Snapshot | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the table has what the topics tell."""
+        return not (self.added or self.changed or self.deleted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfill:
+    """A backfill of one table.
+
+    Attributes:
+        source: the topics of the table's job, and how their messages are read.
+        rules: the made columns and the filter of the job.
+        since_ms: from which time of messages on, since 1970; None: all messages.
+        splitter: gives the table its messages, as index 0; None: all are its own.
+    """
+
+    table: FileStoreTable
+    source: SourceConfig
+    rules: TableConfig
+    progress: Progress
+    since_ms: int | None = None
+    splitter: MessageSplitter | None = None
+
+    def run(self, *, dry_run: bool) -> Backfilled:
+        """Bring the table to the state of its topics.
+
+        Raises:
+            UnsupportedTableError: the topics do not tell the table's rows.
+            UsageError: no job has read the topics into the table, or a record of them is bad.
+            SourceError: a topic was made anew, or the broker does not answer.
+            CommitConflictError: rows of others came meanwhile.
+        """
+        self._check_table()
+        append = SingleAppend.begin(self.table, _USER + uuid.uuid4().hex)  # step 1
+        _, ends = table_end(self.table, self.source)
+        left = Uncompared(self.table.location, format_named(self.source.format))
+        with tempfile.TemporaryDirectory(prefix="stream_app-backfill-") as folder:
+            state = SourceCheck(self.table, folder)
+            read = topic_messages(self.source, ends, self.progress, left, self.since_ms)
+            messages = own_messages(read, self.splitter)
+            count = fill(state, messages, self.source, self.rules, left)  # step 2
+            self._check_messages(left)
+            is_whole = self.since_ms is None and not left.has_gaps
+            found = _Changes(self.table, state, append.known, is_whole)  # step 3
+            snapshot = None
+            if dry_run:
+                for _ in found.parts():
+                    pass
+            elif changes := append.write_buckets(found.parts()):  # step 4
+                snapshot = append.commit(changes, {})
+        return Backfilled(
+            read=count,
+            added=found.counts[RowKind.INSERT],
+            changed=found.counts[RowKind.UPDATE_AFTER],
+            deleted=found.counts[RowKind.DELETE],
+            is_whole=is_whole,
+            snapshot=snapshot,
+        )
+
+    def _check_table(self) -> None:
+        if why := incomparable(self.table, self.rules):
+            raise UnsupportedTableError(
+                f"the topics do not tell what the table must have: {why}",
+                where=self.table.location,
+                fix="let a job with a new checkpoint make the table anew",
+            )
+        check_replayable(self.table)
+
+    def _check_messages(self, left: Uncompared) -> None:
+        if left.is_other_topic:
+            raise SourceError(
+                "a topic ends before the place up to which the table's job has read: it was made "
+                "anew, and does not tell the table's rows",
+                where=", ".join(self.source.topics),
+                fix="let a job with a new checkpoint read the topic",
+            )
+        count, first = left.bad
+        if count:
+            raise UsageError(
+                f"{count} records cannot be decoded, so the rows of their keys are not known",
+                where=first,
+                fix="give the job's configuration (--conf) with which it has read them, correct "
+                "the configuration, or begin behind them (--from)",
+            )
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What differs between the table and the state that the topics tell."""
+
+    table: FileStoreTable
+    state: SourceCheck
+    snapshot: Snapshot | None
+    is_whole: bool
+    counts: Counter[int] = field(default_factory=Counter)
+
+    def parts(self) -> Iterator[_Part]:
+        """The changes, bucket after bucket; counts them."""
+        live: dict[BucketId, list[DataFileMeta]] = defaultdict(list)
+        for entry in FileStoreScan(self.table).live(self.snapshot):
+            live[entry.partition, entry.bucket].append(entry.file)
+        buckets = {*self.state.buckets, *(live if self.is_whole else ())}
+        for bucket in sorted(buckets):
+            files = live[bucket]
+            yield from self._counted(bucket, self._differing(bucket, files))
+            if not self.is_whole:
+                yield from self._counted(bucket, self._deleted(bucket, files))
+
+    def _differing(self, bucket: BucketId, files: list[DataFileMeta]) -> Iterator[pa.RecordBatch]:
+        before = merged_rows(self.table, self.table.bucket_files(*bucket), files)
+        for found in differences(self.table.layout(), before, self.state.expected(bucket)):
+            yield self._as_changes(found)
+
+    def _as_changes(self, found: Differences) -> pa.RecordBatch:
+        """In key order: +I, -D, and -U before its +U."""
+        old = found.replaced if self.table.options.writes_changelog else found.replaced[:0]
+        gone = found.gone if self.is_whole else found.gone[:0]
+        kinds = [
+            (old, RowKind.UPDATE_BEFORE, np.minimum(old, found.changed[: len(old)])),
+            (found.changed, RowKind.UPDATE_AFTER, np.minimum(found.changed, found.replaced)),
+            (found.added, RowKind.INSERT, found.added),
+            (gone, RowKind.DELETE, gone),
+        ]
+        rows, of_key = (np.concatenate([kind[at] for kind in kinds]) for at in (0, 2))
+        kind_of = np.concatenate([np.full(len(kind[0]), kind[1], np.int8) for kind in kinds])
+        by_key = np.argsort(of_key, kind="stable")  # a -U stands before its +U
+        batch = found.batch.take(pa.array(found.order[rows[by_key]]))
+        return self._of_kind(batch, kind_of[by_key])
+
+    def _deleted(self, bucket: BucketId, files: list[DataFileMeta]) -> Iterator[pa.RecordBatch]:
+        """Rows of keys that the topics delete, where they do not tell all rows."""
+        schema = self.table.schema
+        lookup = bucket_lookup(self.table, *bucket, schema.fields.names)
+        for batch in self.state.expected(bucket, keep_deletes=True):
+            keys = take(batch, np.flatnonzero(is_retract(batch)))
+            rows = lookup.rows(keys.select(list(schema.trimmed_primary_keys)), files).rows
+            yield self._of_kind(rows, np.full(rows.num_rows, RowKind.DELETE, np.int8))
+
+    def _of_kind(
+        self, batch: pa.RecordBatch, kinds: np.ndarray[tuple[int], np.dtype[np.int8]]
+    ) -> pa.RecordBatch:
+        names = [VALUE_KIND, *self.table.schema.fields.names]
+        assert SEQUENCE_NUMBER not in names, "the writer gives it"
+        columns = [pa.array(kinds), *(batch.column(name) for name in names[1:])]
+        fields = [self.table.layout().schema.field(name) for name in names]
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+    def _counted(self, bucket: BucketId, batches: Iterator[pa.RecordBatch]) -> Iterator[_Part]:
+        for batch in batches:
+            if batch.num_rows:
+                kinds, counts = np.unique(batch.column(VALUE_KIND).to_numpy(), return_counts=True)
+                self.counts.update(dict(zip(kinds.tolist(), counts.tolist(), strict=True)))
+                yield (*bucket, batch)

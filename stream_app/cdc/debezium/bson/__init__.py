@@ -1,0 +1,1 @@
+"""Debezium's messages of MongoDB: documents as extended JSON. Start with `debezium_bson`."""

@@ -1,0 +1,147 @@
+"""Debezium's messages of MongoDB → row changes: the format ``debezium-bson``.
+
+1. Messages are rewritten to those of a relational table (`plain_messages`).
+2. `debezium_json` says what becomes of them. The fields of a document are the columns.
+
+Source: Paimon `format/debezium/DebeziumBsonRecordParser.java`: columns are STRING, and the key is
+``_id``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.alike.origins import OriginFields, Told
+from stream_app.cdc.alike.told_fields import ToldFields
+from stream_app.cdc.change_batch import DecodedBatch
+from stream_app.cdc.columns.arrow_buffers import bools_of, valid_of
+from stream_app.cdc.debezium.bson.plain_messages import CHANGES, plain_messages
+from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
+from stream_app.cdc.debezium.options import (
+    DECIMAL_MODE,
+    OPTIONS,
+    SECTION,
+    DebeziumOptions,
+    has_whole_before,
+    parse_options,
+)
+from stream_app.cdc.debezium.schema import split_envelopes
+from stream_app.cdc.message_format import Format, FormatSetup, SourceReader, SourceSurvey
+from stream_app.cdc.source_tables import NO_TABLE, Origins
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceTable
+
+_NAME = "debezium-bson"
+
+
+_OPTIONS = tuple(option for option in OPTIONS if option.key != DECIMAL_MODE)
+
+
+def check(options: Mapping[str, str], columns: RowType) -> DebeziumOptions:
+    """See `message_format.Format`. Numbers are never base64 here."""
+    found = parse_options(options, columns, _NAME, _OPTIONS)
+    return replace(found, modes={**found.modes, DECIMAL_MODE: "string"})
+
+
+class DebeziumBson(DebeziumJson):
+    """The message format ``debezium-bson``; implements `message_format.MessageFormat`."""
+
+    def __init__(self, setup: FormatSetup) -> None:
+        super().__init__(setup, check(setup.options, setup.columns))
+
+    @property
+    def reads_keys(self) -> bool:
+        """A delete has its `_id` in the key alone."""
+        return True
+
+    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode every message for itself; see `MessageFormat.decode`.
+
+        Raises:
+            WrongSourceError: as `DebeziumJson.decode`.
+        """
+        plain = plain_messages(messages)
+        outcome = self._outcome(messages, messages.column("value"))
+        outcome.reasons |= plain.unreadable
+        self._take(plain.values, outcome)
+        keyed = replace(outcome, messages=plain.put_into(messages))
+        return outcome.decoded(self._settings.rows.schema, self._uncertain(keyed))
+
+
+def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
+    plain = {topic: plain_messages(batch).put_into(batch) for topic, batch in messages.items()}
+    return DEBEZIUM_JSON.survey(setup, plain)
+
+
+def _origins(messages: pa.RecordBatch) -> Origins:
+    """The images need not be read to know the table, where a message is usual."""
+    values = messages.column("value").cast(pa.binary())
+    present = np.flatnonzero(valid_of(values)).astype(np.int32)
+    told = ToldFields(_ORIGINS.fields)
+    for group in split_envelopes(values.drop_null(), {}):
+        told.take(group.payloads, present[group.index])
+    told.unreadable.clear()
+    found = _ORIGINS.origins_of(told, messages.num_rows)
+    rest = present[found.codes[present] == NO_TABLE]
+    if not len(rest):
+        return found
+    some = messages.take(pa.array(rest))
+    plain = plain_messages(some)
+    others = DEBEZIUM_JSON.reader({}).origins(plain.put_into(some))
+    tables = dict.fromkeys((*found.tables, *others.tables))
+    places = {table: code for code, table in enumerate(tables)}
+    codes = np.array([*(places[table] for table in others.tables), NO_TABLE], np.int32)
+    found.codes[rest] = codes[others.codes]
+    reasons = {**others.unreadable, **plain.unreadable}
+    unreadable = {int(rest[at]): reason for at, reason in reasons.items()}
+    return Origins(tables=tuple(tables), codes=found.codes, unreadable=unreadable)
+
+
+def _told(columns: Sequence[pa.Array]) -> Told:
+    op, source = columns
+    database, table = (source.field(at) for at in range(2))
+    is_named = bools_of(pc.greater(pc.binary_length(table), 0))
+    means_row = bools_of(pc.is_in(op, CHANGES)) & is_named
+    return Told((database, pa.nulls(len(op), pa.string()), table), means_row)
+
+
+_ORIGINS = OriginFields(
+    pa.schema(
+        [
+            ("op", pa.string()),
+            ("source", pa.struct([(name, pa.string()) for name in ("db", "collection")])),
+        ]
+    ),
+    _told,
+)
+
+
+def _describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
+    plain = plain_messages(messages).put_into(messages)
+    return DEBEZIUM_JSON.reader({}).describe(plain, options)
+
+
+def _reader(_options: Mapping[str, str]) -> SourceReader:
+    # The time of a change stands in its place of other messages of Debezium.
+    times = DEBEZIUM_JSON.reader({}).change_times
+    return SourceReader(origins=_origins, describe=_describe, change_times=times)
+
+
+DEBEZIUM_BSON = Format(
+    name=_NAME,
+    section=SECTION,
+    introduction='for example `debezium."unknown-columns" = "evolve"`. '
+    "[CDC.md](CDC.md#mongodb) tells how the messages are read.",
+    options=_OPTIONS,
+    check=check,
+    make=DebeziumBson,
+    survey=_survey,
+    reader=_reader,
+    has_whole_before=has_whole_before,
+)

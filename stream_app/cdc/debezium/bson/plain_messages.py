@@ -1,0 +1,260 @@
+"""Debezium's messages of MongoDB → the same as messages of a relational table.
+
+Both images are texts of extended JSON: they become objects, ``source.collection`` becomes
+``source.table``, and the key's ``id`` becomes ``_id``. A delete without an image gets one of its
+key. So `debezium_json` can read them.
+
+1. Usual messages are rewritten together, in columns.
+2. The others are rewritten one by one.
+
+Source: Debezium documentation, "MongoDB connector", Data change events; Paimon
+`format/debezium/DebeziumBsonRecordParser.java`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.alike.documents import (
+    JsonNumber,
+    cell_of,
+    check_once,
+    json_text,
+    load_document,
+    text_of,
+)
+from stream_app.cdc.columns.arrow_buffers import Bools, Int64s, bools_of, valid_of
+from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves, parse_objects
+from stream_app.cdc.columns.nesting import deep_ones
+from stream_app.cdc.debezium.bson.extended_json import plain_document, plain_documents
+from stream_app.cdc.debezium.schema import split_envelopes
+from stream_app.cdc.record_images import UnreadableRecordError
+
+KEY = "_id"
+_KEY_FIELD = "id"
+_NAMES = ("connector", "db", "collection")
+_FIELDS = pa.schema(
+    [
+        *((name, pa.string()) for name in ("op", "before", "after")),
+        ("source", pa.struct([*((name, pa.string()) for name in _NAMES), ("ts_ms", pa.int64())])),
+    ]
+)
+_KEY_FIELDS = pa.schema([(_KEY_FIELD, pa.string())])
+CHANGES = pa.array(["c", "r", "u", "d"])
+_ENVELOPE = frozenset({"op", "before", "after", "source"})
+
+
+@dataclass(frozen=True, slots=True)
+class PlainMessages:
+    """n messages, rewritten.
+
+    Attributes:
+        values, keys: binary [n]; null: a tombstone, no key, or not readable.
+        unreadable: position of a message → why it cannot be rewritten.
+    """
+
+    values: pa.Array
+    keys: pa.Array
+    unreadable: dict[int, str]
+
+    def put_into(self, messages: pa.RecordBatch) -> pa.RecordBatch:
+        """The messages with these keys and values."""
+        for name, column in (("key", self.keys), ("value", self.values)):
+            at = messages.schema.get_field_index(name)
+            if at >= 0:
+                messages = messages.set_column(at, pa.field(name, pa.binary()), column)
+        return messages
+
+
+def plain_messages(messages: pa.RecordBatch) -> PlainMessages:
+    """Rewrite messages of `MESSAGE_SCHEMA`; the key may be left out."""
+    values = messages.column("value").cast(pa.binary())
+    has_keys = "key" in messages.schema.names
+    keys = messages.column("key").cast(pa.binary()) if has_keys else pa.nulls(len(values))
+    keys = _plain_keys(keys.cast(pa.binary()))
+    rewriter = _Rewriter(len(values), keys)
+    present = np.flatnonzero(valid_of(values))
+    for group in split_envelopes(values.drop_null(), {}):
+        payloads, index = group.payloads, present[group.index]
+        usual = looks_like_object(payloads) & ~deep_ones(payloads)
+        rewriter.rewrite(payloads.filter(pa.array(usual)), index[usual])
+        rewriter.one_by_one(payloads.filter(pa.array(~usual)), index[~usual])
+    return PlainMessages(rewriter.values(), keys, rewriter.unreadable)
+
+
+@dataclass(slots=True)
+class _Rewriter:
+    count: int
+    keys: pa.Array
+    unreadable: dict[int, str] = field(default_factory=dict)
+    _parts: list[tuple[Int64s, pa.Array]] = field(default_factory=list)
+
+    def values(self) -> pa.Array:
+        """All that was rewritten: binary [n]."""
+        places = np.full(self.count, -1, np.int64)
+        at = 0
+        for index, _ in self._parts:
+            places[index] = at + np.arange(len(index))
+            at += len(index)
+        joined = pa.concat_arrays([pa.array([], pa.binary()), *(part for _, part in self._parts)])
+        return joined.take(pa.array(np.maximum(places, 0), mask=places < 0))
+
+    def rewrite(self, values: pa.Array, index: Int64s) -> None:
+        """Step 1."""
+        for some, places, columns in parse_by_halves(values, index, _FIELDS):
+            if columns is None:
+                self.one_by_one(some, places)
+                continue
+            texts, odd = _written(columns, self.keys.take(pa.array(places)))
+            told = texts.filter(pa.array(~odd)).cast(pa.binary())
+            self._parts.append((places[~odd], told))
+            self.one_by_one(some.filter(pa.array(odd)), places[odd])
+
+    def one_by_one(self, values: pa.Array, index: Int64s) -> None:
+        """Step 2."""
+        keys = self.keys.take(pa.array(index)).to_pylist()
+        texts: dict[int, bytes | None] = {}
+        for at, value, key in zip(index.tolist(), values.to_pylist(), keys, strict=True):
+            try:
+                texts[at] = _rewritten(value, key)
+            except UnreadableRecordError as problem:
+                self.unreadable[at] = str(problem)
+        part = pa.array(list(texts.values()), pa.binary())
+        self._parts.append((np.array(list(texts), np.int64), part))
+
+
+def _written(columns: list[pa.Array], keys: pa.Array) -> tuple[pa.Array, Bools]:
+    """Texts of messages, and which of them must be read alone: strings [n], bool [n].
+
+    Args:
+        columns: of `_FIELDS`.
+    """
+    op, before, after, source = columns
+    connector, db, collection, time = (source.field(at) for at in range(4))
+    odd = ~bools_of(pc.is_in(op, CHANGES)) | ~valid_of(source)
+    images = []
+    for image in (before, after):
+        plain, is_odd = plain_documents(image)
+        documents = plain.cast(pa.binary()).fill_null(b"{}")
+        odd |= is_odd | ~looks_like_object(documents) | deep_ones(documents)
+        images.append(plain)
+    names = [_quoted(name) for name in (connector, db, collection)]
+    is_bare = bools_of(pc.equal(op, "d")) & ~valid_of(before)
+    odd |= is_bare & ~valid_of(keys)
+    old = pc.if_else(pa.array(is_bare), keys.cast(pa.string()), images[0])
+    texts = pc.binary_join_element_wise(
+        '{"before":', pc.fill_null(old, "null"),
+        ',"after":', pc.fill_null(images[1], "null"),
+        ',"source":{"connector":', names[0],
+        ',"ts_ms":', pc.fill_null(time.cast(pa.string()), "null"),
+        ',"db":', names[1],
+        ',"table":', names[2],
+        '},"op":"', op, '"}', "",
+    )  # fmt: skip
+    return texts, odd | ~valid_of(texts)
+
+
+def _quoted(names: pa.Array) -> pa.Array:
+    """Names as JSON: strings [n], of which few differ."""
+    told = names.dictionary_encode()
+    texts = [json.dumps(name, ensure_ascii=False) for name in told.dictionary.to_pylist()]
+    return pc.fill_null(pa.array(texts, pa.string()).take(told.indices), "null")
+
+
+def _rewritten(value: bytes, key: bytes | None) -> bytes | None:
+    """One message; None: it means nothing.
+
+    Raises:
+        UnreadableRecordError: it is no JSON, or has images that are no documents.
+    """
+    document = load_document(value)
+    if isinstance(document, dict) and document.keys() == {"schema", "payload"}:
+        check_once(document, frozenset(document))
+        document = document["payload"]
+    if document is None:
+        return b"null"
+    if not isinstance(document, dict):
+        raise UnreadableRecordError(f"is a JSON {cell_of(document)[0].name.lower()}, not an object")
+    check_once(document, _ENVELOPE)
+    source = document.get("source")
+    if "op" not in document or not isinstance(source, dict):
+        return json_text(document).encode()  # a heartbeat, a transaction's marker, or bad
+    before, after = (_image(document, name) for name in ("before", "after"))
+    op = text_of(document, "op")
+    if op == "d" and before is None:
+        if key is None:
+            raise UnreadableRecordError(
+                f"is a delete without 'before', and its key has no {_KEY_FIELD!r}"
+            )
+        before = key.decode()
+    told: dict[str, Any] = {
+        "connector": source.get("connector"),
+        "ts_ms": source.get("ts_ms"),
+        "db": source.get("db"),
+        "table": source.get("collection"),
+    }
+    return (
+        f'{{"before":{before or "null"},"after":{after or "null"},"source":{json_text(told)},'
+        f'"op":{json_text(document["op"])}}}'
+    ).encode()
+
+
+def _image(document: dict[str, Any], name: str) -> str | None:
+    text = text_of(document, name)
+    if text is None:
+        return None
+    try:
+        return plain_document(text)
+    except UnreadableRecordError as problem:
+        raise UnreadableRecordError(f"has in {name!r} a text that {problem}") from None
+
+
+def _plain_keys(keys: pa.Array) -> pa.Array:
+    """Keys with the column `_id` as JSON; null where a key does not tell it: binary [n]."""
+    found: list[tuple[Int64s, pa.Array]] = []
+    present = np.flatnonzero(valid_of(keys))
+    for group in split_envelopes(keys.drop_null(), {}):
+        index = present[group.index]
+        usual = looks_like_object(group.payloads) & ~deep_ones(group.payloads)
+        columns = parse_objects(group.payloads.filter(pa.array(usual)), _KEY_FIELDS)
+        texts = pa.nulls(int(usual.sum()), pa.string()) if columns is None else columns[0]
+        plain, odd = plain_documents(pc.binary_join_element_wise(f'{{"{KEY}":', texts, "}", ""))
+        is_scalar = bools_of(pc.match_substring_regex(plain, _SCALAR)) & ~odd
+        whole = plain.cast(pa.binary())
+        places = np.flatnonzero(usual)
+        found.append((index[places[is_scalar]], whole.filter(pa.array(is_scalar))))
+        rest = np.ones(len(index), np.bool_)
+        rest[places[is_scalar]] = False
+        for at, key in zip(
+            index[rest].tolist(), group.payloads.filter(pa.array(rest)).to_pylist(), strict=True
+        ):  # keys of other kinds, one by one
+            found.append((np.array([at]), pa.array([_plain_key(key)], pa.binary())))
+    places = np.full(len(keys), -1, np.int64)
+    at = 0
+    for index, part in found:
+        places[index] = at + np.arange(len(part))
+        at += len(part)
+    joined = pa.concat_arrays([pa.array([], pa.binary()), *(part for _, part in found)])
+    return joined.take(pa.array(np.maximum(places, 0), mask=places < 0))
+
+
+_SCALAR = rf'^\{{"{KEY}":(?:"[^"\\\x00-\x1f]*"|-?(?:0|[1-9][0-9]*))\}}$'
+
+
+def _plain_key(key: bytes) -> bytes | None:
+    try:
+        document = load_document(key)
+        if isinstance(document, dict) and document.keys() == {"schema", "payload"}:
+            document = document["payload"]
+        text = document.get(_KEY_FIELD) if isinstance(document, dict) else None
+        if not isinstance(text, str) or isinstance(text, JsonNumber):
+            return None
+        return plain_document(f'{{"{KEY}":{text}}}').encode()
+    except UnreadableRecordError:
+        return None

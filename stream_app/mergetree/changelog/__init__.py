@@ -1,0 +1,1 @@
+"""Changelogs that compactions write: the rows of each key before and after."""

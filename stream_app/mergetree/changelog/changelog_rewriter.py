@@ -1,0 +1,128 @@
+"""Merges sections as `CompactRewriter` does, by the rows before, and writes what changes.
+
+Source: Paimon `mergetree/compact/ChangelogMergeTreeRewriter.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.mergetree.changelog.before_rows import BeforeRows, Upgrade, WindowBefore
+from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
+from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileWriter, WrittenFiles
+from stream_app.mergetree.interval_partition import Section
+from stream_app.mergetree.key_differences import difference, rows_of_keys
+from stream_app.mergetree.key_value_batch import take
+from stream_app.mergetree.level_windows import LevelWindow, level_windows
+from stream_app.mergetree.sorted_run import SortedRun
+from stream_app.model.data_file_meta import DataFileMeta, FileSource
+
+
+@dataclass(frozen=True)
+class ChangelogRewriter:
+    """Rewrites sections of one bucket beside the rows before.
+
+    A section's runs are all read at once: merging some of them first would lose rows before.
+
+    Attributes:
+        writes_changelog: what changes goes to changelog files.
+        drops_deletes: a file that has to be rewritten when it moves up loses its deletes.
+        tells_same: an update is written too whose values are the same
+            (``changelog-producer.row-deduplicate`` = false).
+        ignored: columns whose change alone is no update, when `tells_same` is false.
+    """
+
+    merging: CompactRewriter
+    before: BeforeRows
+    writes_changelog: bool = True
+    drops_deletes: bool = False
+    tells_same: bool = True
+    ignored: frozenset[str] = frozenset()
+
+    @property
+    def files(self) -> KeyValueFileAccess:
+        """The bucket's files."""
+        return self.merging.files
+
+    def rewrite(
+        self, sections: Sequence[Section], *, output_level: int, drop_deletes: bool
+    ) -> WrittenFiles:
+        """Merge sections (in key order); data files, and changelog files as `before` says.
+
+        Raises:
+            CorruptFileError: an input file cannot be read; nothing that was written stays.
+        """
+        if not self.before.tells(sections, output_level):
+            return self.merging.rewrite(
+                sections, output_level=output_level, drop_deletes=drop_deletes
+            )
+        data = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
+        return self._rewritten(sections, data, drop_deletes=drop_deletes)
+
+    def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
+        """Move a file that overlaps nothing, and tell its rows where they are new.
+
+        Raises:
+            CorruptFileError: as `rewrite`.
+        """
+        section: Section = (SortedRun((file,)),)
+        match self.before.upgrade(file, output_level):
+            case Upgrade.MOVE:
+                return self.merging.upgrade(file, output_level)
+            case Upgrade.TELL if not (self.writes_changelog or self.drops_deletes):
+                return self.merging.upgrade(file, output_level)
+            case Upgrade.TELL:
+                changelog = self._rewritten([section], None, drop_deletes=False).changelog
+                return WrittenFiles(self.merging.upgrade(file, output_level).data, changelog)
+            case Upgrade.REWRITE:
+                data = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
+                return self._rewritten([section], data, drop_deletes=self.drops_deletes)
+
+    def _rewritten(
+        self, sections: Sequence[Section], data: KeyValueFileWriter | None, *, drop_deletes: bool
+    ) -> WrittenFiles:
+        merging = self.merging
+        changelog = self.files.changelog_writer() if self.writes_changelog else None
+        with ExitStack() as undo:
+            for writer in filter(None, (data, changelog)):
+                undo.callback(writer.abort)
+            for window in self._windows(sections):
+                part = self.before.before(window)
+                merged = merging.merge_function.merge(part.window, merging.layout)
+                kept = merging.without_stale(merged)
+                rows = kept if drop_deletes else merged
+                if data is not None and rows.num_rows:
+                    data.write(rows)
+                if changelog is not None:
+                    changes = self._changes(window, part, merged)
+                    if changes.num_rows:
+                        changelog.write(changes)
+            done = WrittenFiles(*(w.close() if w is not None else () for w in (data, changelog)))
+            undo.pop_all()
+        return done
+
+    def _changes(
+        self, given: LevelWindow, part: WindowBefore, merged: pa.RecordBatch
+    ) -> pa.RecordBatch:
+        layout, may_change = self.merging.layout, part.may_change
+        if not may_change.all():
+            if merged.num_rows == len(may_change):
+                merged = take(merged, np.flatnonzero(may_change))
+            else:
+                # The merge engine left keys out.
+                firsts = given.order[given.starts[may_change]]
+                merged, _ = rows_of_keys(layout, merged, take(given.window.batch, firsts))
+        if part.before is None:
+            return merged
+        stale = self.merging.without_stale
+        sides = difference(layout, stale(part.before), stale(merged))
+        return sides.changelog(None if self.tells_same else ~sides.same(self.ignored))
+
+    def _windows(self, sections: Sequence[Section]) -> Iterator[LevelWindow]:
+        for section in sections:
+            yield from level_windows(section, self.files, self.merging.layout)

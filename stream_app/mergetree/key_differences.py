@@ -1,0 +1,197 @@
+"""Compares two sides of key-value rows, both in key order, key by key in columns.
+
+Two versions of a bucket (`table.read.diff_read`), or the rows before and after a compaction
+(`mergetree.changelog`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask
+from stream_app.mergetree.merge_window import MergeWindow, sorted_window
+from stream_app.mergetree.sort_merge_reader import merge_windows
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
+
+_SIDE = "_SIDE"
+_BEFORE, _AFTER = 0, 1
+_BITS = {4: pa.int32(), 8: pa.int64()}
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """How two sides differ, by places in key order.
+
+    Attributes:
+        batch: rows of both sides, one or two a key, with the column `_SIDE`.
+        order: the places in the batch, in the order of keys.
+        added: keys of the second side alone.
+        gone: keys of the first side alone.
+        older, newer: of each key that both sides have, the row of the first side and that of the
+            second.
+    """
+
+    batch: pa.RecordBatch
+    order: Indices
+    added: Indices
+    gone: Indices
+    older: Indices
+    newer: Indices
+
+    @property
+    def replaced(self) -> Indices:
+        """Rows of the first side with other values than those of the second."""
+        return self.older[~self.same()]
+
+    @property
+    def changed(self) -> Indices:
+        """Rows of the second side with other values than those of the first."""
+        return self.newer[~self.same()]
+
+    def same(self, ignored: Collection[str] = ()) -> Mask:
+        """For each key that both sides have: whether its two rows have the same values.
+
+        Args:
+            ignored: columns that are not compared.
+        """
+        same = np.ones(len(self.older), np.bool_)
+        for name in self.batch.schema.names:
+            if name in (SEQUENCE_NUMBER, VALUE_KIND, _SIDE) or name in ignored:
+                continue
+            column = _exact(self.batch.column(name))
+            ours, theirs = (
+                column.take(pa.array(self.order[rows])) for rows in (self.older, self.newer)
+            )
+            equal = pc.fill_null(pc.equal(ours, theirs), False)
+            alike = pc.or_(equal, pc.and_(ours.is_null(), theirs.is_null()))
+            same &= alike.to_numpy(zero_copy_only=False)
+        return same
+
+    def rows(self, *, keep_deletes: bool) -> pa.RecordBatch:
+        """In key order: added and changed rows; rows that are gone, as -D."""
+        gone = self.gone if keep_deletes else self.gone[:0]
+        chosen = np.concatenate((self.added, self.changed, gone))
+        kinds = self._kinds()[chosen]
+        kinds[len(chosen) - len(gone) :] = int(RowKind.DELETE)
+        return self._taken(chosen, kinds)
+
+    def changelog(self, updates: Mask | None = None) -> pa.RecordBatch:
+        """The changes from the first side to the second, in key order: +I, -D, -U before +U.
+
+        Args:
+            updates: of the keys that both sides have, those whose update is meant; None: all.
+        """
+        older, newer = (
+            (self.older, self.newer)
+            if updates is None
+            else (
+                self.older[updates],
+                self.newer[updates],
+            )
+        )
+        chosen = np.concatenate((self.added, self.gone, older, newer))
+        sizes = [len(self.added), len(self.gone), len(older), len(newer)]
+        of_each = (RowKind.INSERT, RowKind.DELETE, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER)
+        kinds = np.repeat(np.array([int(kind) for kind in of_each], np.int8), sizes)
+        # The two rows of a key are neighbours, the older one in either place.
+        first = np.minimum(older, newer)
+        places = np.concatenate((self.added, self.gone, first, first))
+        return self._taken(chosen, kinds, by=places)
+
+    def _kinds(self) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
+        kinds: np.ndarray[tuple[int], np.dtype[np.int8]]
+        kinds = self.batch.column(VALUE_KIND).to_numpy()[self.order]
+        return kinds
+
+    def _taken(
+        self,
+        chosen: Indices,
+        kinds: np.ndarray[tuple[int], np.dtype[np.int8]],
+        by: Indices | None = None,
+    ) -> pa.RecordBatch:
+        sorting = np.argsort(chosen if by is None else by, kind="stable")
+        found = self.batch.take(pa.array(self.order[chosen[sorting]]))
+        place = found.schema.get_field_index(VALUE_KIND)
+        kind = found.schema.field(place)
+        taken = found.set_column(place, kind, pa.array(kinds[sorting], pa.int8()))
+        return taken.drop_columns([_SIDE])
+
+
+def differences(
+    layout: KeyValueLayout, before: Iterator[pa.RecordBatch], after: Iterator[pa.RecordBatch]
+) -> Iterator[Differences]:
+    """Compares two sides, each in key order with one row a key; the result is in key order."""
+    layout = _sided(layout)
+    sides = [_marked_all(before, _BEFORE), _marked_all(after, _AFTER)]
+    for window in merge_windows(sides, layout):
+        yield _differing(window, layout)
+
+
+def difference(
+    layout: KeyValueLayout, before: pa.RecordBatch, after: pa.RecordBatch
+) -> Differences:
+    """Compares two batches, each with one row a key."""
+    layout = _sided(layout)
+    both = pa.concat_batches([_marked(before, _BEFORE), _marked(after, _AFTER)])
+    return _differing(sorted_window(both, layout), layout)
+
+
+def rows_of_keys(
+    layout: KeyValueLayout, rows: pa.RecordBatch, keys: pa.RecordBatch
+) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """The rows whose key is one of these, and the keys that have no row.
+
+    Args:
+        rows, keys: key-value rows, one a key.
+    """
+    names = list(layout.key_names)
+    of_keys = replace(layout, schema=pa.schema([layout.schema.field(name) for name in names]))
+    found = difference(of_keys, keys.select(names), rows.select(names))
+    hits = found.order[found.newer] - keys.num_rows
+    return rows.take(pa.array(hits)), keys.take(pa.array(found.order[found.gone]))
+
+
+def _sided(layout: KeyValueLayout) -> KeyValueLayout:
+    # Rows of one key are in any order: the column names their side.
+    schema = layout.schema.append(pa.field(_SIDE, pa.int8()))
+    return replace(layout, schema=schema, sequence_fields=())
+
+
+def _marked_all(batches: Iterator[pa.RecordBatch], side: int) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield _marked(batch, side)
+
+
+def _marked(batch: pa.RecordBatch, side: int) -> pa.RecordBatch:
+    return batch.append_column(_SIDE, pa.repeat(pa.scalar(side, pa.int8()), batch.num_rows))
+
+
+def _differing(window: MergeWindow, layout: KeyValueLayout) -> Differences:
+    batch = window.batch
+    order = np.arange(batch.num_rows) if window.order is None else window.order
+    last = window.last_rows(layout)
+    first = np.concatenate(([True], last[:-1]))[: len(last)]
+    is_after = batch.column(_SIDE).to_numpy()[order] == _AFTER
+    alone = first & last
+    pairs = np.flatnonzero(~last)
+    return Differences(
+        batch=batch,
+        order=order,
+        added=np.flatnonzero(alone & is_after),
+        gone=np.flatnonzero(alone & ~is_after),
+        older=pairs + is_after[pairs],
+        newer=pairs + (~is_after[pairs]),
+    )
+
+
+def _exact(column: pa.Array) -> pa.Array:
+    """Floats as their bits: NaN equals NaN, and -0.0 differs from 0.0."""
+    if pa.types.is_floating(column.type):
+        return column.view(_BITS[column.type.byte_width])
+    return column

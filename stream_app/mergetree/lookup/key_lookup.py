@@ -1,0 +1,179 @@
+"""The newest rows of some keys of a bucket, without a read of the whole bucket.
+
+For callers that have new rows and need the older ones of their keys, such as the writer of
+unchanged values. The files of all levels may be asked, or of some. The newest come first, and each
+file is asked for those keys alone that it may have and no newer one has.
+
+1. Sort the keys.
+2. Tier by tier (`lookup_plan`): read of each file the row groups that may have a key, and keep the
+   rows of the keys that are left (`key_matches`).
+3. Of several rows of a key, keep the newest; a delete means that the key has no row.
+
+Source: Paimon `mergetree/LookupLevels.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, overload
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.mergetree.key_value_batch import (
+    Indices,
+    KeyValueLayout,
+    is_retract,
+    key_order,
+    take,
+)
+from stream_app.mergetree.lookup.key_matches import key_matches
+from stream_app.mergetree.lookup.lookup_plan import Tier, keys_between, keys_in, lookup_tiers
+from stream_app.mergetree.sorted_run import KeyOrder
+from stream_app.model.data_file_meta import DataFileMeta
+
+KeyAt = Callable[[pa.RecordBatch, int], bytes]
+"""Serializes the key in a row of a batch."""
+
+
+class WantedKeys(Sequence[Any]):
+    """Keys in key order, each comparable with those of `KeyOrder`; made one by one when asked."""
+
+    def __init__(self, batch: pa.RecordBatch, key_at: KeyAt, key_of: KeyOrder) -> None:
+        self.batch = batch
+        self._key_at, self._key_of = key_at, key_of
+
+    def __len__(self) -> int:
+        return int(self.batch.num_rows)
+
+    @overload
+    def __getitem__(self, place: int) -> Any: ...
+    @overload
+    def __getitem__(self, place: slice) -> WantedKeys: ...
+    def __getitem__(self, place: int | slice) -> Any:
+        if isinstance(place, slice):
+            start, stop, _ = place.indices(len(self))
+            part = self.batch.slice(start, max(stop - start, 0))
+            return WantedKeys(part, self._key_at, self._key_of)
+        return self.of(self.batch, place)
+
+    def of(self, batch: pa.RecordBatch, row: int) -> Any:
+        """The key in a row of a batch."""
+        return self._key_of(self._key_at(batch, row))
+
+
+class FileOfKeys(Protocol):
+    """Reads the rows of a file that may have one of some keys."""
+
+    def __call__(self, file: DataFileMeta, keys: WantedKeys, /) -> Iterator[pa.RecordBatch]:
+        """Rows in key order, in the layout's schema; without those that surely have no such key.
+
+        Raises:
+            CorruptFileError: the file is missing, or cannot be read.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRows:
+    """What some keys have.
+
+    Attributes:
+        at: int64 [k], ascending; the places of the keys that have a row.
+        rows: their rows [k], in that order.
+    """
+
+    at: Indices
+    rows: pa.RecordBatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyLookup:
+    """Looks rows up in the files of one bucket.
+
+    The newest row of a key wins, as `merge_engines.deduplicate` has it.
+
+    Attributes:
+        layout: of the rows; has the key, both system columns, and the sequence fields.
+        key_of, key_at: how keys compare, and their bytes.
+        read: reads files.
+        ignores_deletes: -U and -D rows count as if they were not there (``ignore-delete``).
+    """
+
+    layout: KeyValueLayout
+    key_of: KeyOrder
+    key_at: KeyAt
+    read: FileOfKeys
+    ignores_deletes: bool = False
+
+    def rows(self, keys: pa.RecordBatch, files: Iterable[DataFileMeta]) -> FoundRows:
+        """The newest row of each key; deleted keys have none.
+
+        Args:
+            keys: distinct, in any order; the columns of the key.
+            files: those that may have them: all of a bucket, or of some levels.
+
+        Raises:
+            CorruptFileError: a file is missing, or cannot be read.
+        """
+        names = list(self.layout.key_names)
+        keys = keys.select(names)
+        order, _ = key_order(keys, KeyValueLayout(keys.schema, self.layout.key_names))  # step 1
+        wanted = WantedKeys(take(keys, order), self.key_at, self.key_of)
+        places: list[Indices] = []
+        parts: list[pa.RecordBatch] = []
+        left = np.asarray(order)
+        for tier in lookup_tiers(files, lies_by_age=not self.layout.sequence_fields):
+            if not len(left):
+                break
+            at, rows = self._of_tier(tier, wanted)  # step 2
+            alive = ~is_retract(rows)  # step 3
+            places.append(left[at[alive]])
+            parts.append(rows if alive.all() else take(rows, np.flatnonzero(alive)))
+            missing = np.ones(len(left), np.bool_)
+            missing[at] = False
+            left = left[missing]
+            wanted = WantedKeys(
+                take(wanted.batch, np.flatnonzero(missing)), self.key_at, self.key_of
+            )
+        return self._together(places, parts)
+
+    def _of_tier(self, tier: Tier, wanted: WantedKeys) -> tuple[Indices, pa.RecordBatch]:
+        """The newest row of each key in some files, deletes included; and the keys' places."""
+        places: list[Indices] = []
+        parts: list[pa.RecordBatch] = []
+        for file in tier:
+            share = keys_in(file, wanted, self.key_of)
+            if not share:
+                continue
+            keys = wanted[share.start : share.stop]
+            for batch in filter(len, self.read(file, keys)):
+                near = keys_between(keys, keys.of(batch, 0), keys.of(batch, batch.num_rows - 1))
+                part = keys.batch.slice(near.start, len(near))
+                at, rows = key_matches(part, batch, self.layout.key_names)
+                at = at + near.start
+                matched = take(batch, rows)
+                if self.ignores_deletes and (retract := is_retract(matched)).any():
+                    at, matched = at[~retract], take(matched, np.flatnonzero(~retract))
+                if len(at):
+                    places.append(at + share.start)
+                    parts.append(matched)
+        if not parts:
+            return np.empty(0, np.int64), _empty(self.layout)
+        found, at = pa.concat_batches(parts), np.concatenate(places)
+        order, last = key_order(found, self.layout)
+        newest = order[last]
+        return at[newest], take(found, newest)
+
+    def _together(self, places: list[Indices], parts: list[pa.RecordBatch]) -> FoundRows:
+        if not parts:
+            return FoundRows(np.empty(0, np.int64), _empty(self.layout))
+        at, rows = np.concatenate(places), pa.concat_batches(parts)
+        order = np.argsort(at, kind="stable")
+        return FoundRows(at[order], take(rows, order))
+
+
+def _empty(layout: KeyValueLayout) -> pa.RecordBatch:
+    columns = [pa.array([], kind) for kind in layout.schema.types]
+    return pa.RecordBatch.from_arrays(columns, schema=layout.schema)

@@ -1,0 +1,73 @@
+"""Which files of a bucket can have which keys, and in which order they are asked.
+
+Used by key_lookup. Sees metadata only: no rows, no files, no clock.
+
+Source: Paimon `mergetree/LookupLevels.java`, `mergetree/LookupUtils.java`, which ask the levels one
+key at a time; here one file is asked for all of its keys at once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any
+
+from stream_app.mergetree.levels import newest_first
+from stream_app.mergetree.sorted_run import KeyOrder
+from stream_app.model.data_file_meta import DataFileMeta
+
+Tier = tuple[DataFileMeta, ...]
+"""Files that are asked together: only all of them tell which row of a key is the newest."""
+
+
+def lookup_tiers(files: Iterable[DataFileMeta], *, lies_by_age: bool = True) -> tuple[Tier, ...]:
+    """The files of a bucket, newest tier first. Of a key that a tier has, no later tier is asked.
+
+    Each file of level 0 and each level above is a part. Parts whose sequence numbers overlap are
+    one tier: writers that ran side by side make such files.
+
+    Args:
+        lies_by_age: whether the sequence number alone tells which row of a key is the newest.
+            Otherwise all files are one tier.
+    """
+    parts = _parts(files)
+    if not parts:
+        return ()
+    if not lies_by_age:
+        return (tuple(file for part in parts for file in part),)
+    oldest = list(accumulate((min(f.min_sequence_number for f in part) for part in parts), min))
+    newest = [max(file.max_sequence_number for file in part) for part in parts]
+    newest_behind = list(accumulate(reversed(newest), max))[::-1]
+    tiers: list[Tier] = []
+    tier: Tier = parts[0]
+    for place, part in enumerate(parts[1:], 1):
+        if newest_behind[place] < oldest[place - 1]:
+            tiers.append(tier)
+            tier = part
+        else:
+            tier += part
+    return (*tiers, tier)
+
+
+def _parts(files: Iterable[DataFileMeta]) -> list[Tier]:
+    by_level: dict[int, list[DataFileMeta]] = {}
+    for file in files:
+        by_level.setdefault(file.level, []).append(file)
+    level0 = sorted(by_level.pop(0, []), key=newest_first)
+    return [*((file,) for file in level0), *(tuple(by_level[level]) for level in sorted(by_level))]
+
+
+def keys_in(file: DataFileMeta, keys: Sequence[Any], key_of: KeyOrder) -> range:
+    """The places of the keys that lie between a file's least and greatest key.
+
+    Args:
+        keys: ascending, in the form that `key_of` gives; only a few of them are looked at.
+    """
+    return keys_between(keys, key_of(file.min_key), key_of(file.max_key))
+
+
+def keys_between(keys: Sequence[Any], least: Any, greatest: Any) -> range:
+    """The places of the keys from `least` to `greatest`; see `keys_in`."""
+    first = bisect_left(keys, least)
+    return range(first, bisect_right(keys, greatest, lo=first))

@@ -1,0 +1,59 @@
+"""The aggregate functions by name.
+
+A new function is a function here, a line below, and its traits in
+`model.schema.aggregate_function`.
+
+Source: Paimon `mergetree/compact/aggregate/factory/FieldAggregatorFactory.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+
+from stream_app.mergetree.merge_engines.aggregates.chosen_values import (
+    first_non_null_value,
+    first_value,
+    largest,
+    last_non_null_value,
+    last_row,
+    last_value,
+    smallest,
+)
+from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Steps
+from stream_app.mergetree.merge_engines.aggregates.sums import product_of_values, sum_values
+from stream_app.mergetree.merge_engines.aggregates.texts import joined_texts
+from stream_app.model.schema.merge_rules import ColumnAggregate
+
+Aggregate = Callable[[pa.Array, Steps, ColumnAggregate], Folded]
+"""The column of the window's batch, the steps of all segments, the column's options → one value a
+segment."""
+
+AGGREGATES: Mapping[str, Aggregate] = {
+    "bool_and": smallest("bool_and"),
+    "bool_or": largest("bool_or"),
+    "first_non_null_value": first_non_null_value,
+    "first_not_null_value": first_non_null_value,
+    "first_value": first_value,
+    "last_non_null_value": last_non_null_value,
+    "last_value": last_value,
+    "listagg": joined_texts,
+    "max": largest("max"),
+    "min": smallest("min"),
+    "primary-key": last_row,
+    "product": product_of_values,
+    "sum": sum_values,
+}
+"""By the value of ``fields.<column>.aggregate-function``."""
+
+
+def folded(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
+    """The column's value of each segment.
+
+    Raises:
+        MergeError: the function cannot undo a row of kind -U or -D.
+    """
+    if how.ignores_retract:
+        steps = steps.without_take_back()
+    return AGGREGATES[how.function](column, steps, how)

@@ -1,0 +1,171 @@
+"""What happens to one column, step by step, for all keys of a window.
+
+A step is a row of the window and what it does to its key's value so far. Every function of this
+room turns the steps of each segment into one value, in whole columns.
+
+Source: Paimon `mergetree/compact/aggregate/FieldAggregator.java` (`agg`, `aggReversed`, `retract`),
+`mergetree/compact/PartialUpdateMergeFunction.java` (`initRow`).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.errors import MergeError
+from stream_app.mergetree.key_value_batch import Indices, Mask
+
+Folded = Indices | pa.Array
+"""One value a segment: the row of the batch that has it (int64 [segments], -1 for null), or the
+values themselves."""
+
+
+class Op(enum.IntEnum):
+    """What a step does to the value so far."""
+
+    ADD = 0
+    """Takes the row's value in."""
+    ADD_OLDER = 1
+    """Takes in a value that comes before the others: the row was late."""
+    TAKE_BACK = 2
+    """Undoes a value."""
+    SET = 3
+    """Begins anew with the row's value."""
+    CLEAR = 4
+    """Begins anew with null."""
+    SKIP = 5
+    """Does nothing."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps of all segments, one segment after the other.
+
+    Two keys; the second has a delete between two values::
+
+        rows       [4, 0,  2, 3, 1]
+        starts     [0,     2]
+        ops        [ADD, ADD,  ADD, TAKE_BACK, ADD]
+
+    Attributes:
+        rows: int64 [steps], the row of the batch of each step.
+        starts: int64 [segments], ascending, the first is 0; no segment is empty.
+        ops: int8 [steps]; None: all are `Op.ADD`.
+    """
+
+    rows: Indices
+    starts: Indices
+    ops: npt.NDArray[np.int8] | None = None
+
+    @cached_property
+    def places(self) -> Indices:
+        """0, 1, 2 …: int64 [steps]."""
+        return np.arange(len(self.rows), dtype=np.int64)
+
+    @cached_property
+    def lengths(self) -> Indices:
+        """Steps of each segment."""
+        return np.diff(self.starts, append=len(self.rows))
+
+    @cached_property
+    def ends(self) -> Indices:
+        """The place of each segment's last step."""
+        return self.starts + self.lengths - 1
+
+    def spread(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+        """One value a segment → one value a step."""
+        return np.repeat(values, self.lengths)
+
+    def is_any(self, *ops: Op) -> Mask:
+        """Which steps do one of these: bool [steps]."""
+        if self.ops is None:
+            return np.full(len(self.rows), Op.ADD in ops)
+        found = np.zeros(len(self.rows), np.bool_)
+        for op in ops:
+            found |= self.ops == op
+        return found
+
+    def has(self, *ops: Op) -> bool:
+        """Whether any step does one of these."""
+        if self.ops is None:
+            return Op.ADD in ops and len(self.rows) > 0
+        return bool(self.is_any(*ops).any())
+
+    def last(self, chosen: Mask) -> Indices:
+        """The place of each segment's last chosen step, -1 without one: int64 [segments]."""
+        return np.maximum.reduceat(np.where(chosen, self.places, -1), self.starts)
+
+    def first(self, chosen: Mask) -> Indices:
+        """The place of each segment's first chosen step; the number of steps without one."""
+        return np.minimum.reduceat(np.where(chosen, self.places, len(self.rows)), self.starts)
+
+    def any(self, chosen: Mask) -> Mask:
+        """Which segments have a chosen step: bool [segments]."""
+        return np.logical_or.reduceat(chosen, self.starts)
+
+    def row_at(self, places: Indices) -> Indices:
+        """Rows of the batch at places of steps; -1 stays."""
+        return np.where(places < 0, -1, self.rows[places])
+
+    def valid(self, column: pa.Array) -> Mask:
+        """Which steps have a value that is not null: bool [steps].
+
+        Args:
+            column: of the batch.
+        """
+        if not column.null_count:
+            return np.ones(len(self.rows), np.bool_)
+        mask: Mask = column.is_valid().to_numpy(zero_copy_only=False)[self.rows]
+        return mask
+
+    def since_begun(self) -> Mask:
+        """Which steps still count: those from the last that begins anew: bool [steps]."""
+        if not self.has(Op.SET, Op.CLEAR):
+            return np.ones(len(self.rows), np.bool_)
+        begun = self.last(self.is_any(Op.SET, Op.CLEAR))
+        return self.places >= np.repeat(begun, self.lengths)
+
+    def without_take_back(self) -> Steps:
+        """The same steps, in which nothing is undone (``ignore-retract``)."""
+        if not self.has(Op.TAKE_BACK):
+            return self
+        assert self.ops is not None
+        return replace(self, ops=np.where(self.ops == Op.TAKE_BACK, Op.SKIP, self.ops))
+
+    def refuse_take_back(self, function: str) -> None:
+        """Refuse to undo values.
+
+        Raises:
+            MergeError: a step takes a value back.
+        """
+        if self.has(Op.TAKE_BACK):
+            raise MergeError(
+                f"the aggregate function {function} cannot undo a row of kind -U or -D",
+                fix="set fields.<column>.ignore-retract = true to leave such rows out, or remove "
+                "the whole row by aggregation.remove-record-on-delete = true",
+            )
+
+    def rounds(self, chosen: Mask) -> Iterator[tuple[Indices, Indices]]:
+        """The chosen steps in their order, one of each segment at a time.
+
+        For functions in which each step needs the result of the one before. A round works on all
+        segments at once; there are as many rounds as the longest segment has chosen steps.
+
+        Yields:
+            segments, int64 [m], and the places of their steps, int64 [m].
+        """
+        places = np.flatnonzero(chosen)
+        segments = np.repeat(np.arange(len(self.starts)), self.lengths)[places]
+        counts = np.bincount(segments, minlength=len(self.starts))
+        begins = np.cumsum(counts) - counts
+        longest_first = np.argsort(-counts, kind="stable")
+        sorted_counts = counts[longest_first]
+        for number in range(int(sorted_counts[0]) if len(sorted_counts) else 0):
+            active = longest_first[: np.searchsorted(-sorted_counts, -number, side="left")]
+            yield active, places[begins[active] + number]

@@ -1,0 +1,63 @@
+"""``listagg``: texts in a row, with a delimiter between them.
+
+Source: Paimon `mergetree/compact/aggregate/FieldListaggAgg.java`,
+`utils/BinaryStringUtils.java#splitByWholeSeparatorPreserveAllTokens`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.mergetree.key_value_batch import Indices, Mask
+from stream_app.mergetree.merge_engines.aggregates.steps import Op, Steps
+from stream_app.model.schema.merge_rules import ColumnAggregate
+
+
+def joined_texts(column: pa.Array, steps: Steps, how: ColumnAggregate) -> pa.Array:
+    """The texts that are not empty, in order; a late text stands before the others."""
+    steps.refuse_take_back("listagg")
+    valid = steps.valid(column) & steps.since_begun() & ~steps.is_any(Op.SKIP, Op.CLEAR)
+    is_text = pc.greater(pc.binary_length(column), 0).fill_null(False)
+    full = valid & is_text.to_numpy(zero_copy_only=False)[steps.rows]
+    places, segments = _in_order(steps, full)
+    texts = column.take(pa.array(steps.rows[places]))
+    if how.distinct:
+        texts, segments = _distinct(texts, segments, how.delimiter)
+    offsets = np.searchsorted(segments, np.arange(len(steps.starts) + 1)).astype(np.int32)
+    lists = pa.ListArray.from_arrays(pa.array(offsets), texts)
+    joined = pc.binary_join(lists, pa.scalar(how.delimiter, column.type))
+    # With none but empty texts the result is empty, and without any it is null.
+    return pc.if_else(pa.array(steps.any(valid)), joined, pa.scalar(None, column.type))
+
+
+def _in_order(steps: Steps, full: Mask) -> tuple[Indices, Indices]:
+    """The places of texts in the order of the result, and the segment of each."""
+    places = np.flatnonzero(full)
+    segments = np.repeat(np.arange(len(steps.starts)), steps.lengths)[places]
+    if not steps.has(Op.ADD_OLDER):
+        return places, segments
+    is_late = steps.is_any(Op.ADD_OLDER)[places]
+    # The last late text is the first of all.
+    order = np.lexsort((np.where(is_late, -places - 1, places), segments))
+    return places[order], segments
+
+
+def _distinct(texts: pa.Array, segments: Indices, delimiter: str) -> tuple[pa.Array, Indices]:
+    """The first text of each segment as it is, then each new part of the others once."""
+    is_first = np.ones(len(segments), np.bool_)
+    is_first[1:] = segments[1:] != segments[:-1]
+    split = pc.split_pattern(texts, delimiter)
+    parts, parents = split.flatten(), pc.list_parent_indices(split).to_numpy()
+    codes = parts.dictionary_encode()
+    owners = segments[parents]
+    numbered = owners * max(1, len(codes.dictionary)) + codes.indices.to_numpy()
+    is_new = np.zeros(len(parts), np.bool_)
+    is_new[np.unique(numbered, return_index=True)[1]] = True
+    is_full = pc.greater(pc.binary_length(parts), 0).to_numpy(zero_copy_only=False)
+    kept = is_new & is_full & ~is_first[parents]
+    found = pa.concat_arrays([texts.filter(pa.array(is_first)), parts.filter(pa.array(kept))])
+    all_owners = np.concatenate((segments[is_first], owners[kept]))
+    order = np.argsort(all_owners, kind="stable")
+    return found.take(pa.array(order)), all_owners[order]

@@ -1,0 +1,60 @@
+"""Each column is computed by a function of its values.
+
+Source: Paimon `mergetree/compact/aggregate/AggregateMergeFunction.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.mergetree.key_value_batch import KeyValueLayout
+from stream_app.mergetree.merge_engines.aggregates.registry import folded
+from stream_app.mergetree.merge_engines.aggregates.steps import Op, Steps
+from stream_app.mergetree.merge_engines.key_segments import key_segments
+from stream_app.mergetree.merge_window import MergeWindow
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.merge_rules import MergeRules
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """A -U or -D row undoes its values; or a -D row removes the whole row, by the rules."""
+
+    rules: MergeRules
+    merges_in_parts: ClassVar[bool] = False
+
+    def check_kinds(self, kinds: npt.NDArray[np.int8]) -> None:
+        """Which columns can undo a row, a merge finds."""
+
+    def merge(self, window: MergeWindow, layout: KeyValueLayout) -> pa.RecordBatch:
+        """One row a key.
+
+        Raises:
+            MergeError: a function cannot undo a row.
+        """
+        keys = key_segments(window, layout)
+        if keys is None:
+            return layout.take(window.batch, window.order)
+        kinds = keys.kinds()
+        ops = np.where(kinds & 1, np.int8(Op.TAKE_BACK), np.int8(Op.ADD))
+        is_delete = np.zeros(len(kinds), np.bool_)
+        if self.rules.removes_on_delete:
+            is_delete = kinds == RowKind.DELETE
+            ops[is_delete] = Op.SET
+        steps = Steps(keys.rows, keys.starts, ops if ops.any() else None)
+        names = self.rules.aggregates.keys() - layout.constant_names
+        return keys.batch_of(
+            {
+                name: folded(window.batch.column(name), steps, self.rules.aggregates[name])
+                for name in window.batch.schema.names
+                if name in names
+            },
+            sequence_rows=keys.rows[steps.ends],
+            is_delete=is_delete[steps.ends],
+            layout=layout,
+        )

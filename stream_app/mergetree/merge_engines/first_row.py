@@ -1,0 +1,58 @@
+"""The row of a key that came first stays.
+
+Source: Paimon `mergetree/compact/FirstRowMergeFunction.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.errors import MergeError
+from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract
+from stream_app.mergetree.merge_engines.deduplicate import without_retracts
+from stream_app.mergetree.merge_window import MergeWindow
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRow:
+    """The oldest version wins. With `ignore_delete`, -U and -D rows count as if not there.
+
+    Rows that a compaction has lifted are older than all that came later, so `merge` needs to know
+    nothing of levels. `changelog.first_row_changelog` looks up what no window holds.
+    """
+
+    ignore_delete: bool = False
+    merges_in_parts: ClassVar[bool] = True
+
+    def check_kinds(self, kinds: npt.NDArray[np.int8]) -> None:
+        """Deletes cannot undo a first row."""
+        if not self.ignore_delete and (kinds & 1).any():
+            raise _retract_refusal()
+
+    def merge(self, window: MergeWindow, layout: KeyValueLayout) -> pa.RecordBatch:
+        """Keep the first row of each key.
+
+        Raises:
+            MergeError: a row of a key that has several is -U or -D.
+        """
+        if self.ignore_delete:
+            window = without_retracts(window)
+        order, last = window.order, window.last_rows(layout)
+        if last.all():
+            return layout.take(window.batch, order)
+        if not self.ignore_delete and is_retract(window.batch).any():
+            raise _retract_refusal()
+        first = window.key_starts(layout)
+        return layout.take(window.batch, first if order is None else order[first])
+
+
+def _retract_refusal() -> MergeError:
+    return MergeError(
+        "merge-engine = first-row cannot take a row of kind -U or -D",
+        fix="set ignore-delete = true to leave such rows out",
+    )

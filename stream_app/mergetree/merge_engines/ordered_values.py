@@ -1,0 +1,76 @@
+"""Columns as integers that compare as Paimon compares their values.
+
+Source: Paimon `utils/InternalRowUtils.java#compare`, `codegen/GenerateUtils.scala`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.mergetree.key_value_batch import Indices, integer_view, ordered_floats
+
+
+def ordered_integers(column: pa.Array) -> Indices:
+    """Integers in the order of the values; anything for nulls.
+
+    Args:
+        column: [n] of any scalar type.
+
+    Returns:
+        int64 [n]: the values themselves, or else their ranks.
+    """
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    column = ordered_floats(integer_view(column))
+    if pa.types.is_integer(column.type):
+        values: Indices = column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        return values
+    ranks: Indices = pc.rank(column, tiebreaker="dense").to_numpy().astype(np.int64)
+    return ranks
+
+
+def sequence_ranks(columns: Sequence[pa.Array]) -> Indices:
+    """The rank of each row by several columns, the most significant first; nulls are the least.
+
+    Two columns of four rows::
+
+        a    [1, null, 1, 1]
+        b    [5, 9,    4, 5]
+             [3, 1,    2, 3]
+
+    Returns:
+        int64 [n], from 1 up without gaps; 0 where all columns are null.
+    """
+    keys: list[Indices] = []
+    is_empty = np.ones(len(columns[0]), np.bool_)
+    for column in columns:
+        valid = column.is_valid().to_numpy(zero_copy_only=False)
+        is_empty &= ~valid
+        keys.append(np.where(valid, ordered_integers(column), 0))
+        if column.null_count:
+            keys.append(valid.astype(np.int64))
+            keys[-1], keys[-2] = keys[-2], keys[-1]
+    if len(keys) == 1:
+        ranks = _ranks(keys[0])
+    else:
+        order = np.lexsort(keys[::-1])
+        differs = np.zeros(len(order), np.bool_)
+        for key in keys:
+            differs[1:] |= key[order[1:]] != key[order[:-1]]
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.cumsum(differs) + 1
+    return np.where(is_empty, 0, ranks)
+
+
+def _ranks(values: Indices) -> Indices:
+    """Ranks from 1 up; for values in a small range the values themselves do, with gaps."""
+    if not len(values):
+        return values
+    low, high = int(values.min()), int(values.max())
+    if high - low < 1 << 31:
+        return values - (low - 1)
+    return np.unique(values, return_inverse=True)[1].astype(np.int64).reshape(-1) + 1

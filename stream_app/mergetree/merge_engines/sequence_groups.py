@@ -1,0 +1,187 @@
+"""What the rows of a key do to the columns of each sequence group.
+
+Paimon compares each row with the sequence that its group has so far. Here a row is in sequence when
+its rank equals the running maximum of its key's ranks. A row whose sequence is null does nothing to
+its group.
+
+Source: Paimon `mergetree/compact/PartialUpdateMergeFunction.java` (`updateWithSequenceGroup`,
+`retractWithSequenceGroup`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.mergetree.key_value_batch import Indices, Mask
+from stream_app.mergetree.merge_engines.aggregates.registry import folded
+from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Op, Steps
+from stream_app.mergetree.merge_engines.key_segments import KeySegments
+from stream_app.mergetree.merge_engines.ordered_values import sequence_ranks
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.merge_rules import (
+    LAST_VALUE,
+    ColumnAggregate,
+    MergeRules,
+    SequenceGroup,
+)
+
+_Ops = npt.NDArray[np.int8]
+_NEWEST = ColumnAggregate(function=LAST_VALUE)
+
+
+@dataclass(frozen=True)
+class GroupedSteps:
+    """The steps of the groups of all segments.
+
+    A step more begins each segment whose first row is a delete: Paimon gives a row the values of
+    its first delete, and only then applies it.
+
+    Attributes:
+        rows, starts: as in `Steps`.
+        adds: bool [steps], rows of kind +I and +U.
+        begins: bool [steps], which give all columns the values of their row.
+        in_sequence: of each group, which steps are not older than the ones before: bool [steps].
+        has_sequence: of each group, which rows have a sequence that is not null.
+        is_removed: bool [segments], whether the last row removes the whole row.
+    """
+
+    rows: Indices
+    starts: Indices
+    adds: Mask
+    begins: Mask
+    is_removed: Mask
+    ignores_delete: bool
+    has_sequence: Mapping[SequenceGroup, Mask] = field(default_factory=dict)
+    in_sequence: Mapping[SequenceGroup, Mask] = field(default_factory=dict)
+
+    @property
+    def free(self) -> Steps:
+        """The steps of columns without a group: deletes do nothing to them."""
+        return self._steps(np.where(self.adds, np.int8(Op.ADD), np.int8(Op.SKIP)))
+
+    def value(
+        self, column: pa.Array, name: str, group: SequenceGroup, how: ColumnAggregate | None
+    ) -> Folded:
+        """One value a segment of a column of a group."""
+        has, late = self.has_sequence[group], ~self.in_sequence[group]
+        ops = np.where(has, np.int8(Op.ADD), np.int8(Op.SKIP))
+        if name in group.sequence or how is None:
+            ops[late] = Op.SKIP
+            if name not in group.sequence:
+                ops[has & ~late & ~self.adds] = Op.CLEAR
+        else:
+            ops[has & late] = Op.ADD_OLDER
+            ops[has & ~self.adds] = Op.TAKE_BACK
+        if self.ignores_delete:
+            ops[~self.adds] = Op.SKIP
+        is_aggregate = how is not None and name not in group.sequence
+        return folded(column, self._steps(ops), how if how and is_aggregate else _NEWEST)
+
+    def _steps(self, ops: _Ops) -> Steps:
+        ops[self.begins] = Op.SET
+        return Steps(self.rows, self.starts, ops if ops.any() else None)
+
+
+def grouped_steps(
+    keys: KeySegments, kinds: npt.NDArray[np.int8], rules: MergeRules
+) -> GroupedSteps:
+    """The steps of a window's keys.
+
+    Args:
+        kinds: int8 [m], of `keys.rows`.
+    """
+    retracts = (kinds & 1).astype(np.bool_)
+    rows, starts, begins = keys.rows, keys.starts, np.zeros(len(kinds), np.bool_)
+    twice = starts[retracts[starts]]
+    if len(twice):
+        times = np.ones(len(rows), np.int64)
+        times[twice] = 2
+        rows, kinds = np.repeat(rows, times), np.repeat(kinds, times)
+        retracts = np.repeat(retracts, times)
+        added = np.zeros(len(keys.rows), np.int64)
+        added[twice] = 1
+        starts = starts + np.cumsum(added)[starts] - added[starts]
+        begins = np.zeros(len(rows), np.bool_)
+        begins[starts[retracts[starts]]] = True
+    steps = Steps(rows, starts)
+    ranks = {
+        group: sequence_ranks([keys.batch.column(name) for name in group.sequence])[rows]
+        for group in rules.groups
+        if all(name in keys.batch.schema.names for name in group.sequence)
+    }
+    counts = ~retracts | begins if rules.ignores_delete else np.ones(len(rows), np.bool_)
+    removers = [] if rules.ignores_delete else [g for g in ranks if g.removes_record]
+    base = _removals(steps, ranks, removers, (kinds == RowKind.DELETE) & ~begins)
+    parts = _parts(steps, base)
+    begins = begins.copy()
+    begins[base[base >= 0]] = True
+    return GroupedSteps(
+        rows=rows,
+        starts=starts,
+        adds=~retracts,
+        begins=begins,
+        is_removed=base == steps.ends,
+        ignores_delete=rules.ignores_delete,
+        has_sequence={group: rank > 0 for group, rank in ranks.items()},
+        in_sequence={group: _in_sequence(rank, parts, counts) for group, rank in ranks.items()},
+    )
+
+
+def _removals(
+    steps: Steps,
+    ranks: Mapping[SequenceGroup, Indices],
+    removers: list[SequenceGroup],
+    is_delete: Mask,
+) -> Indices:
+    """The place of the last delete of each segment that removes the whole row, -1 without one.
+
+    A removal begins the sequences of all groups anew, so the next is looked for behind it. One
+    group needs no second look: its own sequence is not lower after a removal.
+    """
+    base = np.full(len(steps.starts), -1, dtype=np.int64)
+    everywhere = np.ones(len(steps.rows), np.bool_)
+    while removers and is_delete.any():
+        parts = _parts(steps, base)
+        removes = np.zeros(len(steps.rows), np.bool_)
+        for group in removers:
+            rank = ranks[group]
+            removes |= is_delete & (rank > 0) & _in_sequence(rank, parts, everywhere)
+        removes &= steps.places > np.repeat(base, steps.lengths)
+        if len(removers) == 1:
+            return steps.last(removes)
+        if not removes.any():
+            break
+        first = steps.first(removes)
+        base = np.where(first < len(steps.rows), first, base)
+    return base
+
+
+def _parts(steps: Steps, base: Indices) -> Indices:
+    """Numbers that rise where a sequence begins anew: at each segment, and at its removal."""
+    begins = np.zeros(len(steps.rows), np.int64)
+    begins[steps.starts] = 1
+    begins[base[base >= 0]] = 1
+    return np.cumsum(begins)
+
+
+def _in_sequence(ranks: Indices, parts: Indices, counts: Mask) -> Mask:
+    """Which ranks are not below any before them in their part: bool [n].
+
+    Args:
+        ranks: int64 [n]; 0: no sequence.
+        parts: int64 [n], rising.
+        counts: which are taken; the others change nothing.
+    """
+    width = int(ranks.max()) + 1 if len(ranks) else 1
+    if int(parts[-1] if len(parts) else 0) * width >= 1 << 62:
+        distinct, ranks = np.unique(np.append(ranks, 0), return_inverse=True)
+        width, ranks = len(distinct), ranks.reshape(-1)[:-1]
+    # The part in the high digits: so the running maximum begins anew with each part.
+    numbers = parts * width + np.where(counts, ranks, 0)
+    found: Mask = numbers == np.maximum.accumulate(numbers)
+    return found

@@ -1,0 +1,36 @@
+"""The kinds of rows that stand in a column of theirs (``rowkind.field``).
+
+Source: Paimon `table/sink/RowKindGenerator.java`.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.errors import MergeError
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.table_schema import VALUE_KIND
+
+_TEXTS = pa.array([kind.short for kind in RowKind], pa.string())
+
+
+def with_kinds_of(rows: pa.RecordBatch, name: str) -> pa.RecordBatch:
+    """The same rows, each of the kind that its column `name` says.
+
+    Args:
+        rows: `_VALUE_KIND` and the table's columns.
+
+    Raises:
+        MergeError: a text is no row kind.
+    """
+    texts = rows.column(name)
+    kinds = pc.index_in(pc.utf8_upper(texts.cast(pa.string())), _TEXTS)
+    if kinds.null_count:
+        wrong = texts.filter(kinds.is_null())[0].as_py()
+        raise MergeError(
+            f"rowkind.field {name!r} of a row is {wrong!r}, which is no row kind",
+            fix=f"the column holds one of {', '.join(_TEXTS.to_pylist())}",
+        )
+    place = rows.schema.get_field_index(VALUE_KIND)
+    return rows.set_column(place, rows.schema.field(place), kinds.cast(pa.int8()))

@@ -1,0 +1,197 @@
+"""Puts older values where a change has left them out (`model.schema.unchanged_values`).
+
+Called by the writer with the rows of whole keys, before they are merged. The older value is that
+of the key's newest row before. It is in the same rows, or in the table, which is asked for just
+those keys. A row without such a value is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.mergetree.key_value_batch import (
+    Indices,
+    KeyValueLayout,
+    Mask,
+    is_retract,
+    take,
+)
+from stream_app.mergetree.lookup.key_lookup import FoundRows
+from stream_app.mergetree.merge_window import MergeWindow
+from stream_app.model.schema.unchanged_values import MESSAGE, SEPARATOR, UNCHANGED
+
+REASON = "reason"
+"""Of refused rows, a STRING behind `MESSAGE`."""
+_NO_ROW, _DELETED, _NULL = "its row is not in the table", "its row was deleted", "is null there"
+
+FindsRows = Callable[[pa.RecordBatch, Sequence[str]], FoundRows]
+"""Finds the table's rows of distinct keys, with some columns; see `KeyLookup.rows`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredRows:
+    """Rows of whole keys.
+
+    Attributes:
+        window: whole rows, in the layout of the table.
+        refused: the columns `MESSAGE` and `REASON` of rows without an older value.
+    """
+
+    window: MergeWindow
+    refused: pa.RecordBatch
+
+
+def widened(layout: KeyValueLayout, rows: pa.Schema) -> KeyValueLayout:
+    """The layout with the further columns that rows have."""
+    further = [field for field in rows if field.name in (UNCHANGED, MESSAGE)]
+    return replace(layout, schema=pa.schema([*layout.schema, *further]))
+
+
+def with_further_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch with the columns of `schema` that it lacks at its end, all null."""
+    added = [pa.nulls(batch.num_rows, kind) for kind in schema.types[batch.num_columns :]]
+    return pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)
+
+
+def leaves_out(batch: pa.RecordBatch) -> bool:
+    """Whether a row leaves a value out."""
+    at = batch.schema.get_field_index(UNCHANGED)
+    return at >= 0 and bool(batch.column(at).null_count < batch.num_rows)
+
+
+def restored(window: MergeWindow, layout: KeyValueLayout, find: FindsRows) -> RestoredRows:
+    """The window's rows with their older values.
+
+    Four rows of two keys; v of row 1 comes from row 0, v of row 3 from the table::
+
+        k             [5, 5, 7, 7]
+        kind          [+I, +U, -U, +U]
+        v             [a, ., ., .]       a point: left out
+        w             [1, 2, ., 4]
+
+    Args:
+        window: in the layout that `widened` has made of `layout`.
+    """
+    rows = layout.take(window.batch, window.order)
+    last = window.last_rows(layout)
+    narrow = rows.select(layout.schema.names)
+    if not leaves_out(rows):
+        return RestoredRows(MergeWindow(narrow, None, last), _refused(rows, {}))
+    left_out = _left_out(rows.column(UNCHANGED))
+    before = {name: _Before.of(rows, last, mask) for name, mask in left_out.items()}
+    asked = np.unique(np.concatenate([each.asked_keys for each in before.values()]))
+    old_at = np.full(rows.num_rows, -1)
+    old: pa.RecordBatch | None = None
+    if len(asked):
+        keys = take(narrow.select(list(layout.key_names)), asked)
+        names = [name for name, each in before.items() if len(each.asked_keys)]
+        found = find(keys, names)
+        old, old_at[asked[found.at]] = found.rows, np.arange(len(found.at))
+    reasons: dict[int, str] = {}
+    for name, each in before.items():
+        place = narrow.schema.get_field_index(name)
+        values = each.values(narrow.column(place), name, (old, old_at), reasons)
+        narrow = narrow.set_column(place, narrow.schema.field(place), values)
+    if not reasons:
+        return RestoredRows(MergeWindow(narrow, None, last), _refused(rows, {}))
+    kept = np.ones(rows.num_rows, np.bool_)
+    kept[list(reasons)] = False
+    return RestoredRows(MergeWindow(take(narrow, np.flatnonzero(kept))), _refused(rows, reasons))
+
+
+def _left_out(texts: pa.Array) -> dict[str, Mask]:
+    """For each column where it is left out: bool [n]."""
+    encoded = texts.dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    found: dict[str, Mask] = {}
+    for code, text in enumerate(encoded.dictionary.to_pylist()):  # few sets of columns
+        for name in text.split(SEPARATOR):
+            found[name] = found.get(name, np.zeros(len(texts), np.bool_)) | (codes == code)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """Of one column: which rows leave it out, and the rows before them.
+
+    Attributes:
+        lacking: int64 [k]; rows that leave it out.
+        starts: int64 [k]; where the keys of those begin.
+        sources: int64 [k]; the newest row of the key before that has the value, or deletes it; -1:
+            the window has none.
+        are_deleted: bool [k]; whether that one is a delete.
+    """
+
+    lacking: Indices
+    starts: Indices
+    sources: Indices
+    are_deleted: Mask
+
+    @staticmethod
+    def of(rows: pa.RecordBatch, last: Mask, left_out: Mask) -> _Before:
+        """Of rows in order of key and age."""
+        count = rows.num_rows
+        places = np.arange(count)
+        is_first = np.ones(count, np.bool_)
+        is_first[1:] = last[:-1]
+        starts = np.maximum.accumulate(np.where(is_first, places, 0))
+        newest = np.maximum.accumulate(np.where(left_out, -1, places))
+        lacking = np.flatnonzero(left_out)
+        sources = np.where(newest[lacking] >= starts[lacking], newest[lacking], -1)
+        return _Before(
+            lacking=lacking,
+            starts=starts[lacking],
+            sources=sources,
+            are_deleted=is_retract(rows)[sources] & (sources >= 0),
+        )
+
+    @property
+    def asked_keys(self) -> Indices:
+        """Where the keys begin that the table has to be asked for."""
+        return np.unique(self.starts[self.sources < 0])
+
+    def values(
+        self,
+        column: pa.Array,
+        name: str,
+        found: tuple[pa.RecordBatch | None, Indices],
+        reasons: dict[int, str],
+    ) -> pa.Array:
+        """The column with its older values; notes why rows have none.
+
+        Args:
+            found: the table's rows, and for each place where a key begins its row there, or -1.
+        """
+        old, old_at = found
+        places = np.arange(len(column))
+        from_table = old_at[self.starts]
+        is_asked = self.sources < 0
+        has_no_row = is_asked & (from_table < 0)
+        places[self.lacking] = np.where(is_asked, len(column) + from_table, self.sources)
+        places[self.lacking[has_no_row | self.are_deleted]] = 0
+        both = column
+        if old is not None and name in old.schema.names:
+            both = pa.concat_arrays([column, old.column(name)])
+        values = both.take(pa.array(places))
+        # A value that was left out is never null at the source: the table does not know it.
+        is_null = pc.is_null(values).to_numpy(zero_copy_only=False)[self.lacking]
+        for mask, why in ((has_no_row, _NO_ROW), (self.are_deleted, _DELETED), (is_null, _NULL)):
+            for row in self.lacking[mask].tolist():  # few: such records are bad
+                reasons.setdefault(row, _reason(name, why))
+        return values
+
+
+def _reason(name: str, why: str) -> str:
+    place = f"the table's value {why}" if why is _NULL else why
+    return f"column {name!r} is unchanged and its value was not sent, and {place}"
+
+
+def _refused(rows: pa.RecordBatch, reasons: dict[int, str]) -> pa.RecordBatch:
+    at = pa.array(sorted(reasons), pa.int64())
+    texts = pa.array([reasons[row] for row in sorted(reasons)], pa.string())
+    return pa.RecordBatch.from_arrays([rows.column(MESSAGE).take(at), texts], [MESSAGE, REASON])

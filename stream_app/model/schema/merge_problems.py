@@ -1,0 +1,170 @@
+"""What is wrong with the options of a merge engine, in words.
+
+Source: Paimon `schema/SchemaValidation.java`, `mergetree/compact/PartialUpdateMergeFunction.java`
+(`Factory`), `mergetree/compact/aggregate/factory/*.java`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+
+from stream_app.model.options.core_options import CoreOptions, unknown_key
+from stream_app.model.options.table_options import (
+    AGGREGATION_REMOVE_RECORD_ON_DELETE,
+    IGNORE_DELETE,
+    PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
+    PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
+    ROWKIND_FIELD,
+    SEQUENCE_FIELD,
+)
+from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS, FOREIGN_FUNCTIONS
+from stream_app.model.schema.data_type import STRING_ROOTS, RowType
+from stream_app.model.schema.merge_rules import (
+    LAST_NON_NULL,
+    configured_function,
+    sequence_groups,
+)
+
+
+def merge_problems(
+    columns: RowType, primary_keys: Collection[str], options: Mapping[str, str]
+) -> list[str]:
+    """Why rows of a key cannot be merged as the options say; empty when they can."""
+    if not primary_keys:
+        return []
+    problems = [*_row_kind_problems(columns, options)]
+    match CoreOptions(options).merge_engine:
+        case "partial-update":
+            problems += _partial_update_problems(columns, primary_keys, options)
+        case "aggregation":
+            problems += _aggregation_problems(columns, primary_keys, options)
+        case "first-row":
+            problems += _first_row_problems(options)
+        case _:
+            pass
+    return problems
+
+
+def _row_kind_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
+    name = CoreOptions(options)[ROWKIND_FIELD]
+    if not name:
+        return
+    if name not in columns.names:
+        yield f"rowkind.field names {name!r}, which is no column"
+    elif (kind := columns.field(name).data_type).root not in STRING_ROOTS:
+        yield f"rowkind.field {name!r} is {kind}: it holds texts such as +I, so make it STRING"
+
+
+def _first_row_problems(options: Mapping[str, str]) -> Iterator[str]:
+    core = CoreOptions(options)
+    if core[SEQUENCE_FIELD]:
+        yield "merge-engine = first-row keeps the row that came first: leave out sequence.field"
+    producer = options.get("changelog-producer", "none").lower()
+    if producer not in ("none", "lookup"):
+        yield f"merge-engine = first-row cannot have changelog-producer = {producer}"
+
+
+def _partial_update_problems(
+    columns: RowType, primary_keys: Collection[str], options: Mapping[str, str]
+) -> Iterator[str]:
+    core = CoreOptions(options)
+    yield from _conflicts(options)
+    yield from _group_problems(columns, options)
+    groups = sequence_groups(options)
+    in_sequence = {name for sequence, _ in groups for name in sequence}
+    following = {name for _, names in groups for name in names}
+    for name in _split(core[PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP]):
+        if name not in in_sequence:
+            key = PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP.key
+            yield f"{key} names {name!r}, which no sequence-group is ordered by"
+    for column in columns:
+        name, function = column.name, configured_function(options, column.name)
+        if function is None or name in in_sequence or name in primary_keys:
+            continue
+        yield from _function_problems(columns, name, function, options)
+        if function != LAST_NON_NULL and name not in following:
+            yield (
+                f"column {name!r} has the aggregate function {function}, which partial-update "
+                "computes only for columns of a sequence-group: put it into one"
+            )
+
+
+def _conflicts(options: Mapping[str, str]) -> Iterator[str]:
+    core = CoreOptions(options)
+    on_delete = PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE
+    on_group = PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP
+    excluded = {on_delete.key: core[on_delete], on_group.key: bool(core[on_group])}
+    if core[IGNORE_DELETE]:
+        for key, is_set in excluded.items():
+            if is_set:
+                yield f"{IGNORE_DELETE.key} and {key} exclude each other: give one of them"
+    if core[on_delete] and sequence_groups(options):
+        yield (
+            f"{on_delete.key} and sequence-group exclude each other: "
+            f"with groups give {on_group.key}"
+        )
+
+
+def _group_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
+    groups = sequence_groups(options)
+    for sequence, following in groups:
+        yield from (
+            f"the sequence-group of {', '.join(sequence)} names {name!r}, which is no column"
+            for name in (*sequence, *following)
+            if name not in columns.names
+        )
+    times = Counter(name for sequence, following in groups for name in {*sequence, *following})
+    yield from (
+        f"column {name!r} is in {count} sequence-groups: a column has one sequence"
+        for name, count in times.items()
+        if count > 1
+    )
+
+
+def _aggregation_problems(
+    columns: RowType, primary_keys: Collection[str], options: Mapping[str, str]
+) -> Iterator[str]:
+    core = CoreOptions(options)
+    in_sequence = core.columns(SEQUENCE_FIELD)
+    for column in columns:
+        name = column.name
+        if core[AGGREGATION_REMOVE_RECORD_ON_DELETE] and _is_true(
+            options.get(f"fields.{name}.ignore-retract", "")
+        ):
+            yield (
+                f"{AGGREGATION_REMOVE_RECORD_ON_DELETE.key} and fields.{name}.ignore-retract "
+                "exclude each other: give one of them"
+            )
+        if name in in_sequence and f"fields.{name}.aggregate-function" in options:
+            yield f"column {name!r} is in sequence.field: leave out its aggregate function"
+        function = configured_function(options, name)
+        if function is not None and name not in in_sequence and name not in primary_keys:
+            yield from _function_problems(columns, name, function, options)
+
+
+def _function_problems(
+    columns: RowType, name: str, function: str, options: Mapping[str, str]
+) -> Iterator[str]:
+    where = f"aggregate function of column {name!r}"
+    if function in FOREIGN_FUNCTIONS:
+        yield f"{where}: {function} {FOREIGN_FUNCTIONS[function]}"
+    elif function not in AGGREGATE_FUNCTIONS:
+        yield f"{where}: " + unknown_key("function", function, AGGREGATE_FUNCTIONS)
+    else:
+        kind, traits = columns.field(name).data_type, AGGREGATE_FUNCTIONS[function]
+        if not traits.takes(kind):
+            fitting = ", ".join(sorted(root.value for root in traits.roots))
+            fitting = "STRING" if traits.unbounded else fitting
+            yield f"{where}: {function} takes {fitting}, and the column is {kind}"
+        distinct = _is_true(options.get(f"fields.{name}.distinct", ""))
+        if distinct and not options.get(f"fields.{name}.list-agg-delimiter", ","):
+            yield f"{where}: with fields.{name}.distinct the delimiter cannot be empty"
+
+
+def _is_true(text: str) -> bool:
+    return text.lower() == "true"
+
+
+def _split(names: str) -> tuple[str, ...]:
+    return tuple(names.split(",")) if names else ()

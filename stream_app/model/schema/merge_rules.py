@@ -1,0 +1,183 @@
+"""How a table's options say that rows of one key are merged, column by column.
+
+`merge_rules` is what a merge engine acts on; `merge_problems` judges the options before.
+
+Source: Paimon `mergetree/compact/PartialUpdateMergeFunction.java` (`Factory`),
+`mergetree/compact/aggregate/AggregateMergeFunction.java` (`Factory`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.table_options import (
+    AGGREGATION_REMOVE_RECORD_ON_DELETE,
+    IGNORE_DELETE,
+    PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
+    PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
+    SEQUENCE_FIELD,
+)
+
+_FIELDS = "fields."
+_GROUP = ".sequence-group"
+DEFAULT_FUNCTION = "fields.default-aggregate-function"
+LAST_VALUE = "last_value"
+LAST_NON_NULL = "last_non_null_value"
+PRIMARY_KEY = "primary-key"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnAggregate:
+    """How the values of one column become one.
+
+    Attributes:
+        function: a name of `AGGREGATE_FUNCTIONS`.
+        ignores_retract: rows of kind -U and -D leave the column as it is
+            (``fields.<column>.ignore-retract``).
+        delimiter: between texts (``fields.<column>.list-agg-delimiter``).
+        distinct: each element once (``fields.<column>.distinct``).
+    """
+
+    function: str
+    ignores_retract: bool = False
+    delimiter: str = ","
+    distinct: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequenceGroup:
+    """Columns that take a row's values only when the group's sequence is not below theirs.
+
+    Attributes:
+        sequence: columns that are compared, the most significant first; nulls are the oldest.
+        columns: columns that follow them.
+        removes_record: a delete that is in sequence removes the whole row.
+    """
+
+    sequence: tuple[str, ...]
+    columns: tuple[str, ...]
+    removes_record: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergeRules:
+    """What the options of a table say about its merge engine.
+
+    Attributes:
+        aggregates: by column; a column without one has the engine's own rule.
+        groups: of partial-update.
+        ignores_delete: -U and -D rows count as if they were not there.
+        removes_on_delete: a delete removes the whole row.
+    """
+
+    aggregates: Mapping[str, ColumnAggregate]
+    groups: tuple[SequenceGroup, ...] = ()
+    ignores_delete: bool = False
+    removes_on_delete: bool = False
+
+    @cached_property
+    def group_of(self) -> Mapping[str, SequenceGroup]:
+        """The group of each column that is in one."""
+        return {name: group for group in self.groups for name in (*group.sequence, *group.columns)}
+
+    @property
+    def takes_retracts(self) -> bool:
+        """Whether partial-update can merge rows of kind -U and -D."""
+        return bool(self.groups) or self.ignores_delete or self.removes_on_delete
+
+    def needed_columns(self, wanted: Collection[str]) -> set[str]:
+        """Columns that decide about the values of `wanted` ones, or whether a row is there."""
+        asked = [self.group_of[name] for name in wanted if name in self.group_of]
+        asked += [group for group in self.groups if group.removes_record]
+        return {name for group in asked for name in group.sequence}
+
+
+def merge_rules(
+    options: Mapping[str, str], names: Iterable[str], primary_keys: Collection[str]
+) -> MergeRules:
+    """The rules of a table; only of options in which `merge_problems` finds nothing.
+
+    Args:
+        names: of all columns.
+    """
+    core = CoreOptions(options)
+    if core.merge_engine == "aggregation":
+        covered = core.columns(SEQUENCE_FIELD)
+        return MergeRules(
+            aggregates={
+                name: _aggregate(options, name, _function_of(options, name, primary_keys, covered))
+                for name in names
+            },
+            removes_on_delete=core[AGGREGATION_REMOVE_RECORD_ON_DELETE],
+        )
+    if core.merge_engine != "partial-update":
+        return MergeRules(aggregates={}, ignores_delete=core[IGNORE_DELETE])
+    removing = set(_split(core[PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP]))
+    groups = tuple(
+        SequenceGroup(
+            sequence=sequence, columns=columns, removes_record=not removing.isdisjoint(sequence)
+        )
+        for sequence, columns in sequence_groups(options)
+    )
+    following = {name for group in groups for name in group.columns}.difference(primary_keys)
+    functions = {name: configured_function(options, name) for name in sorted(following)}
+    return MergeRules(
+        aggregates={
+            name: _aggregate(options, name, function)
+            for name, function in functions.items()
+            if function is not None
+        },
+        groups=groups,
+        ignores_delete=core[IGNORE_DELETE],
+        removes_on_delete=core[PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE],
+    )
+
+
+def sequence_groups(
+    options: Mapping[str, str],
+) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Of each ``fields.<columns>.sequence-group``: the columns of its sequence, and the others."""
+    return [
+        (_split(key.removeprefix(_FIELDS).removesuffix(_GROUP)), _split(value))
+        for key, value in options.items()
+        if key.startswith(_FIELDS) and key.endswith(_GROUP)
+    ]
+
+
+def configured_function(options: Mapping[str, str], name: str) -> str | None:
+    """The aggregate function that the options give a column; None: the engine's own rule."""
+    return options.get(f"{_FIELDS}{name}.aggregate-function", options.get(DEFAULT_FUNCTION))
+
+
+def _function_of(
+    options: Mapping[str, str],
+    name: str,
+    primary_keys: Collection[str],
+    sequence_fields: Collection[str],
+) -> str:
+    if name in sequence_fields:
+        return LAST_VALUE
+    if name in primary_keys:
+        return PRIMARY_KEY
+    return configured_function(options, name) or LAST_NON_NULL
+
+
+def _aggregate(options: Mapping[str, str], name: str, function: str) -> ColumnAggregate:
+    prefix = f"{_FIELDS}{name}."
+    return ColumnAggregate(
+        function=function,
+        ignores_retract=_is_true(options, f"{prefix}ignore-retract"),
+        delimiter=options.get(f"{prefix}list-agg-delimiter", ","),
+        distinct=_is_true(options, f"{prefix}distinct"),
+    )
+
+
+def _is_true(options: Mapping[str, str], key: str) -> bool:
+    return options.get(key, "false").lower() == "true"
+
+
+def _split(names: str) -> tuple[str, ...]:
+    return tuple(names.split(",")) if names else ()

@@ -1,0 +1,13 @@
+"""Rows of which some values were not sent, because the change leaves them as they are.
+
+Such rows have further columns behind those of the table. The decoder makes them, the shuffle
+carries them, and the write buffer puts the row's older values in their place.
+"""
+
+from __future__ import annotations
+
+UNCHANGED = "_UNCHANGED"
+"""STRING: names of the columns whose value was not sent, joined by `SEPARATOR`; null: all were."""
+MESSAGE = "_MESSAGE"
+"""The record as it was read; null where `UNCHANGED` is."""
+SEPARATOR = "\0"

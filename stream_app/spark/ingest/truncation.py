@@ -1,0 +1,67 @@
+"""From which message on an epoch counts for a table that its source has emptied: pure.
+
+A TRUNCATE deletes all rows of the messages before it. Only the order of one Kafka partition tells
+which those are. So the rows of the table must come from one partition and one source table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+
+from stream_app.errors import WrongSourceError
+from stream_app.spark.epoch.decode_counts import DecodeCounts, TablesSeen, Where
+
+SourcesMet = Mapping[str, Collection[str]]
+"""Topic → the names of the source tables of which it has brought rows."""
+
+
+def partition_counts(source_end: str) -> Mapping[str, int]:
+    """The number of partitions of each topic that an epoch's end names; none of other sources."""
+    told = json.loads(source_end)
+    return {topic: len(each) for topic, each in told.items() if isinstance(each, dict)}
+
+
+def with_seen(met: SourcesMet, seen: TablesSeen) -> Mapping[str, list[str]]:
+    """The source tables that a table has met, with those of another epoch."""
+    topics = {topic: set(names) for topic, names in met.items()}
+    for topic, name in seen:
+        topics.setdefault(topic, set()).add(name)
+    return {topic: sorted(names) for topic, names in topics.items()}
+
+
+def counts_from(
+    counts: DecodeCounts, met: SourcesMet, partitions: Mapping[str, int]
+) -> Mapping[Where, int]:
+    """The first offset that counts, that of the last TRUNCATE; empty: there was none.
+
+    Args:
+        counts: of the epoch and the table.
+        met: the source tables of all rows in the table, and of those in the epoch.
+        partitions: `partition_counts` of the epoch.
+
+    Raises:
+        WrongSourceError: nothing tells which rows the TRUNCATE has deleted.
+    """
+    if not counts.truncated:
+        return {}
+    topics = {*met, *(topic for topic, _ in counts.truncated)}
+    names = {name for each in met.values() for name in each if name}
+    seen = {where for where in counts.ends if where[0] in topics}
+    count = max(len(seen), *(partitions.get(topic, 1) for topic in topics))
+    if len(names) > 1:
+        problem = f"the table has rows of {len(names)} source tables: {', '.join(sorted(names))}"
+    elif len(topics) > 1:
+        problem = f"the table's rows come from {len(topics)} topics: {', '.join(sorted(topics))}"
+    elif count > 1:
+        problem = f"its topic has {count} partitions, so the order of its messages is not known"
+    else:
+        return counts.truncated
+    (topic, partition), offset = min(counts.truncated.items())
+    raise WrongSourceError(
+        f"the source table was truncated, and nothing tells which rows that has deleted: {problem}",
+        where=f"topic {topic}, partition {partition}, offset {offset}",
+        fix="to keep the rows and continue, set the format's option truncate = 'ignore', and "
+        "delete by hand what is too much; truncate = 'apply' needs a topic of one partition for "
+        "the rows of one source table",
+    )

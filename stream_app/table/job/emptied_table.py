@@ -1,0 +1,38 @@
+"""Empties the table of a job whose source has emptied its own.
+
+The OVERWRITE has a commit user of its own, so it counts as no epoch: a crash behind it repeats the
+epoch. The job's committer follows it like a commit of another writer, and so do its compactions.
+
+Source: Paimon `table/sink/BatchTableCommit.java#truncateTable`.
+"""
+
+from __future__ import annotations
+
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.commit.file_store_commit import FileStoreCommit
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.table_state import look_at_newest
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+
+def empty_table(table: FileStoreTable, commit_user: str) -> Snapshot | None:
+    """Delete all rows of a table in one OVERWRITE snapshot; None: it has none.
+
+    Args:
+        commit_user: of the job.
+
+    Raises:
+        CommitError: other writers won every race; nothing has changed.
+    """
+    live: list[ManifestEntry] = []
+
+    def look(snapshot: Snapshot | None) -> None:
+        live[:] = FileStoreScan(table).live(snapshot)
+
+    latest = look_at_newest(table, look)
+    if not live:
+        return None
+    history = CommitHistory(table, f"{commit_user}-truncate", latest)
+    return FileStoreCommit(table, history).truncate(BATCH_COMMIT_IDENTIFIER)

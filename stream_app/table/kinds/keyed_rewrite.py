@@ -1,0 +1,152 @@
+"""Rewrites the files of a bucket with keys: what the table's options ask of its compactions.
+
+Source: Paimon `mergetree/compact/MergeTreeCompactManagerFactory.java#createRewriter`,
+`deletionvectors/BucketedDvMaintainer.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from stream_app.filestore.data.bucket_files import BucketFiles
+from stream_app.format.deletion_vector import DeletionVector
+from stream_app.mergetree.changelog.before_rows import BeforeRows
+from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
+from stream_app.mergetree.changelog.first_row_changelog import FirstRowChangelog
+from stream_app.mergetree.changelog.full_compaction_changelog import FullCompactionChangelog
+from stream_app.mergetree.changelog.lookup_changelog import LookupChangelog
+from stream_app.mergetree.changelog.rows_above import RowsAbove
+from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
+from stream_app.mergetree.compact.compact_task import CompactTask, Rewriter
+from stream_app.model.bucket_change import BucketChange
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.merge_engine import traits_of
+from stream_app.model.options.table_options import (
+    CHANGELOG_ROW_DEDUPLICATE,
+    CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS,
+    DELETION_VECTORS_BITMAP64,
+)
+from stream_app.table.compact.record_expiry import has_expired_rows, record_level_expire
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.deletion_vectors import index_changes
+
+
+def rewrite_keyed(table: FileStoreTable, request: CompactRequest) -> BucketChange:
+    """Run one compaction; on failure it deletes its files.
+
+    Raises:
+        CorruptFileError: a file cannot be read.
+    """
+    if table.merges_by_vectors:
+        return _with_vectors(table, request)
+    files = table.bucket_files(request.partition, request.bucket)
+    merging = merge_rewriter(table, files)
+    above = RowsAbove(merging.layout, files, request.above, table.key_of)
+    before = _before_rows(table, request, above)
+    rewriter = merging if before is None else _beside(table, merging, before)
+    return _run(table, request, rewriter, has_expired_rows(table))
+
+
+def merge_rewriter(table: FileStoreTable, files: BucketFiles) -> CompactRewriter:
+    """Merges rows by the table's merge engine, and writes no changelog."""
+    return CompactRewriter(
+        layout=table.layout(),
+        merge_function=table.merge_function,
+        files=files,
+        expire=record_level_expire(table),
+        fan_in=table.options.sort_spill_threshold,
+        keeps_deletes=traits_of(table.options.merge_engine).keeps_deletes,
+    )
+
+
+def _with_vectors(table: FileStoreTable, request: CompactRequest) -> BucketChange:
+    """Rows that the compaction finds above its output are marked in the bucket's index file."""
+    bucket = request.partition, request.bucket
+    latest = table.snapshots.latest()
+    index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
+    live = [entry for entry in index if (entry.partition, entry.bucket) == bucket]
+    vectors = table.deletion_vector_files.read_buckets(live).get(bucket, {})
+    files = replace(table.bucket_files(*bucket), vectors=vectors)
+    merging = merge_rewriter(table, files)
+    above = RowsAbove(merging.layout, files, request.above, table.key_of)
+    before = _before_rows(table, request, above)
+    assert before is not None, "options that contradict each other were refused"
+    expired = has_expired_rows(table)
+    is_full = request.unit.output_level == request.max_level
+
+    def must_rewrite(file: DataFileMeta) -> bool:
+        return (is_full and file.file_name in vectors) or expired(file)
+
+    change = _run(table, request, _beside(table, merging, before), must_rewrite)
+    try:
+        is_64 = table.options[DELETION_VECTORS_BITMAP64]
+        deleted = {
+            name: DeletionVector.of(np.concatenate(places), bitmap64=is_64)
+            for name, places in above.found.items()
+        }
+        gone = {file.file_name for file in change.removed}
+        gone -= {file.file_name for file in change.added}
+        changes = index_changes(table, live, bucket, gone=gone, deleted=deleted)
+    except BaseException:
+        table.discard([change])
+        raise
+    return replace(change, index=tuple(changes))
+
+
+def _before_rows(
+    table: FileStoreTable, request: CompactRequest, above: RowsAbove
+) -> BeforeRows | None:
+    """Where a compaction finds the rows before it; None: it needs none."""
+    options = table.options
+    if traits_of(options.merge_engine).needs_lookup:
+        bucket, keys = (request.partition, request.bucket), table.schema.key_type
+        files = table.bucket_files(*bucket, columns=keys, system=())
+        layout = table.layout(keys, system=())
+        keys_above = RowsAbove(layout, files, request.above, table.key_of)
+        return FirstRowChangelog(request.max_level, keys_above)
+    keeps_newest = traits_of(options.merge_engine).keeps_newest
+    is_needed = not keeps_newest or table.merges_by_vectors
+    if options.looks_up and (is_needed or options.changelog_producer == "lookup"):
+        return LookupChangelog(
+            above.layout,
+            request.max_level,
+            above,
+            keeps_newest=keeps_newest and not above.layout.sequence_fields,
+            deletes_found=table.merges_by_vectors,
+        )
+    if options.changelog_producer == "full-compaction":
+        return FullCompactionChangelog(request.max_level)
+    return None
+
+
+def _beside(
+    table: FileStoreTable, merging: CompactRewriter, before: BeforeRows
+) -> ChangelogRewriter:
+    options = table.options
+    return ChangelogRewriter(
+        merging,
+        before,
+        writes_changelog=options.changelog_producer in ("lookup", "full-compaction"),
+        drops_deletes=table.merges_by_vectors,
+        tells_same=not options[CHANGELOG_ROW_DEDUPLICATE],
+        ignored=frozenset(options.columns(CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS)),
+    )
+
+
+def _run(
+    table: FileStoreTable,
+    request: CompactRequest,
+    rewriter: Rewriter,
+    must_rewrite: Callable[[DataFileMeta], bool],
+) -> BucketChange:
+    return CompactTask(
+        request=request,
+        rewriter=rewriter,
+        key_of=table.key_of,
+        min_file_size=table.schema.compaction_file_size,
+        must_rewrite=must_rewrite,
+    ).run()

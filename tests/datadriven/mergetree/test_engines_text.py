@@ -1,0 +1,104 @@
+"""Rows of one key in, the merged row out, by the options of a table.
+
+A row is its kind and its values in the order of the columns; ``=`` shows what the rows above merge
+to. The first column is the key. The options are those of the header.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stream_app.errors import StreamAppError, UsageError
+from stream_app.mergetree.merge_engines.registry import merge_function_of
+from stream_app.mergetree.merge_window import sorted_window
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.data_type import DataField, TypeRoot, parse_columns
+from stream_app.model.schema.table_schema import (
+    SEQUENCE_NUMBER,
+    VALUE_KIND,
+    TableSchema,
+    new_table_schema,
+)
+from tests.support.datadriven import Case, run_file
+from tests.support.lsm_files import a_layout
+
+HERE = Path(__file__).parent
+KINDS = {kind.short: kind for kind in RowKind}
+
+
+def schema_of(case: Case) -> TableSchema:
+    columns = case.args["columns"]
+    options = {key: value for key, value in case.args.items() if key != "columns"}
+    return new_table_schema(
+        columns=parse_columns(columns),
+        primary_keys=(columns.split()[0],),
+        partition_keys=(),
+        options={"bucket": "1", **options},
+        time_millis=0,
+    )
+
+
+def value_of(text: str, column: DataField) -> Any:
+    if text == "null":
+        return None
+    match column.data_type.root:
+        case TypeRoot.VARCHAR:
+            return text
+        case TypeRoot.BOOLEAN:
+            return text == "true"
+        case TypeRoot.DECIMAL:
+            return Decimal(text)
+        case TypeRoot.DOUBLE | TypeRoot.FLOAT:
+            return float(text)
+    return int(text)
+
+
+def show(value: Any) -> str:
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else shlex.quote(str(value))
+
+
+def merge(case: Case) -> str:
+    try:
+        schema = schema_of(case)
+    except UsageError as error:
+        problems = error.what.removeprefix("the table definition is wrong: ")
+        return re.sub("; (?!did you mean)", "\n", problems)
+    function = merge_function_of(schema)
+    layout = a_layout(case.args["columns"], schema.fields.names[0])
+    layout = type(layout)(layout.schema, layout.key_names, schema.sequence_fields)
+    rows: list[dict[str, Any]] = []
+    shown = []
+    for line in case.input_lines:
+        kind, *texts = shlex.split(line)
+        if kind != "=":
+            values = [value_of(t, c) for t, c in zip(texts, schema.fields, strict=True)]
+            row = dict(zip(schema.fields.names, values, strict=True))
+            number = {SEQUENCE_NUMBER: len(rows) + 1, VALUE_KIND: int(KINDS[kind])}
+            rows.append(number | row)
+            continue
+        batch = pa.RecordBatch.from_pylist(rows, schema=layout.schema)
+        try:
+            merged = function.merge(sorted_window(batch, layout), layout).to_pylist()
+        except StreamAppError as error:
+            shown.append(f"error: {error.what}")
+            continue
+        for row in merged:
+            texts = [show(row[name]) for name in schema.fields.names]
+            shown.append(
+                f"{RowKind(row[VALUE_KIND]).short} {' '.join(texts)} #{row[SEQUENCE_NUMBER]}"
+            )
+    return "\n".join(shown) or "fine"
+
+
+@pytest.mark.parametrize("name", ["partial_update", "aggregation", "first_row"])
+def test_engines(name: str) -> None:
+    run_file(HERE / f"{name}.txt", merge)

@@ -1,0 +1,131 @@
+"""A table that is brought to the state of its topic, read anew from a real broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from demo.embedded_broker import EmbeddedBroker
+from stream_app.app.cli import main
+from stream_app.clock import SystemClock
+from stream_app.errors import PERSON_NEEDED
+from tests.integration.test_check_source import a_table, message
+from tests.support.kafka_broker import new_topic, produce
+from tests.support.paimon_java import PaimonJava
+from tests.support.small_table import SmallTable
+
+pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.usefixtures("unsynced")]
+END = 7
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def topic(kafka_broker: EmbeddedBroker) -> str:
+    """Changes of keys 0 to 3, of which the last is behind what the table's job has read."""
+    name = new_topic(kafka_broker)
+    first = [message("c", k, "old") for k in range(4)]
+    later = [message("u", 1, "new"), message("d", 2, "old"), message("u", 3, "new")]
+    produce(kafka_broker, name, [*first, *later, message("c", 9, "unread")])
+    return name
+
+
+def backfill(table: SmallTable, *words: str) -> int:
+    return main(["backfill", table.path, *words])
+
+
+def newest(table: SmallTable) -> int:
+    """The number of the newest snapshot."""
+    found = table.table.snapshots.latest_id()
+    assert found is not None
+    return found
+
+
+def rows_of(java: PaimonJava, table: SmallTable) -> dict[int, str]:
+    return {row["k"]: row["v"] for row in java.read(Path(table.path))}
+
+
+def a_wrong_table(folder: Path, topic: str, **options: Any) -> SmallTable:
+    """Key 0 is missing, 1 has an old value, 2 should be deleted, and 7 is of no message."""
+    rows = {1: "old", 2: "old", 3: "new", 7: "foreign"}
+    return a_table(folder, topic, {"0": END}, rows, **options)
+
+
+def test_a_table_gets_what_its_topic_tells_once(
+    tmp_path: Path,
+    kafka_broker: EmbeddedBroker,
+    topic: str,
+    paimon_java: PaimonJava,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    table = a_wrong_table(tmp_path, topic, changelog_producer="input")
+    source = f"{kafka_broker.bootstrap}/{topic}"
+    before = newest(table)
+    assert backfill(table, "--from-topic", source, "--dry-run") == 0
+    told = "1 row added, 1 changed, 2 deleted"
+    assert capsys.readouterr().out.splitlines() == [
+        "read 7 changes", f"would write: {told}", "dry run: nothing was changed",
+    ]  # fmt: skip
+    assert newest(table) == before
+    assert backfill(table, "--from-topic", source) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"wrote in snapshot {before + 1}: {told}"
+    assert rows_of(paimon_java, table) == {0: "old", 1: "new", 3: "new"}
+    plans = paimon_java.changelog(Path(table.path), from_snapshot=before + 1)
+    assert sorted(
+        (row["k"], kind, row["v"]) for plan in plans for kind, row in plan.changes
+    ) == [
+        (0, "+I", "old"), (1, "+U", "new"), (1, "-U", "old"), (2, "-D", "old"),
+        (7, "-D", "foreign"),
+    ]  # fmt: skip
+    assert main(["check", table.path, "--source-kafka", source]) == 0
+    capsys.readouterr()
+    assert backfill(table, "--from-topic", source) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "nothing to do"
+    assert newest(table) == before + 1
+
+
+def test_from_a_time_only_what_the_topic_tells_is_compared(
+    tmp_path: Path,
+    kafka_broker: EmbeddedBroker,
+    paimon_java: PaimonJava,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    topic = new_topic(kafka_broker)
+    now = SystemClock().now_ms()
+    early = [message("c", 0, "old"), message("c", 4, "old")]
+    produce(kafka_broker, topic, early, timestamp_ms=now - 2 * DAY_MS)
+    changes = [message("u", 1, "new"), message("d", 2, "old"), message("d", 5, "gone before")]
+    produce(kafka_broker, topic, changes, timestamp_ms=now)
+    table = a_table(
+        tmp_path, topic, {"0": 5}, {0: "other", 1: "old", 2: "old", 7: "foreign"},
+        changelog_producer="input",
+    )  # fmt: skip
+    source = f"{kafka_broker.bootstrap}/{topic}"
+    yesterday = str(now - DAY_MS)
+    assert backfill(table, "--from-topic", source, "--from", yesterday) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["read 3 changes", "keys that no message tells were left alone"]
+    assert lines[2].endswith("0 rows added, 1 changed, 1 deleted")
+    assert rows_of(paimon_java, table) == {0: "other", 1: "new", 7: "foreign"}
+    assert backfill(table, "--from-topic", source, "--from", yesterday) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "nothing to do"
+
+
+def test_what_is_not_certain_is_refused(
+    tmp_path: Path, kafka_broker: EmbeddedBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic = new_topic(kafka_broker)
+    produce(kafka_broker, topic, [message("c", 0, "old"), (b"k", b"no json")])
+    source = f"{kafka_broker.bootstrap}/{topic}"
+    table = a_table(tmp_path, topic, {"0": 2}, {0: "other"})
+    before = newest(table)
+    assert backfill(table, "--from-topic", source) == PERSON_NEEDED
+    assert "1 records cannot be decoded" in capsys.readouterr().err
+    ahead = a_table(tmp_path / "ahead", topic, {"0": 9}, {0: "other"})
+    assert backfill(ahead, "--from-topic", source) != 0
+    assert "made anew" in capsys.readouterr().err
+    by_column = a_table(tmp_path / "by", topic, {"0": 1}, {0: "other"}, sequence__field="v")
+    assert backfill(by_column, "--from-topic", source) != 0
+    assert "sequence.field" in capsys.readouterr().err
+    assert newest(table) == before

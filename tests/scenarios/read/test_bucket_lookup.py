@@ -1,0 +1,107 @@
+"""Rows of some keys, looked up in a real table: the same that a read of the whole table gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from stream_app.errors import UnsupportedTableError
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.bucket_lookup import bucket_lookup
+from stream_app.table.versions.file_store_scan import FileStoreScan
+from tests.support.counting_file_io import CountingFileIO
+from tests.support.small_table import small_table
+from tests.support.table_writer import CompactLater, TableWriter, read_rows
+
+COLUMNS = "k INT NOT NULL, name STRING NOT NULL, v STRING, n BIGINT"
+KEYS = 60
+
+
+def looked_up(
+    table: FileStoreTable, keys: list[tuple[int, str]], columns: tuple[str, ...]
+) -> dict[tuple[int, str], dict[str, Any]]:
+    """The rows of keys in the newest snapshot of a table with one bucket."""
+    key_schema = arrow_schema(table.schema.fields.project(("k", "name")))
+    batch = pa.RecordBatch.from_pylist([{"k": k, "name": n} for k, n in keys], key_schema)
+    files: dict[bytes, list[DataFileMeta]] = {}
+    for entry in FileStoreScan(table).live(table.snapshots.latest()):
+        files.setdefault(entry.partition, []).append(entry.file)
+    ((partition, of_bucket),) = files.items()
+    found = bucket_lookup(table, partition, 0, columns).rows(batch, of_bucket)
+    rows = found.rows.select(["k", "name", *columns]).to_pylist()
+    for at, row in zip(found.at.tolist(), rows, strict=True):
+        assert keys[at] == (row["k"], row["name"])
+    return {(row["k"], row["name"]): row for row in rows}
+
+
+@pytest.mark.parametrize("sequence", ["", "n"], ids=["by-arrival", "by-a-column"])
+@pytest.mark.parametrize("seed", range(4))
+def test_any_keys_have_the_rows_that_the_table_has(
+    tmp_path: Path, seed: int, sequence: str
+) -> None:
+    options = {"sequence__field": sequence} if sequence else {}
+    table = small_table(
+        tmp_path / "t", COLUMNS, ("k", "name"), bucket=1, num_sorted_run__compaction_trigger=3,
+        **options,
+    ).table  # fmt: skip
+    writer = TableWriter(table, CompactLater)
+    random = np.random.default_rng(seed)
+    for epoch in range(12):
+        changes = []
+        for number in range(int(random.integers(1, 40))):
+            k = int(random.integers(KEYS))
+            kind = "-D" if random.random() < 0.2 else "+U"
+            row = {"k": k, "name": f"n{k % 7}", "v": f"{epoch}-{number}"}
+            changes.append((kind, {**row, "n": int(random.integers(100))}))
+        writer.write(changes)
+        if random.random() < 0.5:
+            assert isinstance(writer.executor, CompactLater)
+            writer.executor.run()
+        every = {(row["k"], row["name"]): row for row in read_rows(table)}
+        asked = [(int(k), f"n{k % 7}") for k in random.permutation(2 * KEYS)[:KEYS]]
+        columns = ("v",) if epoch % 2 else ("v", "n")
+        wanted = {
+            key: {name: every[key][name] for name in ("k", "name", *columns)}
+            for key in asked
+            if key in every
+        }
+        assert looked_up(table, asked, columns) == wanted
+
+
+def test_files_and_row_groups_without_the_keys_are_not_read(tmp_path: Path) -> None:
+    """Two files of half a megabyte in row groups: one key needs one row group of one file."""
+    made = small_table(
+        tmp_path / "t", COLUMNS, ("k", "name"), bucket=1, write_buffer_size="512 kb",
+        file__compression="none", num_sorted_run__compaction_trigger=9,
+    )  # fmt: skip
+    random = np.random.default_rng(0)
+    for first in (0, 4000):
+        made.commit(
+            *(
+                ("+I", {"k": k, "name": "", "v": random.bytes(50).hex(), "n": k})
+                for k in range(first, first + 4000)
+            )
+        )
+    counting = CountingFileIO()
+    table = FileStoreTable(made.path, made.table.schema, counting, made.table.clock)
+    found = looked_up(table, [(5000, "")], ("v",))
+    assert found.keys() == {(5000, "")}
+    ((name, count),) = [each for each in counting.read.items() if each[0].endswith(".parquet")]
+    (path,) = Path(made.path).glob(f"bucket-0/{name}")
+    assert count < path.stat().st_size / 3  # the footer is some of it
+
+
+def test_what_cannot_be_looked_up_is_refused(tmp_path: Path) -> None:
+    without_key = small_table(tmp_path / "a", "k INT, name STRING", ()).table
+    with pytest.raises(UnsupportedTableError, match="has no primary key"):
+        bucket_lookup(without_key, b"", 0, ())
+    table = small_table(tmp_path / "b", COLUMNS, ("k", "name")).table
+    foreign = table.with_options({"deletion-vectors.enabled": "true"})
+    with pytest.raises(UnsupportedTableError, match="rows of a table with deletion-vectors"):
+        bucket_lookup(foreign, b"", 0, ())

@@ -1,0 +1,141 @@
+"""What writers, readers, followers and checks do with tables of other merge engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from stream_app.errors import MergeError, UnsupportedTableError, UsageError
+from stream_app.mergetree.compact.compact_rewriter import merged_section
+from stream_app.mergetree.sorted_run import SortedRun
+from stream_app.table.api.paimon_table import PaimonTable
+from stream_app.table.check.table_replay import plan_replay
+from stream_app.table.versions.file_store_scan import FileStoreScan
+from tests.support.normal_rows import Row, normal_rows
+from tests.support.small_table import Change, SmallTable, small_table
+
+GROUPS = "k INT, a INT, g INT, b INT"
+BY_GROUPS = {"merge-engine": "partial-update", "fields.g.sequence-group": "b"}
+
+
+def a_table(folder: Path, columns: str, **options: str) -> SmallTable:
+    return small_table(folder / "t", columns, ("k",), **options)
+
+
+def rows(small: SmallTable, **how: object) -> list[Row]:
+    return normal_rows(PaimonTable(small.table).read(**how).read_all())  # type: ignore[arg-type]
+
+
+def test_a_delete_that_cannot_be_merged_is_not_written(tmp_path: Path) -> None:
+    for engine in ("partial-update", "first-row"):
+        small = a_table(tmp_path / engine, "k INT, v INT", **{"merge-engine": engine})
+        with pytest.raises(MergeError, match=f"merge-engine = {engine} cannot take a row of kind"):
+            small.commit(("+I", {"k": 1, "v": 1}), ("-D", {"k": 2, "v": 1}))
+        assert small.table.snapshots.latest() is None
+
+
+def test_a_wrong_row_kind_in_a_column_is_named(tmp_path: Path) -> None:
+    small = a_table(tmp_path, "k INT, op STRING", **{"rowkind.field": "op"})
+    with pytest.raises(MergeError, match=r"rowkind\.field 'op' of a row is 'I', which is no row"):
+        small.commit(("+I", {"k": 1, "op": "+I"}), ("+I", {"k": 2, "op": "I"}))
+
+
+def test_a_narrow_read_merges_as_a_whole_one(tmp_path: Path) -> None:
+    """It needs the columns that order a group, and those that may remove the row."""
+    removes = {"partial-update.remove-record-on-sequence-group": "g"}
+    small = a_table(tmp_path, GROUPS, **BY_GROUPS, **removes, **{"write-only": "true"})
+    small.commit(*[("+I", {"k": k, "a": 1, "g": 5, "b": 5}) for k in (1, 2, 3)])
+    small.commit(("+I", {"k": 1, "a": None, "g": 4, "b": 4}))
+    small.commit(("-D", {"k": 2, "a": 1, "g": 6, "b": 1}))
+    assert rows(small, columns=["b"]) == [{"b": 5}, {"b": 5}]
+    assert rows(small, columns=["a"]) == [{"a": 1}, {"a": 1}]
+    assert rows(small, columns=["k"], where="b = 4") == []
+    assert rows(small, columns=["k"], where="b = 5") == [{"k": 1}, {"k": 3}]
+
+
+def test_more_runs_than_are_read_at_a_time_are_merged_once(tmp_path: Path) -> None:
+    """A delete that is merged before the row that it clears would be forgotten."""
+    small = a_table(tmp_path, GROUPS, **BY_GROUPS, **{"write-only": "true"})
+    small.commit(("+I", {"k": 1, "a": 1, "g": 1, "b": 1}))
+    small.commit(("-D", {"k": 1, "a": 2, "g": 1, "b": 1}))
+    small.commit(("+I", {"k": 1, "a": None, "g": None, "b": 7}))
+    table = small.table
+    files = [entry.file for entry in FileStoreScan(table).live(table.snapshots.latest())]
+    section = tuple(SortedRun((file,)) for file in files)
+    merged = [
+        pa.Table.from_batches(
+            merged_section(
+                section,
+                table.layout(),
+                table.merge_function,
+                table.bucket_files(b"\0\0\0\0" * 3, 0),
+                fan_in=fan_in,
+            )
+        ).to_pylist()
+        for fan_in in (2, 32)
+    ]
+    assert merged[0] == merged[1]
+    assert [row["b"] for row in merged[0]] == [None]
+
+
+def test_nothing_follows_files_that_do_not_tell_changes(tmp_path: Path) -> None:
+    for engine in ("partial-update", "aggregation", "first-row"):
+        small = a_table(tmp_path / engine, "k INT, v INT", **{"merge-engine": engine})
+        small.commit(("+I", {"k": 1, "v": 1}))
+        with pytest.raises(UnsupportedTableError, match=f"merge-engine = {engine}: nothing tells"):
+            list(PaimonTable(small.table).changelog(snapshot=1))
+
+
+def test_an_input_changelog_has_the_rows_as_they_came(tmp_path: Path) -> None:
+    options = {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}
+    small = a_table(tmp_path, "k INT, v INT", **options, **{"changelog-producer": "input"})
+    changes: list[Change] = [("+I", {"k": 1, "v": 1}), ("-D", {"k": 1, "v": 3})]
+    small.commit(*changes)
+    small.commit(("+U", {"k": 1, "v": 7}))
+    found = [
+        row for batch in PaimonTable(small.table).changelog(snapshot=1)
+        for row in batch.rows.to_pylist()
+    ]  # fmt: skip
+    assert [(row["rowkind"], row["v"]) for row in found] == [("+I", 1), ("-D", 3), ("+U", 7)]
+    assert rows(small) == [{"k": 1, "v": 5}]
+    assert plan_replay(small.table) == "rows are merged by merge-engine = aggregation"
+
+
+def test_first_rows_are_read_once_they_are_compacted(tmp_path: Path) -> None:
+    """Each compaction looks up what lies above, so no key is on two levels."""
+    small = a_table(tmp_path, "k INT, v INT", **{"merge-engine": "first-row"})
+    small.commit(*[("+I", {"k": k, "v": 0}) for k in range(0, 3000, 2)])
+    assert rows(small) == []
+    small.compact()
+    for epoch in range(1, 4):
+        small.commit(*[("+I", {"k": k, "v": epoch}) for k in range(epoch, 3000, 500)])
+        small.compact()
+    table = small.table
+    live = FileStoreScan(table).live(table.snapshots.latest())
+    assert len({entry.file.level for entry in live}) > 1, "nothing was looked up"
+    assert sum(entry.file.row_count for entry in live) == len(rows(small))
+    wanted = {k: 0 for k in range(0, 3000, 2)}
+    for epoch in range(1, 4):
+        for k in range(epoch, 3000, 500):
+            wanted.setdefault(k, epoch)
+    assert {row["k"]: row["v"] for row in rows(small)} == wanted
+
+
+def test_versions_are_compared_by_their_merged_rows(tmp_path: Path) -> None:
+    options = {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}
+    small = a_table(tmp_path, "k INT, v INT", **options, **{"write-only": "true"})
+    small.commit(("+I", {"k": 1, "v": 1}), ("+I", {"k": 2, "v": 2}))
+    small.commit(("+I", {"k": 1, "v": 5}), ("+I", {"k": 2, "v": 0}))
+    table = PaimonTable(small.table)
+    found = table.read_incremental((1, 2), scan_mode="diff").read_all().to_pylist()
+    assert [(row["k"], row["v"]) for row in found] == [(1, 6)]
+
+
+def test_wrong_options_are_found_when_a_table_is_made(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="unknown function 'summ'; did you mean 'sum'"):
+        a_table(
+            tmp_path, "k INT, v INT",
+            **{"merge-engine": "aggregation", "fields.v.aggregate-function": "summ"},
+        )  # fmt: skip

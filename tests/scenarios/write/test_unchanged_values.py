@@ -1,0 +1,238 @@
+"""Updates that leave unchanged values out (TOAST), epoch by epoch through a whole job."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
+from stream_app.cdc.formats import message_format
+from stream_app.cdc.message_format import FormatSetup, MessageFormat
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.mergetree.compact.compact_executor import CompactExecutor
+from stream_app.model.snapshot import CommitKind
+from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.ingest.dead_letters import DeadLetters
+from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.job_folder import Folder
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.table_job import TableJob
+from tests.support.epoch_here import EpochHere, Parts
+from tests.support.small_table import CompactHere, small_table
+from tests.support.table_checks import check_chain
+from tests.support.table_writer import CompactLater, by_content, read_changes, read_rows
+from tests.support.two_tables import Reports
+
+TOASTED = "__debezium_unavailable_value"
+COLUMNS = "id BIGINT, body STRING NOT NULL, n INT"
+
+
+@dataclass
+class ToastJob:
+    """A job whose source logs only keys of old rows."""
+
+    folder: Path
+    options: dict[str, Any] = field(default_factory=dict)
+    executor_of: type[CompactHere] | type[CompactLater] = CompactHere
+    executors: list[CompactExecutor] = field(default_factory=list)
+    epochs: list[list[bytes]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        made = small_table(self.folder / "t", COLUMNS, ("id",), **{"bucket": 2, **self.options})
+        self.table = made.table
+        self.batch = self.started()
+
+    def started(self) -> MicroBatch[Parts]:
+        """A new process with the same checkpoint."""
+        feed = TableFeed(
+            name="t",
+            job=TableJob(self.table, self._executor),
+            format_of=_format_of,
+            dead_letters=DeadLetters(Folder(str(self.folder / "bad"), self.table.file_io), None),
+            check_tables=lambda _: None,
+            listener=Reports(),
+        )
+        return MicroBatch(
+            work=EpochRun(
+                feeds=[feed], shape=EpochShape(tasks=2, block_bytes=2000), runner=EpochHere(),
+                clock=self.table.clock,
+            ),
+            log=EpochLog(self._checkpoint(), goes_back=True),
+        )  # fmt: skip
+
+    def _executor(self, table: FileStoreTable) -> CompactExecutor:
+        self.executors.append(self.executor_of(table))
+        return self.executors[-1]
+
+    def _checkpoint(self) -> Folder:
+        return Folder(str(self.folder / "checkpoint"), self.table.file_io)
+
+    def run(self, *values: bytes) -> None:
+        """One epoch."""
+        self.epochs.append(list(values))
+        epoch, folder = len(self.epochs) - 1, self._checkpoint()
+        for name, upto in (("sources/0/0", 0), (f"offsets/{epoch}", epoch + 1)):
+            ends = json.dumps({"t": {"0": sum(map(len, self.epochs[:upto]))}})
+            before = "v1\n{}\n" if upto else "v1\n"
+            folder.files.overwrite(folder.path(name), f"{before}{ends}".encode())
+        folder.files.overwrite(folder.path("metadata"), b'{"id":"the job"}')
+        self.repeat(epoch)
+
+    def repeat(self, epoch: int) -> None:
+        """An epoch, perhaps once more."""
+        before = sum(map(len, self.epochs[:epoch]))
+        rows = [
+            {"topic": "t", "partition": 0, "offset": offset, "key": _key(value), "value": value}
+            for offset, value in enumerate(self.epochs[epoch], before)
+        ]
+        whole = pa.RecordBatch.from_pylist(rows, MESSAGE_SCHEMA)
+        try:
+            self.batch([whole.slice(0, 7), whole.slice(7)] if len(rows) > 7 else [whole], epoch)
+        except RuntimeError:
+            assert self.batch.failure is not None
+            raise self.batch.failure from None
+
+    def rows(self) -> list[str]:
+        check_chain(self.table)
+        return by_content(read_rows(self.table))
+
+    def bad(self, epoch: int) -> list[dict[str, Any]]:
+        """The quarantine's records of an epoch."""
+        path = self.folder / "bad" / f"epoch-{epoch}.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def _format_of(table: FileStoreTable) -> MessageFormat:
+    schema = table.schema
+    return message_format(
+        "debezium-json",
+        FormatSetup(
+            columns=schema.fields,
+            arrow_schema=arrow_schema(schema.fields),
+            primary_keys=schema.primary_keys,
+            options={},
+            keep_update_before=schema.core_options.writes_changelog,
+            traits=TableTraits(restored=frozenset(("body", "n"))),
+        ),
+    )
+
+
+def _key(value: bytes) -> bytes:
+    event = json.loads(value)
+    return json.dumps({"id": (event["after"] or event["before"])["id"]}).encode()
+
+
+def change(op: str, id_: int, body: str = TOASTED, n: int = 0) -> bytes:
+    """A message as Debezium sends it with REPLICA IDENTITY DEFAULT."""
+    row = {"id": id_, "body": body, "n": n}
+    if op == "d":
+        return json.dumps({"before": {**row, "body": "", "n": 0}, "after": None, "op": op}).encode()
+    return json.dumps({"before": None, "after": row, "op": op}).encode()
+
+
+def a_row(id_: int, body: str, n: int) -> dict[str, Any]:
+    return {"id": id_, "body": body, "n": n}
+
+
+def test_a_value_of_an_earlier_epoch_and_of_the_same_one(tmp_path: Path) -> None:
+    job = ToastJob(tmp_path)
+    job.run(change("c", 1, "one"), change("c", 2, "two"))
+    job.run(
+        change("u", 1, n=5), change("c", 3, "three"), change("u", 3, n=6), change("u", 3, n=7),
+        change("u", 2, "zwei"), change("u", 2, n=8),
+    )  # fmt: skip
+    assert job.rows() == by_content([a_row(1, "one", 5), a_row(2, "zwei", 8), a_row(3, "three", 7)])
+    assert job.bad(1) == []
+
+
+def test_the_changelog_has_whole_new_rows_and_no_old_ones(tmp_path: Path) -> None:
+    """The source sends no before-image, so none is made up: `input` tells what the source told."""
+    job = ToastJob(tmp_path, {"changelog_producer": "input", "bucket": 1})
+    job.run(change("c", 1, "one"))
+    job.run(change("u", 1, n=5), change("u", 1, "uno"), change("u", 1, n=6))
+    assert read_changes(job.table)[1] == [
+        ("+U", a_row(1, "one", 5)), ("+U", a_row(1, "uno", 0)), ("+U", a_row(1, "uno", 6)),
+    ]  # fmt: skip
+
+
+def test_a_row_that_the_table_never_had_goes_to_quarantine(tmp_path: Path) -> None:
+    job = ToastJob(tmp_path)
+    job.run(change("c", 1, "one"))
+    value = change("u", 9, n=4)
+    job.run(change("u", 1, n=3), value)
+    assert job.rows() == by_content([a_row(1, "one", 3)])
+    (record,) = job.bad(1)
+    assert record["value"] == value.decode()
+    assert record["key"] == '{"id": 9}'
+    assert (record["topic"], record["partition"], record["offset"]) == ("t", 0, 2)
+    assert record["reason"] == (
+        "column 'body' is unchanged and its value was not sent, and its row is not in the table"
+    )
+    counts = job.batch.totals
+    assert (counts.messages, counts.changes, counts.bad) == (3, 2, 1)
+
+
+def test_a_row_that_was_deleted_before_goes_to_quarantine(tmp_path: Path) -> None:
+    job = ToastJob(tmp_path)
+    job.run(change("c", 1, "one"), change("c", 2, "two"))
+    job.run(change("d", 1), change("u", 1, n=3))
+    job.run(change("u", 1, n=4), change("u", 2, n=5))
+    assert job.rows() == by_content([a_row(2, "two", 5)])
+    assert [record["reason"].rpartition(", and ")[2] for record in job.bad(1) + job.bad(2)] == [
+        "its row was deleted", "its row is not in the table",
+    ]  # fmt: skip
+
+
+def test_an_epoch_that_is_repeated_changes_nothing(tmp_path: Path) -> None:
+    job = ToastJob(tmp_path)
+    job.run(change("c", 1, "one"))
+    job.run(change("u", 1, n=3), change("u", 9, n=4))
+    newest = job.table.snapshots.latest()
+    before = job.rows(), job.bad(1)
+    job.batch = job.started()
+    job.repeat(1)
+    assert job.table.snapshots.latest() == newest
+    assert (job.rows(), job.bad(1)) == before
+
+
+def test_random_changes_beside_compactions_end_in_the_rows_of_the_source(
+    tmp_path: Path, seed: int
+) -> None:
+    """Compactions are published between any two epochs, in the very epoch that asks the table."""
+    job = ToastJob(
+        tmp_path, {"num_sorted_run__compaction_trigger": 3}, executor_of=CompactLater
+    )  # fmt: skip
+    random = np.random.default_rng(seed)
+    source: dict[int, dict[str, Any]] = {}
+    for epoch in range(25):
+        values = []
+        for number in range(int(random.integers(1, 25))):
+            id_, n = int(random.integers(30)), epoch * 100 + number
+            if id_ not in source:
+                source[id_] = a_row(id_, f"body {n}", n)
+                values.append(change("c", id_, f"body {n}", n))
+            elif random.random() < 0.1:
+                del source[id_]
+                values.append(change("d", id_))
+            elif random.random() < 0.7:
+                source[id_]["n"] = n
+                values.append(change("u", id_, n=n))
+            else:
+                source[id_] = a_row(id_, f"body {n}", n)
+                values.append(change("u", id_, f"body {n}", n))
+        job.run(*values)
+        assert job.rows() == by_content(source.values())
+        if random.random() < 0.5:
+            for executor in job.executors:
+                assert isinstance(executor, CompactLater)
+                executor.run()
+    kinds = {snapshot.commit_kind for snapshot in job.table.snapshots.backwards()}
+    assert CommitKind.COMPACT in kinds

@@ -1,0 +1,93 @@
+"""When the source made a change, as each tool tells it, and what before-images are known to be."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stream_app.cdc.formats import FORMATS, source_reader
+from tests.unit.cdc.debezium_messages import captured, messages
+
+
+def times(name: str, batch: pa.RecordBatch) -> list[int | None]:
+    read = source_reader(name, {}).change_times
+    assert read is not None
+    found: list[int | None] = read(batch).cast(pa.int64()).to_pylist()
+    return found
+
+
+def millis(text: str) -> int:
+    moment = datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.UTC)
+    return int(moment.timestamp() * 1000)
+
+
+def documents(batch: pa.RecordBatch) -> list[Any]:
+    return [json.loads(value or b"{}") for value in batch["value"].to_pylist()]
+
+
+def test_maxwell_tells_seconds() -> None:
+    batch = captured("maxwell", "maxwell")
+    assert times("maxwell-json", batch) == [each["ts"] * 1000 for each in documents(batch)]
+
+
+def test_canal_tells_the_time_of_the_database_and_not_its_own() -> None:
+    batch = captured("canal", "shop")
+    told = [each.get("es") for each in documents(batch)]
+    assert times("canal-json", batch) == told
+    assert 1709251200000 in told
+
+
+def test_goldengate_tells_the_time_in_the_trail() -> None:
+    batch = captured("ogg", "SHOP.CUSTOMERS")
+    assert times("ogg-json", batch)[0] == millis("2024-02-29 23:59:12.123")
+
+
+def test_dms_tells_the_commit_if_it_can_and_else_the_message() -> None:
+    def metadata(**told: Any) -> str:
+        return json.dumps(
+            {"metadata": {name.replace("_", "-"): each for name, each in told.items()}}
+        )
+
+    batch = messages(
+        metadata(timestamp="2024-10-27T12:39:03.210671Z"),
+        metadata(timestamp="2024-10-27T12:39:03Z", commit_timestamp="2024-10-27T12:39:02.5Z"),
+    )
+    assert times("aws-dms-json", batch) == [
+        millis("2024-10-27 12:39:03.210"),
+        millis("2024-10-27 12:39:02.500"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["x", "", "2024-13-01 00:00:00", "2024-10-27 12:39", "2024-10-27 12:39:03 +02:00"]
+)
+def test_a_text_that_is_no_time_tells_nothing_and_harms_no_other(text: str) -> None:
+    good = '{"op_ts":"1969-12-31 23:59:59.9"}'
+    batch = messages(good, json.dumps({"op_ts": text}), None, "no json", '{"op_ts":5}', "{}", good)
+    assert times("ogg-json", batch) == [-100, None, None, None, None, None, -100]
+
+
+def test_plain_rows_tell_no_time() -> None:
+    assert source_reader("json", {}).change_times is None
+    assert not FORMATS["json"].tells_times
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("maxwell-json", {}, True),
+        ("canal-json", {}, False),
+        ("canal-json", {"missing-columns": "stop"}, True),
+        ("ogg-json", {"missing-columns": "stop"}, False),
+        ("aws-dms-json", {}, False),
+        ("debezium-avro", {"replica-identity": "full"}, True),
+    ],
+)
+def test_whether_before_images_are_whole(
+    name: str, options: dict[str, str], expected: bool
+) -> None:
+    assert FORMATS[name].has_whole_before(options) is expected

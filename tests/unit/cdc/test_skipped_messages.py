@@ -1,0 +1,63 @@
+"""Many tables or one: a message that means no row is skipped, and one that is not known is told."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from stream_app.cdc.formats import source_reader
+from stream_app.cdc.source_tables import NO_TABLE
+from tests.unit.cdc.debezium_messages import a_format, messages
+
+MAXWELL = {"database": "d", "table": "t", "ts": 1, "data": {"id": 1}}
+CANAL = {"database": "d", "table": "t", "isDdl": False, "data": [{"id": "1"}]}
+OGG = {"table": "d.t", "after": {"id": 1}}
+DMS = {"schema-name": "d", "table-name": "t"}
+SKIPPED: list[tuple[str, dict[str, Any]]] = [
+    ("maxwell-json", {**MAXWELL, "type": "bootstrap-start"}),
+    ("maxwell-json", {**MAXWELL, "type": "table-alter"}),
+    ("maxwell-json", {**MAXWELL, "type": "database-create"}),
+    ("maxwell-json", {**MAXWELL, "type": "insert", "database": "maxwell", "table": "bootstrap"}),
+    ("canal-json", {**CANAL, "type": "QUERY"}),
+    ("canal-json", {**CANAL, "type": "MHEARTBEAT"}),
+    ("canal-json", {**CANAL, "type": "INSERT", "isDdl": True}),
+    ("aws-dms-json", {"metadata": {**DMS, "record-type": "control", "operation": "create-table"}}),
+    ("aws-dms-json", {"metadata": {**DMS, "record-type": "control", "operation": "drop-table"}}),
+    ("aws-dms-json", {"metadata": {**DMS, "record-type": "control", "operation": "add-column"}}),
+]
+BAD: list[tuple[str, dict[str, Any]]] = [
+    ("maxwell-json", {**MAXWELL, "type": "remove"}),
+    ("maxwell-json", MAXWELL),
+    ("canal-json", {**CANAL, "type": "REMOVE"}),
+    ("canal-json", CANAL),
+    ("ogg-json", {**OGG, "op_type": "X"}),
+    ("ogg-json", OGG),
+    ("aws-dms-json", {"metadata": {**DMS, "record-type": "data", "operation": "x"}, "data": {}}),
+    ("aws-dms-json", {"metadata": DMS, "data": {}}),
+]
+
+
+@pytest.mark.parametrize(("name", "document"), SKIPPED)
+def test_it_is_skipped_with_one_table_and_with_many(name: str, document: Any) -> None:
+    batch = messages(json.dumps(document))
+    found = source_reader(name, {}).origins(batch)
+    assert (found.codes.tolist(), found.unreadable) == ([NO_TABLE], {})
+    assert a_format("id INT", name=name).decode(batch).skipped == 1
+
+
+@pytest.mark.parametrize(("name", "document"), BAD)
+def test_it_is_bad_with_one_table_and_goes_to_its_own_among_many(name: str, document: Any) -> None:
+    batch = messages(json.dumps(document))
+    found = source_reader(name, {}).origins(batch)
+    assert [str(table) for table in found.tables] == ["d.t"]
+    assert found.codes.tolist() == [0]
+    assert a_format("id INT", name=name).decode(batch).bad.num_rows == 1
+
+
+@pytest.mark.parametrize("name", ["maxwell-json", "canal-json", "ogg-json", "aws-dms-json"])
+def test_what_names_no_table_is_unreadable(name: str) -> None:
+    found = source_reader(name, {}).origins(messages('{"a":1}', None))
+    assert found.codes.tolist() == [NO_TABLE] * 2
+    assert found.unreadable == {0: "does not name its table"}

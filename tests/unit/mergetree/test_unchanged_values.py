@@ -1,0 +1,220 @@
+"""Values that a change has left out: from the rows before it, or from the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from stream_app.mergetree.lookup.key_lookup import FoundRows
+from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
+from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
+from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.table_schema import VALUE_KIND
+from stream_app.model.schema.unchanged_values import MESSAGE, SEPARATOR, UNCHANGED
+from tests.support.lsm_files import INT_KEY, MemoryFiles, a_layout
+
+LAYOUT = a_layout("k INT NOT NULL, a STRING, b STRING", "k")
+KINDS = {kind.short: kind for kind in RowKind}
+LEFT_OUT = "."
+Row = tuple[str, int, str | None, str | None]
+
+
+class Table:
+    """Implements `OldRows` with a dictionary and the files of the writer."""
+
+    def __init__(self, files: MemoryFiles, rows: dict[int, dict[str, Any]]) -> None:
+        self.files, self.rows = files, rows
+        self.asked: list[tuple[list[int], list[str]]] = []
+
+    def find(
+        self, keys: pa.RecordBatch, columns: Sequence[str], newer: Sequence[DataFileMeta]
+    ) -> FoundRows:
+        wanted = keys.column("k").to_pylist()
+        self.asked.append((wanted, sorted(columns)))
+        every = dict(self.rows)
+        for row in self.files.rows_of(newer):
+            every[row["k"]] = row
+        found = {at: every[k] for at, k in enumerate(wanted) if k in every}
+        alive = {at: row for at, row in found.items() if not row.get(VALUE_KIND, 0) & 1}
+        names = ["k", *columns]
+        schema = pa.schema([LAYOUT.schema.field(name) for name in names])
+        rows = [{name: row[name] for name in names} for row in alive.values()]
+        return FoundRows(np.array([*alive], np.int64), pa.RecordBatch.from_pylist(rows, schema))
+
+
+def batch_of(rows: Sequence[Row], first: int = 0) -> pa.RecordBatch:
+    """Rows as the decoder gives them; the message of a row is its number."""
+    columns: dict[str, list[Any]] = {VALUE_KIND: [], "k": [], "a": [], "b": []}
+    unchanged: list[str | None] = []
+    for kind, k, a, b in rows:
+        columns[VALUE_KIND].append(int(KINDS[kind]))
+        columns["k"].append(k)
+        for name, value in (("a", a), ("b", b)):
+            columns[name].append(None if value == LEFT_OUT else value)
+        names = [name for name, value in (("a", a), ("b", b)) if value == LEFT_OUT]
+        unchanged.append(SEPARATOR.join(names) or None)
+    schema = pa.schema([LAYOUT.schema.field(name) for name in columns])
+    batch = pa.RecordBatch.from_pydict(columns, schema)
+    if not any(unchanged):
+        return batch
+    messages = [None if one is None else first + at for at, one in enumerate(unchanged)]
+    batch = batch.append_column(UNCHANGED, pa.array(unchanged, pa.string()))
+    return batch.append_column(MESSAGE, pa.array(messages, pa.int64()))
+
+
+def written(
+    table_rows: dict[int, dict[str, Any]],
+    *batches: Sequence[Row],
+    changelog: bool = False,
+    **limits: Any,
+) -> tuple[list[str], list[str], Table]:
+    """The rows of the bucket's files, why rows were refused, and what the table was asked."""
+    files = MemoryFiles(LAYOUT, INT_KEY)
+    table = Table(files, table_rows)
+    buffer = SortBufferWriteBuffer(
+        layout=LAYOUT,
+        memory_limit=limits.pop("memory_limit", 1 << 20),
+        merge_early=None if changelog else Deduplicate(),
+        **limits,
+    )
+    writer = MergeTreeWriter(
+        layout=LAYOUT, buffer=buffer, merge_function=Deduplicate(), files=files,
+        next_sequence_number=100, writes_changelog=changelog, old_rows=table,
+    )  # fmt: skip
+    first = 0
+    for rows in batches:
+        writer.write(batch_of(rows, first))
+        first += len(rows)
+    result = writer.prepare_commit()
+    shown = files.rows_of(result.changelog if changelog else result.data)
+    texts = [
+        f"{RowKind(row[VALUE_KIND]).short} {row['k']} {row['a']} {row['b']}"
+        for row in sorted(shown, key=lambda row: row["_SEQUENCE_NUMBER"])
+    ]
+    refused = [
+        f"{row[MESSAGE]}: {row['reason']}" for part in result.refused for row in part.to_pylist()
+    ]
+    return texts, refused, table
+
+
+def a_row(k: int, a: str | None, b: str | None) -> dict[str, Any]:
+    return {"k": k, "a": a, "b": b}
+
+
+def test_a_value_comes_from_the_table() -> None:
+    rows, refused, table = written({7: a_row(7, "old", "x")}, [("+U", 7, ".", "new")])
+    assert rows == ["+U 7 old new"]
+    assert refused == []
+    assert table.asked == [([7], ["a"])]
+
+
+def test_a_value_of_the_same_epoch_is_newer_than_the_table() -> None:
+    rows, refused, table = written(
+        {7: a_row(7, "old", "x")}, [("+U", 7, "newer", "1"), ("+U", 7, ".", "2")]
+    )
+    assert rows == ["+U 7 newer 2"]
+    assert not refused
+    assert table.asked == []
+
+
+def test_chains_are_followed_to_the_value_of_each_column() -> None:
+    rows, refused, _ = written(
+        {7: a_row(7, "A", "B")},
+        [("+U", 7, ".", "."), ("+U", 7, ".", "b1"), ("+U", 7, "a2", "."), ("+U", 7, ".", ".")],
+        changelog=True,
+    )
+    assert rows == ["+U 7 A B", "+U 7 A b1", "+U 7 a2 b1", "+U 7 a2 b1"]
+    assert not refused
+
+
+def test_blocks_of_whole_rows_before_and_behind() -> None:
+    """The buffer widens when the first row comes that leaves a value out."""
+    rows, refused, _ = written(
+        {}, [("+I", 1, "a", "b"), ("+I", 2, "c", "d")], [("+U", 1, ".", "e")], [("+U", 2, "f", "g")]
+    )
+    assert rows == ["+U 1 a e", "+U 2 f g"]
+    assert not refused
+
+
+def test_only_the_keys_and_columns_that_are_needed_are_asked() -> None:
+    old = {k: a_row(k, f"a{k}", f"b{k}") for k in range(10)}
+    _, _, table = written(
+        old, [("+U", 3, ".", "x"), ("+U", 5, "y", "z"), ("+U", 4, "q", "r"), ("+U", 4, ".", "s")]
+    )
+    assert table.asked == [([3], ["a"])]
+
+
+@pytest.mark.parametrize(
+    ("table", "changes", "reason"),
+    [
+        ({}, [("+U", 7, ".", "x")], "0: column 'a' is unchanged and its value was not sent, and "
+         "its row is not in the table"),
+        ({7: a_row(7, "A", "B")}, [("-D", 7, None, None), ("+U", 7, ".", "x")],
+         "1: column 'a' is unchanged and its value was not sent, and its row was deleted"),
+        ({7: a_row(7, None, "B")}, [("+U", 7, ".", "x")],
+         "0: column 'a' is unchanged and its value was not sent, and the table's value is null "
+         "there"),
+    ],
+)  # fmt: skip
+def test_what_is_nowhere_is_refused(
+    table: dict[int, dict[str, Any]], changes: list[Row], reason: str
+) -> None:
+    rows, refused, _ = written(table, changes)
+    assert refused == [reason]
+    assert rows == [f"-D {row[1]} None None" for row in changes if row[0] == "-D"]
+
+
+def test_a_refused_row_leaves_its_neighbours_and_the_rows_behind_it() -> None:
+    rows, refused, _ = written(
+        {1: a_row(1, "A", "B")},
+        [("+U", 1, ".", "x"), ("+U", 2, ".", "y"), ("+U", 3, "c", "z"), ("+U", 2, "d", "."),
+         ("+U", 2, ".", "w")],
+        changelog=True,
+    )  # fmt: skip
+    # The second change of key 2 has b of the refused one, which the source had sent.
+    assert rows == ["+U 1 A x", "+U 3 c z", "+U 2 d y", "+U 2 d w"]
+    assert [text.split(":")[0] for text in refused] == ["1"]
+
+
+@pytest.mark.parametrize("spillable", [True, False], ids=["spilled", "flushed"])
+@pytest.mark.parametrize("changelog", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_the_buffer_does(seed: int, changelog: bool, spillable: bool) -> None:
+    """Random changes in blocks, with a buffer that is full all the time, beside a model."""
+    random = np.random.default_rng(seed)
+    current = {k: a_row(k, f"A{k}", f"B{k}") for k in range(0, 40, 2)}
+    table, wanted, batches, refusals = dict(current), [], [], 0
+    for number in range(60):
+        rows: list[Row] = []
+        for place in range(int(random.integers(1, 30))):
+            k, text = int(random.integers(40)), f"{number}-{place}-{'x' * 40}"
+            there = current.get(k)
+            if random.random() < 0.1 and there is not None:
+                rows.append(("-D", k, None, None))
+                wanted.append(f"-D {k} None None")
+                del current[k]
+                continue
+            a = LEFT_OUT if number > 5 and random.random() < 0.5 else f"a{text}"
+            rows.append(("+U", k, a, f"b{text}"))
+            if a == LEFT_OUT and there is None:
+                refusals += 1
+                continue
+            value = there["a"] if a == LEFT_OUT and there is not None else a
+            current[k] = a_row(k, value, f"b{text}")
+            wanted.append(f"+U {k} {value} b{text}")
+        batches.append(rows)
+    shown, refused, _ = written(
+        table, *batches, changelog=changelog, memory_limit=20_000, spillable=spillable
+    )
+    assert len(refused) == refusals
+    if changelog:
+        assert shown == wanted
+        return
+    newest = {row.split()[1]: row for row in wanted}
+    assert {row.split()[1]: row for row in shown} == newest
