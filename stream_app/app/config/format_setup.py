@@ -130,7 +130,9 @@ def _whole_setup(
         arrow_schema=arrow_schema(schema.fields),
         primary_keys=schema.primary_keys,
         options={**source.format_options, **evolving},
-        keep_update_before=schema.core_options.flushes_changelog,
+        # As Paimon's Flink sink has it: where followers need the old row, or a sum does.
+        keep_update_before=schema.core_options.flushes_changelog
+        or bool(schema.merge_rules.aggregates),
         traits=TableTraits(
             sequence_fields=schema.sequence_fields,
             ignores_deletes=schema.core_options[IGNORE_DELETE],
