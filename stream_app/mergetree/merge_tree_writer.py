@@ -8,6 +8,7 @@ Source: Paimon `mergetree/MergeTreeWriter.java`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,7 +24,7 @@ from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, tak
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.row_kinds import with_kinds_of
-from stream_app.mergetree.unchanged_values import restored, widened
+from stream_app.mergetree.unchanged_values import restored_windows, widened
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind
@@ -92,8 +93,8 @@ class MergeTreeWriter:
         if changelog is not None:
             writers.append(changelog)
         try:
-            for drained in self.buffer.drain():
-                window = self._restored(drained) if self._leaves_out else drained
+            for drained in self._windows():
+                window = drained
                 if changelog is not None:
                     # Merged from sorted rows, the copy for the data file reads memory in order.
                     rows = self.layout.take(window.batch, window.order)
@@ -136,14 +137,20 @@ class MergeTreeWriter:
             self.flush()
         self.buffer.widen(widened(self.layout, rows))
 
-    def _restored(self, window: MergeWindow) -> MergeWindow:
-        """Whole rows; those that cannot be made whole are refused."""
+    def _windows(self) -> Iterator[MergeWindow]:
+        """What is buffered, in whole rows; those that cannot be made whole are refused."""
+        if not self._leaves_out:
+            yield from self.buffer.drain()
+            return
         assert self.old_rows is not None, "rows leave values out, and there is no table to ask"
         find, newer = self.old_rows.find, self._new_files
-        whole = restored(window, self.layout, lambda keys, names: find(keys, names, newer))
-        if whole.refused.num_rows:
-            self._refused.append(whole.refused)
-        return whole.window
+        for drained in self.buffer.drain():
+            for whole in restored_windows(
+                drained, self.layout, lambda keys, names: find(keys, names, newer)
+            ):
+                if whole.refused.num_rows:
+                    self._refused.append(whole.refused)
+                yield whole.window
 
     def _without_ignored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if not is_retract(rows).any():

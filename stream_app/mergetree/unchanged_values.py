@@ -7,7 +7,7 @@ those keys. A row without such a value is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +25,11 @@ from stream_app.mergetree.lookup.key_lookup import FoundRows
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.schema.unchanged_values import MESSAGE, SEPARATOR, UNCHANGED
 
+PART_BYTES = 32 << 20
+"""Arrow memory that a part of restored rows takes, about."""
+FIRST_ROWS = 1024
+"""Rows of the first part, whose size is not known."""
+_ROWS_MIN, _ROWS_MAX = 64, 65_536
 REASON = "reason"
 """Of refused rows, a STRING behind `MESSAGE`."""
 _NO_ROW, _DELETED, _NULL = "its row is not in the table", "its row was deleted", "is null there"
@@ -62,6 +67,34 @@ def leaves_out(batch: pa.RecordBatch) -> bool:
     """Whether a row leaves a value out."""
     at = batch.schema.get_field_index(UNCHANGED)
     return at >= 0 and bool(batch.column(at).null_count < batch.num_rows)
+
+
+def restored_windows(
+    window: MergeWindow, layout: KeyValueLayout, find: FindsRows
+) -> Iterator[RestoredRows]:
+    """The window's rows with their older values, in windows of bounded size.
+
+    A value that is left out is a large one, as a rule: its row takes far more memory with it. So
+    the window is cut into parts of whole keys, each as large as the rows before it suggest.
+
+    Args:
+        window: in the layout that `widened` has made of `layout`.
+    """
+    rows, last = layout.take(window.batch, window.order), window.last_rows(layout)
+    if not leaves_out(rows):
+        yield restored(MergeWindow(rows, None, last), layout, find)
+        return
+    ends = np.flatnonzero(last) + 1
+    start, size = 0, FIRST_ROWS
+    while start < rows.num_rows:
+        wanted = min(start + size, rows.num_rows)
+        end = int(ends[np.searchsorted(ends, wanted)])
+        part = MergeWindow(rows.slice(start, end - start), None, last[start:end])
+        whole = restored(part, layout, find)
+        yield whole
+        row_bytes = whole.window.batch.nbytes / max(1, whole.window.batch.num_rows)
+        size = int(min(max(PART_BYTES / max(row_bytes, 1), _ROWS_MIN), _ROWS_MAX))
+        start = end
 
 
 def restored(window: MergeWindow, layout: KeyValueLayout, find: FindsRows) -> RestoredRows:

@@ -34,7 +34,7 @@ from stream_app.table.kinds.tasks import compact_bucket, table_write
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.simulation.faults import InjectedError
 from tests.simulation.promises import demand
-from tests.simulation.scenario import Change
+from tests.simulation.scenario import Change, Verb
 from tests.simulation.scheduler import CrashError, Process
 from tests.simulation.seeds import OLD_PARTITION, YOUNG_PARTITION
 from tests.simulation.simulated_files import SimulatedFileIO
@@ -154,16 +154,14 @@ class Job:
         self.process.killed = True
         self.commit = None
 
-    def do_epochs(
-        self, rng: random.Random, counts: Sequence[int], *, empties: bool = False
-    ) -> None:
+    def do_epochs(self, rng: random.Random, counts: Sequence[int], verb: Verb = Verb.EPOCH) -> None:
         """Do what is pending, and then an epoch for each count, in a process that lives."""
         commit = self.opened()
         for _ in range(len(self.epochs) - self.finished - 1):
             self.attempt(self.process, commit)
         for count in counts:
             self.plan(rng, count)
-            if empties:
+            if verb is Verb.EMPTYING:
                 self.emptying.add((self.user, len(self.epochs) - 1))
             self.attempt(self.process, commit)
 

@@ -162,10 +162,7 @@ class Simulation:
         job, turn = self.jobs[action.actor], self._in_turn
         match action.verb:
             case Verb.EPOCH | Verb.EMPTYING:
-                empties = action.verb is Verb.EMPTYING
-                epochs = turn(
-                    action.verb, lambda: job.do_epochs(rng, action.counts, empties=empties)
-                )
+                epochs = turn(action.verb, lambda: job.do_epochs(rng, action.counts, action.verb))
                 return [self._spawn(job.name, epochs, job)]
             case Verb.TWIN:
                 for count in action.counts:

@@ -19,7 +19,7 @@ from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.clock import SystemClock
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema, arrow_type
-from stream_app.model.options.table_options import IGNORE_DELETE
+from stream_app.model.options.table_options import IGNORE_DELETE, ROWKIND_FIELD
 from stream_app.model.schema.mapping_options import parse_mapping_options
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate
@@ -89,11 +89,11 @@ def restored_columns(table: TableConfig, schema: TableSchema) -> frozenset[str]:
     can_look_up = schema.kind.merges_by_key and schema.core_options.merge_engine == "deduplicate"
     if not can_look_up or schema.sequence_fields:
         return frozenset()
-    filtered: set[str] = set()
+    read_before = {schema.core_options[ROWKIND_FIELD]}
     if table.filter is not None:
-        filtered = set(column_names(parse_predicate(table.filter, schema.fields)))
+        read_before.update(column_names(parse_predicate(table.filter, schema.fields)))
     return frozenset(schema.fields.names).difference(
-        schema.primary_keys, schema.partition_keys, filtered
+        schema.primary_keys, schema.partition_keys, read_before
     )
 
 

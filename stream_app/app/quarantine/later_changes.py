@@ -40,6 +40,7 @@ class LaterChanges:
         decode: without the table's filter: a row that does not pass is a newer state, too.
         ends: up to where jobs have read each partition.
         waiting: offsets of records that wait in the quarantine.
+        merges_by_key: whether a newer change replaces a row; else only a TRUNCATE counts.
     """
 
     read: ReadRange
@@ -47,12 +48,13 @@ class LaterChanges:
     primary_keys: tuple[str, ...]
     ends: Mapping[Where, int]
     waiting: Mapping[Where, Collection[int]]
+    merges_by_key: bool = True
 
     def overtaken(self, where: Where, rows: pa.RecordBatch, offsets: pa.Array) -> Bools:
         """Which rows of one partition have a newer change, or were deleted by a TRUNCATE: bool [n].
 
         Args:
-            rows: columns of the table; without a primary key only a TRUNCATE counts.
+            rows: columns of the table.
             offsets: int64 [n]; of each row's message.
 
         Raises:
@@ -74,7 +76,7 @@ class LaterChanges:
                 emptied_at = messages.column("offset")[decoded.truncated]
                 found |= bools_of(pc.less(offsets, emptied_at))
             later = self._changes(messages, decoded)
-            if self.primary_keys and later.num_rows:
+            if self.merges_by_key and later.num_rows:
                 newest = later.group_by(self.primary_keys).aggregate([(_OFFSET, "max")])
                 both = ours.join(newest, list(self.primary_keys), join_type="inner")
                 newer = both.filter(

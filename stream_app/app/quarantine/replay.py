@@ -181,7 +181,9 @@ class Replay:
         kept: dict[Where, list[int]] = defaultdict(list)
         for record in waiting:
             kept[_where(record)].append(record.offset)
-        later = LaterChanges(self.read, self.decode_all, self.table.schema.primary_keys, ends, kept)
+        schema = self.table.schema
+        merges = schema.kind.merges_by_key
+        later = LaterChanges(self.read, self.decode_all, schema.primary_keys, ends, kept, merges)
         by_partition: dict[Where, list[KeptRecord]] = defaultdict(list)
         for record in ready:
             by_partition[_where(record)].append(record)
@@ -204,7 +206,7 @@ class Replay:
             )  # fmt: skip
             index, part = decoded.changes.message_index, decoded.changes.rows
             fresh = np.ones(len(index), np.bool_)
-            if self.empties or self.table.schema.kind.merges_by_key:
+            if self.empties or merges:
                 offsets = np.array([record.offset for record in records], np.int64)[index]
                 fresh = ~later.overtaken(where, part, pa.array(offsets))
             rows.append(part.filter(pa.array(fresh)))

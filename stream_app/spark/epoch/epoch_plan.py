@@ -47,7 +47,7 @@ class TablePlan:
 
     def from_offsets(self, begins: Mapping[Where, int]) -> TablePlan:
         """The same without messages before these offsets."""
-        return replace(self, begins=begins)
+        return self if begins == self.begins else replace(self, begins=begins)
 
     def packed(self) -> PackedPlan:
         """The plan as bytes, which are made once for all epochs with this table and format.

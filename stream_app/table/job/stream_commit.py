@@ -138,19 +138,15 @@ class StreamTableCommit:
         watermark: int | None = None,
         empties: bool = False,
     ) -> EpochCommit:
-        """Publish the epoch's files and the compactions that have finished.
-
-        Args:
-            empties: whether all rows of the table go before. After a crash in between the epoch is
-                repeated, and finds the table empty.
+        """Publish the epoch's files, over an emptied table if so, and the finished compactions.
 
         Raises:
             CommitError: nothing of the epoch is committed; the caller may retry.
             CompactionError: a bucket has too many runs and cannot be compacted.
             UnsupportedTableError: a partition has another number of buckets than the table.
         """
+        touched = {change.bucket_id for change in changes}
         try:
-            touched = {change.bucket_id for change in changes}
             emptied = empty_table(self.table, self.commit_user) if empties else None
             self.state.follow_with(touched)
             self.state.constraints.check_bucket_counts({partition for partition, _ in touched})
@@ -160,23 +156,19 @@ class StreamTableCommit:
             self.table.discard(changes)
             raise
         finished = self.coordinator.finished()
-        committable = ManifestCommittable(
-            identifier=epoch, watermark=watermark, properties=properties
-        )
+        told = ManifestCommittable(identifier=epoch, watermark=watermark, properties=properties)
         try:
-            whole = replace(committable, changes=tuple(changes))
             check = partial(check_no_replay, self.table, self._begun_on)
-            append = self._commit.commit_appends(whole, check=check)
+            append = self._commit.commit_appends(replace(told, changes=tuple(changes)), check=check)
         except CommitError:
             self.table.discard(changes)
             raise
         # From here on the epoch is committed, whatever the outcome of the compactions.
         self.state.note_epoch(epoch, changes, (properties or {}).get(SOURCE_END_PROPERTY))
         self._publisher.tally.add_flushes(changes)
-        compact = self._publisher.publish(committable, finished)
+        compact = self._publisher.publish(told, finished)
         begun = self.coordinator.trigger()
-        made = (each for each in (emptied, append, compact) if each)
-        snapshots = [*self._while_waiting, *made]
+        snapshots = [each for each in (*self._while_waiting, emptied, append, compact) if each]
         self._while_waiting.clear()
         if self.table.options.compacts_whole_after(epoch):
             snapshots += self.compact_whole()

@@ -12,6 +12,7 @@ import pytest
 from stream_app.mergetree.lookup.key_lookup import FoundRows
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
+from stream_app.mergetree.unchanged_values import PART_BYTES
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.row_kind import RowKind
@@ -180,6 +181,19 @@ def test_a_refused_row_leaves_its_neighbours_and_the_rows_behind_it() -> None:
     # The second change of key 2 has b of the refused one, which the source had sent.
     assert rows == ["+U 1 A x", "+U 3 c z", "+U 2 d y", "+U 2 d w"]
     assert [text.split(":")[0] for text in refused] == ["1"]
+
+
+def test_large_values_are_restored_some_at_a_time() -> None:
+    """Small rows take large values in: the first part tells how many fit the next one."""
+    old = {k: a_row(k, str(k) * (50_000 // len(str(k))), "b") for k in range(1, 5001, 7)}
+    rows, refused, table = written(
+        old, [("+U", k, LEFT_OUT, "new") for k in old] * 2 + [("+U", 0, "whole", "row")]
+    )
+    assert len(rows) == len(old) + 1
+    assert not refused
+    counts = [len(keys) for keys, _ in table.asked]
+    assert sum(counts) == len(old)
+    assert max(counts[1:]) * 50_000 < 2 * PART_BYTES
 
 
 @pytest.mark.parametrize("spillable", [True, False], ids=["spilled", "flushed"])

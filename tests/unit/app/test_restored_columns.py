@@ -1,0 +1,56 @@
+"""Which columns of a table take unchanged values from older rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from stream_app.app.config.app_config import SourceConfig
+from stream_app.app.config.format_setup import format_setup, restored_columns
+from stream_app.app.config.table_config import TableConfig
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+
+COLUMNS = "id BIGINT, dt STRING, body STRING, title STRING, short STRING"
+
+
+def a_schema(keys: tuple[str, ...] = ("id", "dt"), **options: str) -> TableSchema:
+    return new_table_schema(
+        columns=parse_columns(COLUMNS),
+        primary_keys=keys,
+        partition_keys=("dt",),
+        options={"bucket": "1" if keys else "-1", **options},
+        time_millis=0,
+    )
+
+
+def test_neither_key_nor_partition() -> None:
+    assert restored_columns(TableConfig(), a_schema()) == {"body", "title", "short"}
+
+
+def test_not_what_the_filter_reads() -> None:
+    """The filter decides before the value is known."""
+    table = TableConfig(filter="title = 'x' and id > 3")
+    assert restored_columns(table, a_schema()) == {"body", "short"}
+
+
+def test_not_what_other_columns_are_computed_from() -> None:
+    table = TableConfig(computed_columns=("short=substring(body,0,3)",))
+    setup = format_setup(SourceConfig(), table, a_schema(), restores=True)
+    assert setup.traits.restored == {"title"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        a_schema(()),
+        a_schema(("id", "dt"), **{"sequence.field": "title"}),
+        a_schema(("id", "dt"), **{"merge-engine": "partial-update"}),
+    ],
+    ids=["no key", "sequence field", "another engine"],
+)
+def test_tables_whose_older_row_is_not_certain(schema: TableSchema) -> None:
+    assert restored_columns(TableConfig(), schema) == frozenset()
+
+
+def test_only_for_writers_that_find_the_values() -> None:
+    assert format_setup(SourceConfig(), TableConfig(), a_schema()).traits.restored == frozenset()
