@@ -121,7 +121,7 @@ class DatabaseJob:
             config=config, sync=sync, checkpoint=checkpoint, clock=SystemClock(),
             feed_of=feed_of, set_aside=lambda *_: None,
         )  # fmt: skip
-        feeds = list(made.feeds(self._messages(range(self.tables), 1)))
+        feeds = list(made.feeds(self._messages(range(self.tables), 1)).feeds)
         self.batch = MicroBatch(
             work=EpochRun(
                 feeds=feeds,

@@ -48,6 +48,7 @@ class TableTraits:
         sequence_fields: columns by whose values a delete takes effect (``sequence.field``).
         ignores_deletes: whether old rows stay anyway, so that no message has to prove its row.
         merges_shards: whether rows of several source tables are meant to be in it.
+        lowers_names: whether columns have the source's names in lower case.
         restored: columns of which an update may leave the value out, when it does not change it:
             the table's writer takes the value from the older row.
     """
@@ -55,6 +56,7 @@ class TableTraits:
     sequence_fields: tuple[str, ...] = ()
     ignores_deletes: bool = False
     merges_shards: bool = False
+    lowers_names: bool = False
     restored: frozenset[str] = frozenset()
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Mapping
 from dataclasses import replace
+
+import pyarrow as pa
 
 from stream_app.cdc.aliased_decode import AliasedDecode, parse_aliases, with_names_of_source
 from stream_app.cdc.canal.canal_json import CANAL_JSON
@@ -17,9 +20,11 @@ from stream_app.cdc.described_decode import DescribedDecode
 from stream_app.cdc.dms.dms_json import DMS_JSON
 from stream_app.cdc.isolated_decode import IsolatedDecode
 from stream_app.cdc.json.plain_json import PLAIN_JSON
+from stream_app.cdc.lowered_decode import LoweredDecode, LoweredDescription
 from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
 from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat, SourceReader
 from stream_app.cdc.ogg.ogg_json import OGG_JSON
+from stream_app.cdc.source_tables import Origins
 from stream_app.errors import UsageError
 
 _DEBEZIUM = (DEBEZIUM_JSON, DEBEZIUM_AVRO, DEBEZIUM_BSON)
@@ -63,18 +68,39 @@ def message_format(name: str, setup: FormatSetup) -> MessageFormat:
     found = format_named(name)
     options = dict(setup.options)
     aliases = parse_aliases(options.pop(COLUMN_ALIASES, ""))
-    setup = replace(setup, options=options)
+    setup, lowers = replace(setup, options=options), setup.traits.lowers_names
     reading = with_names_of_source(setup, aliases) if aliases else setup
-    decode: MessageFormat = IsolatedDecode(found.make(reading))
+    decode: MessageFormat
+    describe = found.reader(options).describe if lowers or setup.mapping is not None else None
+    if lowers:
+        assert describe is not None, "its names are those of a description"
+        decode = LoweredDecode(
+            make=functools.partial(_make, name),
+            describe=describe,
+            origins=functools.partial(_origins, name, options),
+            setup=reading,
+        )
+        describe = LoweredDescription(describe)
+    else:
+        decode = IsolatedDecode(found.make(reading))
     if aliases:
         schema = change_schema(setup.arrow_schema)
         decode = AliasedDecode(messages=decode, aliases=aliases, schema=schema)
-    if setup.mapping is None:
+    if setup.mapping is None or describe is None:
         return decode
     return DescribedDecode(
         messages=decode,
-        describe=found.reader(options).describe,
+        describe=describe,
         options=setup.mapping,
         columns=setup.columns,
         aliases=aliases,
     )
+
+
+def _make(name: str, setup: FormatSetup) -> MessageFormat:
+    """Can be pickled with a name, which functions of a format need not be."""
+    return format_named(name).make(setup)
+
+
+def _origins(name: str, options: Mapping[str, str], messages: pa.RecordBatch) -> Origins:
+    return source_reader(name, options).origins(messages)

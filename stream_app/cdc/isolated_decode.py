@@ -59,7 +59,7 @@ class IsolatedDecode:
         if messages.num_rows == 1:
             return self._set_aside(messages, reason)
         half = messages.num_rows // 2
-        return _together(
+        return together(
             self.decode(messages.slice(0, half)), self.decode(messages.slice(half)), half
         )
 
@@ -71,7 +71,7 @@ class IsolatedDecode:
         )  # fmt: skip
 
 
-def _together(left: DecodedBatch, right: DecodedBatch, shift: int) -> DecodedBatch:
+def together(left: DecodedBatch, right: DecodedBatch, shift: int) -> DecodedBatch:
     """What came of two halves of a batch, of which the first has `shift` messages."""
     behind = ChangeBatch(rows=right.changes.rows, message_index=right.changes.message_index + shift)
     return DecodedBatch(

@@ -88,6 +88,20 @@ def parse_predicate(text: str, row_type: RowType) -> Predicate:
     return _Parser(text, _tokens(text), row_type).whole()
 
 
+def named_columns(text: str) -> tuple[str, ...]:
+    """The columns that a condition names, whatever their types; each once.
+
+    Raises:
+        UsageError: the text has a sign that no condition has.
+    """
+    names = (
+        token.text[1:-1] if token.kind == "quoted" else token.text
+        for token in _tokens(text)
+        if token.kind == "quoted" or (token.kind == "word" and not token.key)
+    )
+    return tuple(dict.fromkeys(names))
+
+
 @dataclass(frozen=True, slots=True)
 class _Token:
     """A word of the condition; `kind` is a group of `_TOKEN`, or ``end``."""

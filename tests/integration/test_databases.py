@@ -217,9 +217,22 @@ def test_shards_stay_apart_when_they_are_divided(
 def test_a_table_gets_the_column_that_its_source_gets(
     database: DatabaseBench, paimon_java: PaimonJava
 ) -> None:
-    """In the middle of an epoch, and in a table that is made in the same epoch."""
-    database.send("all", creates("shop.orders", range(5)), is_new=True)
-    database.configure({"options.bucket": 1})
+    """In the middle of an epoch, and in a table that is made in the same epoch.
+
+    Each has made columns, and lacks what the filter leaves out.
+    """
+    hidden = change("shop.orders", a_row(99, "hidden"))
+    database.send("all", [*creates("shop.orders", range(5)), hidden], is_new=True)
+    database.configure(
+        {
+            "options.bucket": 1,
+            "computed-column": ["tens=truncate(id, 10)", "x=upper(no_column)"],
+            "metadata-column": ["table_name"],
+            "metadata-column-prefix": "_",
+            "filter": "v <> 'hidden 99'",
+            "tables.others.computed-column": [],
+        }
+    )
     database.run()
     noted = [{**a_row(key), "note": f"note {key}"} for key in (7, 8)]
     of_each = [
@@ -229,10 +242,15 @@ def test_a_table_gets_the_column_that_its_source_gets(
     database.send("all", [*of_each[0], *of_each[1], *creates("shop.others", range(3))])
     database.run()
     old = [{**row, "note": None} for row in rows([*range(5), 6])]
-    for name, wanted in (("orders", [*old, *noted]), ("late", [old[-1], *noted])):
+    for name, plain in (("orders", [*old, *noted]), ("late", [old[-1], *noted])):
+        wanted = [{**row, "tens": 0, "_table_name": name} for row in plain]
         same(database.rows(name), wanted)
         same(paimon_java.read(database.table(name)), wanted)
-    same(database.rows("others"), rows(range(3)))
+    same(database.rows("others"), [{**row, "_table_name": "others"} for row in rows(range(3))])
+    assert paimon_java.types(database.table("orders")) == [
+        ("id", "BIGINT NOT NULL"), ("v", "STRING"), ("n", "INT"), ("tens", "BIGINT NOT NULL"),
+        ("_table_name", "STRING NOT NULL"), ("note", "STRING"),
+    ]  # fmt: skip
     assert open_table(str(database.table("orders"))).schemas.ids() == [0, 1]
     assert open_table(str(database.table("others"))).schemas.ids() == [0]
 

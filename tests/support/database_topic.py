@@ -1,7 +1,7 @@
 """Messages of a database of many tables, as Debezium sends them with the converter's schema.
 
 Each table has a key ``id BIGINT``, a column ``v STRING`` and a column ``n INT``. Rows may have a
-further column ``note STRING``.
+further column ``note STRING``. Names of columns may have any case.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ GARBAGE: Message = (b'{"id":1}', b'{"before":null,"after":{"id":1')
 
 @functools.cache
 def _schema(names: tuple[str, ...]) -> dict[str, Any]:
-    fields = [{"type": _TYPES[name], "optional": name != "id", "field": name} for name in names]
+    fields = [
+        {"type": _TYPES[name.lower()], "optional": name.lower() != "id", "field": name}
+        for name in names
+    ]
     row = {"type": "struct", "fields": fields, "optional": True}
     source = {"type": "struct", "fields": [], "optional": False, "field": "source"}
     return {
@@ -63,7 +66,8 @@ def change(
     }
     payload |= {"ts_ms": 1709251199123}
     document = {"schema": _schema(tuple(row)), "payload": payload}
-    key = {"schema": {"type": "struct"}, "payload": {"id": row["id"]}}
+    [name] = [name for name in row if name.lower() == "id"]
+    key = {"schema": {"type": "struct"}, "payload": {name: row[name]}}
     return _json(key), _json(document)
 
 

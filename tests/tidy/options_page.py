@@ -76,6 +76,8 @@ MEANINGS = {
     "sync.table-suffix": "Behind the name of each table, likewise.",
     "sync.merge-shards": "`true`: tables of one name in several databases become one table. "
     "`false`: each table is named `DATABASE_TABLE`.",
+    "sync.case-sensitive": "`false`: names of tables and columns become lower case "
+    "([databases](databases.md#which-tables-are-taken-and-their-names)).",
     "sync.primary-keys": "Primary key of each table that has all of these columns; the others get "
     "that of the source.",
     "sync.partition-keys": "Partition keys of each table that has all of these columns.",
@@ -83,6 +85,14 @@ MEANINGS = {
     "key of the source.",
     "sync.type-mapping": "How types of the source become types of columns, such as "
     "`tinyint1-not-bool`, `to-nullable`, `to-string`.",
+    "sync.computed-column": "Columns computed from others, such as "
+    "`dt=date_format(created, yyyy-MM-dd)`, of each table with these "
+    "([functions](computed-columns.md)).",
+    "sync.metadata-column": "Columns that a message tells beside its row, of each table, such as "
+    "`op_ts` and `offset` ([metadata](computed-columns.md#metadata-columns)).",
+    "sync.metadata-column-prefix": "Before the name of each metadata column.",
+    "sync.filter": "The condition of rows that belong into a table, of each table with its columns "
+    "([filters](computed-columns.md#filters)).",
     "sync.table-mapping.…": "A source table's name → the table's name; `table`, or "
     "`database.table` to tell shards apart. It outweighs prefix and suffix.",
     "sync.table-prefix-db.…": "A database of the source → the prefix of its tables.",
@@ -91,7 +101,9 @@ MEANINGS = {
     "`partition-keys`.",
     "sync.options.…": "Options of Paimon for all tables, below.",
     "sync.tables.…": "Of one table by its name: `NAME.primary-keys`, `NAME.partition-keys`, "
-    "`NAME.truncate`, `NAME.options.…`. These outweigh everything else.",
+    "`NAME.computed-column`, `NAME.metadata-column`, `NAME.metadata-column-prefix`, `NAME.filter`, "
+    "`NAME.unknown-columns`, `NAME.missing-columns`, `NAME.narrowed-columns`, "
+    "`NAME.column-aliases`, `NAME.truncate`, `NAME.options.…`. These outweigh everything else.",
     "stream.checkpoint": "Folder with the job's progress in source and table, on any file system "
     "that Spark reaches ([stores](stores.md#checkpoint-and-quarantine)). It belongs to this table "
     "alone.",

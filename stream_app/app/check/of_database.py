@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stream_app.app.config.app_config import AppConfig
@@ -10,13 +10,14 @@ from stream_app.app.job.database_tables import remembered_origins
 from stream_app.app.job.job_folders import open_folder
 from stream_app.cdc.formats import source_reader
 from stream_app.errors import UsageError
+from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.assignment import Assignment
 from stream_app.spark.epoch.epoch_plan import MessageSplitter
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.table.file_store_table import FileStoreTable
 
 
-def database_paths(config: AppConfig) -> Sequence[str]:
+def database_paths(config: AppConfig, *, needs_one: bool = True) -> Sequence[str]:
     """The folders of a job's tables, by name.
 
     Raises:
@@ -26,7 +27,7 @@ def database_paths(config: AppConfig) -> Sequence[str]:
         return [config.table.path]
     checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
     names = sorted(set(remembered_origins(checkpoint).values()))
-    if not names:
+    if not names and needs_one:
         raise UsageError(
             "the job has met no table yet",
             where=config.stream.checkpoint,
@@ -37,10 +38,21 @@ def database_paths(config: AppConfig) -> Sequence[str]:
 
 def splitter_of(config: AppConfig, table: FileStoreTable) -> MessageSplitter | None:
     """Gives the table its messages, as index 0; None: all are its own."""
+    name = table.location if config.sync is None else config.sync.name_of(table.location)
+    return splitter_for(config, name, {})
+
+
+def splitter_for(
+    config: AppConfig, name: str, origins: Mapping[Origin, str]
+) -> MessageSplitter | None:
+    """Gives the table `name` its messages, as index 0; None: all are its own.
+
+    Args:
+        origins: where the job's source tables go, as far as that is known.
+    """
     if config.sync is None:
         return None
-    name = table.location.rstrip("/").rpartition("/")[2]
-    assignment = Assignment(rules=config.sync.rules, indexes={name: 0})
+    assignment = Assignment(rules=config.sync.rules, indexes={name: 0}, taken=origins)
     reader = source_reader(config.source.format, config.source.format_options)
     return OriginSplitter(reader.origins, assignment)
 

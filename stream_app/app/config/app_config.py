@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from stream_app.app.config.format_problems import format_problems
+from stream_app.app.config.made_columns import made_problems
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, shown
 from stream_app.app.config.sync_config import (
@@ -43,7 +44,9 @@ from stream_app.app.config.values import (
     text,
     trigger,
 )
+from stream_app.cdc.aliased_decode import parse_aliases
 from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
+from stream_app.cdc.column_drift import COLUMN_ALIASES, DriftKind
 from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS
 from stream_app.errors import UsageError
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
@@ -67,6 +70,8 @@ class SourceConfig:
         kafka_options: of Kafka's Java client, without the prefix ``kafka.``.
         merge_shards: whether records of several tables of the source belong into the table.
         path: folder of ``*.jsonl`` when the kind is ``files``.
+        lowers_names: whether columns have the source's names in lower case; follows from
+            ``sync.case-sensitive``.
     """
 
     kind: str = "kafka"
@@ -84,6 +89,7 @@ class SourceConfig:
     merge_shards: bool = False
     path: str | None = None
     max_files_per_trigger: int | None = None
+    lowers_names: bool = field(default=False, metadata={"is_shown": False})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +146,9 @@ class AppConfig:
         for name in ("source", "table" if self.sync is None else "sync", "stream"):
             section = getattr(self, name)
             found[name] = {
-                one.name: self._plain(getattr(section, one.name)) for one in fields(section)
+                one.name: self._plain(getattr(section, one.name))
+                for one in fields(section)
+                if one.metadata.get("is_shown", True)
             }
         return found
 
@@ -278,11 +286,13 @@ def _prefixed(name: str, rest: str, setting: Setting) -> object:
 
 
 def _unknown(section: str, key: str) -> str:
+    known = [*KEYS[section], *(f"{prefix}…" for prefix in PREFIXES.get(section, {}))]
+    found = unknown_key("key", key, known)
+    if section == "sync" and "mean" in found:
+        return found
     for other, keys in KEYS.items():
         if other != section and key in keys:
             return f"unknown key; did you mean {other + '.' + key!r}?"
-    known = [*KEYS[section], *(f"{prefix}…" for prefix in PREFIXES.get(section, {}))]
-    found = unknown_key("key", key, known)
     return found if "mean" in found else f"{found}; known: {', '.join(known)}"
 
 
@@ -298,6 +308,8 @@ def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple
         yield from table_problems(config.table, FORMATS[config.source.format], given)
     else:
         yield from sync_problems(config.sync, config.source.kind, given)
+        yield from made_problems(config.sync, FORMATS[config.source.format])
+        yield from _drift_problems(config.sync, config.source)
     warehouse = config.table.warehouse if config.sync is None else config.sync.warehouse
     for problem in _file_system_problems(config.file_system, warehouse):
         yield "file-system", problem
@@ -309,6 +321,28 @@ def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple
     if config.stream.non_insert_records == "quarantine" and not fits:
         needs = "needs stream.quarantine, and is for a table without table.primary-keys"
         yield "stream.non-insert-records", f"'quarantine' {needs}"
+
+
+def _drift_problems(sync: SyncConfig, source: SourceConfig) -> Iterator[tuple[str, str]]:
+    """What is wrong with the format's options for one table of a whole database."""
+    chosen = FORMATS[source.format]
+    declared = {option.key for option in chosen.options}
+    unknown = DriftKind.UNKNOWN.option
+    for name in sync.named():
+        own = sync.format_options_of(name)
+        for key in own.keys() - declared - {TRUNCATE}:
+            yield f"sync.tables.{name}.{key}", f"source.format = {chosen.name!r} has no such option"
+        try:
+            parse_aliases(own.get(COLUMN_ALIASES, ""))
+        except UsageError as error:
+            yield f"sync.tables.{name}.{COLUMN_ALIASES}", f"{error.what} ({error.fix})"
+    asked = {chosen.full_key(unknown): source.format_options.get(unknown)} | {
+        f"sync.tables.{name}.{unknown}": sync.format_options_of(name).get(unknown)
+        for name in sync.named()
+    }
+    for key, value in asked.items():
+        if not sync.case_sensitive and value in ("stop", "quarantine"):
+            yield key, f"{value!r} needs sync.case-sensitive = true"
 
 
 def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stream_app.app.config.app_config import AppConfig, SourceConfig
+from stream_app.app.config.made_columns import rules_of_table
 from stream_app.app.config.table_config import TableConfig
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.column_drift import NARROWED_COLUMNS, TYPE_MAPPING, DriftKind, Reaction
@@ -27,6 +28,35 @@ from stream_app.table.schema.evolve import EvolutionRules
 from stream_app.table.write.column_defaults import with_defaults
 from stream_app.table.write.refused_partitions import DatedPartitions, NameablePartitions
 from stream_app.table.write.strict_partitions import strict_partitions
+
+
+def rules_of(config: AppConfig, location: str, schema: TableSchema) -> TableConfig:
+    """The made columns and the filter of a job's table.
+
+    Args:
+        location: of the table.
+    """
+    if config.sync is None:
+        return config.table
+    return rules_of_table(config.sync, config.sync.name_of(location), schema.fields)
+
+
+def source_of(config: AppConfig, location: str) -> SourceConfig:
+    """The source as a table of the job sees it.
+
+    Args:
+        location: of the table.
+    """
+    sync = config.sync
+    if sync is None:
+        return config.source
+    own = sync.format_options_of(sync.name_of(location))
+    return replace(
+        config.source,
+        merge_shards=True,  # the splitter has found the source table already
+        lowers_names=not sync.case_sensitive,
+        format_options={**config.source.format_options, **own},
+    )
 
 
 def format_setup(
@@ -107,17 +137,22 @@ def _whole_setup(
             sequence_fields=schema.sequence_fields,
             ignores_deletes=schema.core_options[IGNORE_DELETE],
             merges_shards=source.merge_shards,
+            lowers_names=source.lowers_names,
         ),
         mapping=None if rules is None else rules.options,
     )
 
 
-def evolution_rules(config: AppConfig) -> EvolutionRules | None:
-    """How the job's tables follow their source; None: they do not.
+def evolution_rules(config: AppConfig, location: str, made: Generation) -> EvolutionRules | None:
+    """How a table follows its source; None: it does not.
 
     Tables of a whole database do, unless the configuration says otherwise.
+
+    Args:
+        location: of the table.
+        made: the table's columns that do not come from the source.
     """
-    given = config.source.format_options
+    given = source_of(config, location).format_options
     declared = {option.key for option in format_named(config.source.format).options}
     follows = config.sync is not None and DriftKind.UNKNOWN.option in declared
     default = Reaction.EVOLVE if follows else Reaction.WARN
@@ -129,6 +164,7 @@ def evolution_rules(config: AppConfig) -> EvolutionRules | None:
         options=mapping if config.sync is None else config.sync.mapping_options,
         stops=narrowed == Reaction.STOP.value,
         tells=narrowed != Reaction.IGNORE.value,
+        made={name: made.origins_of([name]) for name in made.names},
     )
 
 

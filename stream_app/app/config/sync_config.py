@@ -8,13 +8,15 @@ Source: Paimon `flink/action/cdc/SyncDatabaseActionBase.java`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from stream_app.app.config.values import (
     Setting,
     WrongValueError,
+    any_definitions,
     boolean,
+    definitions,
     free_text,
     identifier,
     names,
@@ -24,6 +26,7 @@ from stream_app.app.config.values import (
     text,
 )
 from stream_app.cdc.alike.options import TRUNCATE, TRUNCATE_OPTION
+from stream_app.cdc.column_drift import COLUMN_ALIASES, NARROWED_COLUMNS, DriftKind, Reaction
 from stream_app.errors import UsageError
 from stream_app.model.options.core_options import option_problems, unknown_key
 from stream_app.model.schema.mapping_options import MappingOptions, parse_mapping_options
@@ -40,10 +43,15 @@ SYNC_KEYS: Mapping[str, Callable[[Setting], object]] = {
     "table-prefix": text,
     "table-suffix": text,
     "merge-shards": boolean,
+    "case-sensitive": boolean,
     "primary-keys": some_names,
     "partition-keys": some_names,
     "sync-primary-keys-from-source-schema": boolean,
     "type-mapping": some_names,
+    "computed-column": definitions,
+    "metadata-column": some_names,
+    "metadata-column-prefix": text,
+    "filter": text,
 }
 SYNC_PREFIXES: Mapping[str, str] = {
     "table-mapping.": "table_mapping",
@@ -53,7 +61,26 @@ SYNC_PREFIXES: Mapping[str, str] = {
     "options.": "options",
     "tables.": "tables",
 }
-_OF_ONE_TABLE = ("primary-keys", "partition-keys")
+OF_ONE_TABLE: Mapping[str, Callable[[Setting], Names | str]] = {
+    "primary-keys": names,
+    "partition-keys": names,
+    "computed-column": any_definitions,
+    "metadata-column": names,
+    "metadata-column-prefix": free_text,
+    "filter": text,
+    DriftKind.UNKNOWN.option: one_of(*(each.value for each in Reaction)),
+    DriftKind.MISSING.option: one_of(
+        *(each.value for each in Reaction if each is not Reaction.EVOLVE)
+    ),
+    NARROWED_COLUMNS: one_of("warn", "ignore", "stop"),
+    COLUMN_ALIASES: text,
+    TRUNCATE: one_of(*TRUNCATE_OPTION.values),
+}
+"""Keys of ``[sync.tables.NAME]``, beside its options."""
+FORMAT_OPTIONS = (
+    DriftKind.UNKNOWN.option, DriftKind.MISSING.option, NARROWED_COLUMNS, COLUMN_ALIASES, TRUNCATE
+)  # fmt: skip
+"""Options of the format that a table may have for itself."""
 _OPTIONS = "options."
 
 
@@ -71,15 +98,13 @@ def of_one_table(setting: Setting, key: str) -> OneSetting:
         WrongValueError: there is no such key, or the value does not fit it.
     """
     _, dot, rest = key.partition(".")
-    if rest in _OF_ONE_TABLE:
-        return OneSetting(names(setting))
-    if rest == TRUNCATE:
-        return OneSetting(one_of(*TRUNCATE_OPTION.values)(setting))
+    if rest in OF_ONE_TABLE:
+        return OneSetting(OF_ONE_TABLE[rest](setting))
     if rest.startswith(_OPTIONS):
         return OneSetting(free_text(setting))
     if not dot:
         raise WrongValueError("must be a table, such as [sync.tables.orders]")
-    raise WrongValueError(unknown_key("key", rest, [*_OF_ONE_TABLE, TRUNCATE, "options.…"]))
+    raise WrongValueError(unknown_key("key", rest, [*OF_ONE_TABLE, "options.…"]))
 
 
 def _none() -> Mapping[str, str]:
@@ -92,6 +117,8 @@ class SyncConfig:
 
     Attributes:
         type_mapping: options of Paimon's ``type-mapping``.
+        computed_column, metadata_column, filter: as in ``[table]``, of each table that has the
+            columns which they name.
         options: of all tables.
         tables: ``NAME.primary-keys``, ``NAME.options.KEY`` and so on, of one table.
     """
@@ -108,11 +135,16 @@ class SyncConfig:
     table_suffix_db: Mapping[str, str] = field(default_factory=_none)
     table_mapping: Mapping[str, str] = field(default_factory=_none)
     merge_shards: bool = True
+    case_sensitive: bool = True
     primary_keys: Names = ()
     partition_keys: Names = ()
     multiple_table_partition_keys: Mapping[str, Names] = field(default_factory=dict)
     sync_primary_keys_from_source_schema: bool = True
     type_mapping: Names = ()
+    computed_column: Names = ()
+    metadata_column: Names = ()
+    metadata_column_prefix: str = ""
+    filter: str | None = None
     options: Mapping[str, str] = field(default_factory=_none)
     tables: Mapping[str, OneSetting] = field(default_factory=dict)
 
@@ -130,18 +162,21 @@ class SyncConfig:
             table_suffix_db=self.table_suffix_db,
             table_mapping=self.table_mapping,
             merge_shards=self.merge_shards,
+            case_sensitive=self.case_sensitive,
         )
 
     @property
     def table_rules(self) -> TableRules:
         """How new tables are made."""
         return TableRules(
-            primary_keys=self.primary_keys,
-            partition_keys=self.partition_keys,
-            multiple_table_partition_keys=self.multiple_table_partition_keys,
+            primary_keys=self.cased(self.primary_keys),
+            partition_keys=self.cased(self.partition_keys),
+            multiple_table_partition_keys={
+                name: self.cased(keys) for name, keys in self.multiple_table_partition_keys.items()
+            },
             sync_primary_keys_from_source_schema=self.sync_primary_keys_from_source_schema,
             options=self.options,
-            tables={name: self._one(name) for name in self._named()},
+            tables={name: self._one(name) for name in self.named()},
         )
 
     @property
@@ -153,16 +188,26 @@ class SyncConfig:
         """Where a table lies, as Paimon's file-system catalog names it."""
         return f"{self.warehouse.rstrip('/')}/{self.database}.db/{name}"
 
-    def truncate_of(self, location: str) -> str | None:
-        """What is said of TRUNCATEs of one table; None: what the format's option says.
+    def cased(self, names: Iterable[str]) -> Names:
+        """Names of columns as the tables have them."""
+        return tuple(name if self.case_sensitive else name.lower() for name in names)
 
-        Args:
-            location: of the table.
-        """
-        own = self.tables.get(f"{location.rstrip('/').rpartition('/')[2]}.{TRUNCATE}")
-        return None if own is None else str(own.value)
+    def without_filters(self) -> SyncConfig:
+        """The same for all rows of the tables."""
+        others = {key: one for key, one in self.tables.items() if not key.endswith(".filter")}
+        return replace(self, filter=None, tables=others)
 
-    def _named(self) -> list[str]:
+    def format_options_of(self, name: str) -> Mapping[str, str]:
+        """Options of the format that are given for one table."""
+        given = {key: self.tables.get(f"{name}.{key}") for key in FORMAT_OPTIONS}
+        return {key: str(one.value) for key, one in given.items() if one is not None}
+
+    def name_of(self, location: str) -> str:
+        """The name of a table by its folder."""
+        return location.rstrip("/").rpartition("/")[2]
+
+    def named(self) -> list[str]:
+        """The tables of which something is said alone."""
         return list(dict.fromkeys(key.partition(".")[0] for key in self.tables))
 
     def _one(self, name: str) -> OneTable:
@@ -172,13 +217,21 @@ class SyncConfig:
             if key.startswith(f"{name}.")
         }
 
-        def keys(key: str) -> Names | None:
+        def some(key: str) -> Names | None:
             found = own.get(key)
             return found if isinstance(found, tuple) else None
 
+        def one(key: str) -> str | None:
+            found = own.get(key)
+            return found if isinstance(found, str) else None
+
         return OneTable(
-            primary_keys=keys("primary-keys"),
-            partition_keys=keys("partition-keys"),
+            primary_keys=None if (keys := some("primary-keys")) is None else self.cased(keys),
+            partition_keys=None if (keys := some("partition-keys")) is None else self.cased(keys),
+            computed_column=some("computed-column"),
+            metadata_column=some("metadata-column"),
+            metadata_column_prefix=one("metadata-column-prefix"),
+            filter=one("filter"),
             options={
                 key.removeprefix(_OPTIONS): str(value)
                 for key, value in own.items()

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from stream_app.app.config.values import (
@@ -124,15 +124,20 @@ def table_problems(
         yield "table", problem
 
 
+def untold_metadata(where: str, keys: Iterable[str], source: Format) -> Iterator[tuple[str, str]]:
+    """Metadata that messages of a format do not have: (key, problem)."""
+    for key in keys:
+        if not source.tells_times and key in METADATA and METADATA[key].needs_time:
+            yield where, f"messages of {source.name} do not tell {key!r}"
+
+
 def _made_columns(
     table: TableConfig, source: Format
 ) -> Generator[tuple[str, str], None, RowType | None]:
     """Tells what is wrong with the made columns; returns all columns, if they can be made."""
     if table.metadata_column_prefix and not table.metadata_columns:
         yield "table.metadata-column-prefix", "needs table.metadata-columns"
-    for key in table.metadata_columns:
-        if not source.tells_times and key in METADATA and METADATA[key].needs_time:
-            yield "table.metadata-columns", f"messages of {source.name} do not tell {key!r}"
+    yield from untold_metadata("table.metadata-columns", table.metadata_columns, source)
     try:
         whole = table.all_columns
         if table.primary_keys:

@@ -141,6 +141,11 @@ def definitions(setting: Setting) -> tuple[str, ...]:
     return found
 
 
+def any_definitions(setting: Setting) -> tuple[str, ...]:
+    """As `definitions`; an empty list says that there are none."""
+    return () if setting.value == [] else definitions(setting)
+
+
 def columns(setting: Setting) -> RowType:
     """Column definitions, as in SQL."""
     try:

@@ -17,7 +17,7 @@ from stream_app.errors import StreamAppError, TableNotFoundError
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.model.job_epoch import JobEpoch
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.held_tables import JobTables, read_tables
+from stream_app.spark.ingest.held_tables import HeldTable, JobTables, read_tables
 from stream_app.spark.job_folder import Folder
 from stream_app.table.commit.job_epochs import newest_epoch
 from stream_app.table.opening import open_table
@@ -75,9 +75,18 @@ class JobStatus:
             try:
                 yield self._of_table(name, path, job)
             except TableNotFoundError as error:
-                yield TableStatus(table=name, state=MISSING, reason=error.what)
+                yield self._without_table(name, job.held.get(name), MISSING, error.what)
             except (StreamAppError, OSError) as error:
-                yield TableStatus(table=name, state=UNREADABLE, reason=str(error))
+                yield self._without_table(name, job.held.get(name), UNREADABLE, str(error))
+
+    def _without_table(
+        self, name: str, waiting: HeldTable | None, state: str, reason: str
+    ) -> TableStatus:
+        """The status of a table that cannot be read."""
+        if waiting is None:
+            return TableStatus(table=name, state=state, reason=reason)
+        lag = None if self.ends is None else _behind(waiting.begin, self.ends)
+        return TableStatus(table=name, state=HELD, lag=lag, reason=waiting.reason)
 
     def _paths(self, job: JobTables) -> Mapping[str, str]:
         sync = self.config.sync

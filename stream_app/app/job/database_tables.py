@@ -1,6 +1,6 @@
 """The tables of a job of a whole database: opened when it starts, made when they appear.
 
-Implements `epoch_run.Newcomers`. `planning.sync` decides which source tables are taken and how;
+Implements `table_feed.Newcomers`. `planning.sync` decides which source tables are taken and how;
 the format describes their columns. The checkpoint's ``origins.json`` remembers which source table
 goes where, so that a restarted job has all its tables before it reads a message.
 
@@ -9,6 +9,7 @@ Source: Paimon `flink/sink/cdc/CdcDynamicTableParsingProcessFunction.java`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import logging
@@ -19,30 +20,58 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.format_setup import format_setup
+from stream_app.app.config.format_setup import format_setup, rules_of, source_of
+from stream_app.app.config.made_columns import check_made_keys, columns_with_made, rules_for
 from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.job.job_feeds import job_format
 from stream_app.cdc.formats import format_named, source_reader
+from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.cdc.message_format import SourceReader
 from stream_app.clock import Clock
-from stream_app.errors import CheckpointError, StreamAppError, TableNotFoundError, UsageError
+from stream_app.errors import (
+    CheckpointError,
+    NoAccessError,
+    StreamAppError,
+    TableNotFoundError,
+    UsageError,
+)
+from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.options.core_options import FIXED_OPTIONS
 from stream_app.model.schema.data_type import DataField, RowType
 from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.source_table import SourceTable, merged
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.planning.sync.assignment import Assignment
 from stream_app.planning.sync.new_tables import new_table, options_for
+from stream_app.planning.sync.shards import shard_differences
 from stream_app.planning.sync.target_tables import LeftOut, Refusal, Target, decide
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
-from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.ingest.held_tables import is_temporary
+from stream_app.spark.ingest.table_feed import Arrived, TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open, open_for_writing, open_table
+from stream_app.table.schema.alter import alter_table
 
 _LOG = logging.getLogger("stream_app")
 _FILE = "origins.json"
 _NOTICES_MAX = 10
-NO_COLUMNS = "its first messages tell no columns"
+
+
+class NoColumnsError(UsageError):
+    """No message tells a column of a source table."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no message of this epoch tells a column of the table",
+            fix="replay the record when the job has made the table of later messages",
+        )
+
+
+def is_of_storage(error: BaseException) -> bool:
+    """Whether a table cannot be made because of its place, and not of its messages."""
+    return is_temporary(error) or isinstance(error, NoAccessError)
 
 
 def remembered_origins(checkpoint: Folder) -> dict[Origin, str]:
@@ -86,6 +115,7 @@ class DatabaseTables:
     _taken: dict[Origin, str] = field(init=False)
     _refused: dict[Origin, str] = field(init=False, default_factory=dict)
     _feeds: dict[str, TableFeed] = field(init=False, default_factory=dict)
+    _compared: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         self._taken = remembered_origins(self.checkpoint)
@@ -97,33 +127,54 @@ class DatabaseTables:
                 self._feeds[name] = self.feed_of(name, self._opened(name))
             except TableNotFoundError as error:
                 _LOG.warning("the table %s was dropped: %s", name, error.what)
+            except (StreamAppError, OSError) as error:
+                if not is_of_storage(error):
+                    raise
+                _LOG.warning("the table %s cannot be opened: %s", name, error)
         return list(self._feeds.values())
 
-    def feeds(self, messages: pa.Table) -> Sequence[TableFeed]:
+    def feeds(self, messages: pa.Table, *, holds: bool = False) -> Arrived:
         """See `Newcomers.feeds`."""
-        found = []
+        found: list[TableFeed] = []
+        failed: dict[str, BaseException] = {}
+        untold: dict[Origin, str] = {}
         for name, parts in self._by_table(messages).items():
             try:
                 if name not in self._feeds:
-                    self._feeds[name] = self.feed_of(name, self._created(name, parts))
+                    table = self._created(name, parts)
+                    job_format(self.config, table)  # options of the format that do not fit it
+                    self._feeds[name] = self.feed_of(name, table)
             except (StreamAppError, OSError) as error:
-                self._refuse(parts, f"the table {name} cannot be made: {error}")
+                if holds or is_of_storage(error):
+                    _LOG.error("the table %s cannot be made for now: %s", name, error)
+                    failed[name] = error
+                elif isinstance(error, NoColumnsError):
+                    untold.update(dict.fromkeys(parts, str(error)))
+                else:
+                    self._refuse(parts, f"the table {name} cannot be made: {error}")
                 continue
             found.append(self._feeds[name])
+            self._compare(name, parts)
             if new := [origin for origin in parts if origin not in self._taken]:
                 self._taken.update(dict.fromkeys(new, name))
                 _LOG.info("the table %s takes %s", name, ", ".join(map(str, new)))
         self._remember()
-        return found
+        return Arrived(found, failed, untold)
 
-    def splitter(self, feeds: Sequence[TableFeed]) -> OriginSplitter:
+    def splitter(
+        self,
+        feeds: Sequence[TableFeed],
+        waiting: frozenset[str] = frozenset(),
+        untold: Mapping[Origin, str] | None = None,
+    ) -> OriginSplitter:
         """See `Newcomers.splitter`."""
         assignment = Assignment(
             rules=self.sync.rules,
             indexes={feed.name: index for index, feed in enumerate(feeds)},
-            # Only divided tables need the order in which they came; each task gets these.
-            taken={} if self.sync.merge_shards else dict(self._taken),
-            refused=dict(self._refused),
+            # Where tables may collide, each task needs to know which came first.
+            taken=dict(self._taken) if self.sync.rules.may_collide else {},
+            refused={**self._refused, **(untold or {})},
+            waiting=waiting,
         )
         return OriginSplitter(_reader(self.config).origins, assignment)
 
@@ -146,6 +197,17 @@ class DatabaseTables:
         _LOG.error("messages of %s are set aside: %s", ", ".join(map(str, origins)), reason)
         self._refused.update(dict.fromkeys(origins, reason))
 
+    def _compare(self, name: str, parts: Mapping[Origin, pa.RecordBatch]) -> None:
+        """Warn, once a run, of source tables that differ and go into one table."""
+        if len(parts) == 1 or name in self._compared:
+            return
+        self._compared.add(name)
+        # What keeps a source table from being described holds its rows back when they come.
+        with contextlib.suppress(StreamAppError):
+            told = shard_differences(_described(self.config, self.sync, parts))
+            if told:
+                _LOG.warning("the shards of the table %s differ: %s", name, told)
+
     def _created(self, name: str, parts: Mapping[Origin, pa.RecordBatch]) -> FileStoreTable:
         """Make a table, or open the one that is there."""
         try:
@@ -160,6 +222,9 @@ class DatabaseTables:
     def _opened(self, name: str) -> FileStoreTable:
         location, options = self.sync.path(name), self.config.file_system
         table = open_for_writing(open_table(location, self.clock, file_io_options=options))
+        if added := _lacking(self.sync, name, table.schema.fields):
+            alter_table(table, added)
+            table = open_for_writing(open_table(location, self.clock, file_io_options=options))
         rules = self.sync.table_rules
         own = rules.tables[name].options if name in rules.tables else {}
         # What is fixed when a table is made, and is said of all tables, is for new ones.
@@ -188,7 +253,8 @@ def warn_of_first_messages(
         messages: of `MESSAGE_SCHEMA`.
     """
     told = 0
-    source = replace(config.source, merge_shards=True)
+    sync = replace(sync, case_sensitive=True)  # a survey looks for the names of the source
+    as_spelled = replace(config, sync=sync)
     for origin, part in of_each_origin(_reader(config), messages):
         if not isinstance(decide(sync.rules, origin, {}), Target):
             continue
@@ -197,8 +263,9 @@ def warn_of_first_messages(
             schema = database_table_schema(config, sync, name, {origin: part}, clock)
         except UsageError:
             continue  # told when the table is made
-        setup = format_setup(source, config.table, schema)
-        survey = format_named(source.format).survey(setup, {str(origin): part})
+        source = source_of(as_spelled, sync.path(name))
+        setup = format_setup(source, rules_of(config, sync.path(name), schema), schema)
+        survey = format_named(config.source.format).survey(setup, {str(origin): part})
         for notice in survey.notices():
             told += 1
             if told <= _NOTICES_MAX:
@@ -234,12 +301,10 @@ def database_table_schema(
     Raises:
         UsageError: the messages tell no columns, or the table cannot be made of them.
     """
-    describe = _reader(config).describe
-    described = (describe(part, sync.mapping_options) for part in parts.values())
-    tables: list[SourceTable] = [each for each in described if each is not None]
+    tables = _described(config, sync, parts)
     if not tables:
-        raise UsageError(NO_COLUMNS, fix="start the job again when a row has arrived")
-    source = functools.reduce(merged, tables)
+        raise NoColumnsError
+    source = functools.reduce(merged, tables.values())
     columns = RowType(
         tuple(
             DataField(
@@ -251,8 +316,10 @@ def database_table_schema(
             for field_id, column in enumerate(source.columns)
         )
     )
+    columns, not_held = columns_with_made(sync, name, columns)
     chosen = new_table(sync.table_rules, name, min(parts), columns.names, source.primary_keys)
-    for told in chosen.told:
+    check_made_keys(sync, name, columns, chosen.primary_keys)
+    for told in (*not_held, *chosen.told):
         _LOG.info("the table %s: %s", name, told)
     return new_table_schema(
         columns=columns,
@@ -261,6 +328,26 @@ def database_table_schema(
         options={**chosen.defaults, **chosen.options},
         time_millis=clock.now_ms(),
     )
+
+
+def _described(
+    config: AppConfig, sync: SyncConfig, parts: Mapping[Origin, pa.RecordBatch]
+) -> Mapping[str, SourceTable]:
+    """What messages tell of their source tables, by the names of these."""
+    describe: Describe = _reader(config).describe
+    if not sync.case_sensitive:
+        describe = LoweredDescription(describe)
+    found = {str(origin): describe(part, sync.mapping_options) for origin, part in parts.items()}
+    return {name: each for name, each in found.items() if each is not None}
+
+
+def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
+    """The made columns that a table does not have yet."""
+    whole = rules_for(sync, name, columns).rules.made.columns(columns, arrow_type)
+    return [
+        AddColumn(name=column.name, data_type=column.data_type.as_nullable())
+        for column in whole.fields[len(columns.fields) :]
+    ]
 
 
 def _reader(config: AppConfig) -> SourceReader:

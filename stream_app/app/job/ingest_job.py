@@ -237,10 +237,10 @@ def _stream(
         source = _source(config)
         epochs = EpochLog(checkpoint, goes_back=isinstance(source, KafkaSource))
         runner = _runner(config, prepared, spark, source, epochs)
+        held = None if config.sync is None else HeldTables(checkpoint, clock.now_ms, log.held)
+        waiting = frozenset[str]() if held is None else frozenset(held.tables.held)
         batch = MicroBatch(
-            work=_work(config, prepared, clock, feeds, runner),
-            log=epochs,
-            held=None if config.sync is None else HeldTables(checkpoint, clock.now_ms, log.held),
+            work=_work(config, prepared, clock, feeds, runner, waiting), log=epochs, held=held
         )
         plan = batch.plan()
         running = RunningStream(
@@ -297,8 +297,13 @@ def _work(
     clock: Clock,
     feeds: JobFeeds,
     runner: Any,
+    waiting: frozenset[str],
 ) -> EpochRun[Any]:
-    """The tables of the job, and what brings epochs into them."""
+    """The tables of the job, and what brings epochs into them.
+
+    Args:
+        waiting: names of tables that are held back.
+    """
     shape = EpochShape(
         tasks=config.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
         topic=_only_topic(config.source),
@@ -318,10 +323,11 @@ def _work(
         set_aside=feeds.set_aside,
     )
     known = tables.known()
-    known += tables.feeds(prepared.first_messages)
+    # What cannot be made now is tried again with its first message.
+    known += tables.feeds(prepared.first_messages).feeds
     return EpochRun(
         feeds=known,
-        shape=shape.with_splitter(tables.splitter(known)),
+        shape=shape.with_splitter(tables.splitter(known, waiting)),
         runner=runner,
         clock=clock,
         newcomers=tables,

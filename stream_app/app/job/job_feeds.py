@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.format_setup import evolution_rules, format_setup, table_format
+from stream_app.app.config.format_setup import (
+    evolution_rules,
+    format_setup,
+    rules_of,
+    source_of,
+    table_format,
+)
 from stream_app.app.job.event_log import EventLog
-from stream_app.cdc.alike.options import TRUNCATE
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.model.options.table_options import IGNORE_DELETE
@@ -86,7 +91,9 @@ class JobFeeds:
         check: Callable[..., None],
     ) -> TableFeed:
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
-        job, rules = TableJob(table, executor_of, self.stopping), evolution_rules(self.config)
+        job = TableJob(table, executor_of, self.stopping)
+        made = rules_of(self.config, table.location, table.schema).made
+        rules = evolution_rules(self.config, table.location, made)
         self._jobs.append(job)
         log.watch_maintenance(job.upkeep.metrics)
         log.watch_compactions(job.compaction_metrics)
@@ -116,14 +123,11 @@ def job_format(
     Args:
         restores: whether rows may leave unchanged values out, which their writer finds.
     """
-    schema, source, rules = table.schema, config.source, evolution_rules(config)
-    if config.sync is not None:
-        # The splitter has found the source table already.
-        own = config.sync.truncate_of(table.location)
-        options = {**source.format_options, **({} if own is None else {TRUNCATE: own})}
-        source = replace(source, merge_shards=True, format_options=options)
-    setup = format_setup(source, config.table, schema, rules, restores=restores)
-    decode = table_format(source, config.table, schema, setup)
+    schema, source = table.schema, source_of(config, table.location)
+    of_table = rules_of(config, table.location, schema)
+    rules = evolution_rules(config, table.location, of_table.made)
+    setup = format_setup(source, of_table, schema, rules, restores=restores)
+    decode = table_format(source, of_table, schema, setup)
     if schema.kind.merges_by_key:
         return decode
     return InsertOnly(

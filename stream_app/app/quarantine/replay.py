@@ -17,8 +17,8 @@ from __future__ import annotations
 import json
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -38,10 +38,14 @@ from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import CommitConflictError, UnsupportedTableError, UsageError
 from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.options.table_options import MERGE_ENGINE
+from stream_app.model.schema.source_table import SourceTable
 from stream_app.model.snapshot import REPLAY_PROPERTY, Snapshot
+from stream_app.planning.schema.evolution import evolution
+from stream_app.planning.schema.schema_changes import AddColumn, ChangeType
 from stream_app.table.commit.job_epochs import epochs_as_of
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.single_append import SingleAppend
+from stream_app.table.schema.evolve import EvolutionRules
 
 _USER = "replay-"
 _ATTEMPTS = 5
@@ -78,6 +82,11 @@ class Replay:
         decode: makes the table's rows.
         decode_all: the same without the filter.
         source_tables: names of the source tables whose rows the table has; empty: not known.
+        passed: up to where the job has passed each partition for this table, if the table does not
+            tell; its records in the quarantine are before that.
+        rules: how the table follows its source; None: it does not.
+        means: which of some records are the table's; None: all.
+        beside: another folder in which records of the table may wait.
         empties: whether a TRUNCATE empties the table, so that no record before it comes back.
     """
 
@@ -88,6 +97,10 @@ class Replay:
     decode_all: MessageFormat
     read: ReadRange
     source_tables: frozenset[str] = frozenset()
+    passed: Mapping[Where, int] = field(default_factory=dict)
+    rules: EvolutionRules | None = None
+    means: Callable[[Sequence[KeptRecord]], Sequence[bool]] | None = None
+    beside: Quarantine | None = None
     empties: bool = False
 
     def run(self, choice: Choice, *, dry_run: bool) -> Replayed:
@@ -113,11 +126,15 @@ class Replay:
         epochs = epochs_as_of(self.table.snapshots, append.known)
         if append.known is not None and not dry_run:
             self.quarantine.settle(dict.fromkeys(epochs, append.known.snapshot_id))
-        ends = _ends(epoch.source_end for epoch in epochs.values())
-        own = _ends([epochs[self.job].source_end] if self.job in epochs else [])
+        own = _farthest(
+            _ends([epochs[self.job].source_end] if self.job in epochs else []), self.passed
+        )
+        ends = _farthest(_ends(epoch.source_end for epoch in epochs.values()), own)
         self._check_one_job(epochs)
         waiting = self.quarantine.waiting(epochs.keys())  # step 2
-        chosen = choice.chosen(waiting)
+        chosen = self._own(choice.chosen(waiting))
+        if self.beside is not None:
+            waiting += self.beside.waiting(epochs.keys())
         current = [each for each in chosen if not each.is_old]
         early = [each for each in current if each.offset >= own.get(_where(each), 0)]
         ready = sorted(
@@ -152,6 +169,11 @@ class Replay:
         self.quarantine.write_mark(replace(mark, snapshot=snapshot.snapshot_id))
         return replace(done, snapshot=snapshot)
 
+    def _own(self, records: list[KeptRecord]) -> list[KeptRecord]:
+        if self.means is None or not records:
+            return records
+        return [each for each, is_own in zip(records, self.means(records), strict=True) if is_own]
+
     def _rows(
         self, ready: Sequence[KeptRecord], waiting: Sequence[KeptRecord], ends: Mapping[Where, int]
     ) -> tuple[list[pa.RecordBatch], list[tuple[KeptRecord, str]], list[tuple[KeptRecord, str]]]:
@@ -171,7 +193,7 @@ class Replay:
         for where, records in by_partition.items():
             decoded = self.decode.decode(messages_of(records))
             self._check_tables(decoded.tables)
-            if decoded.told is not None:
+            if decoded.told is not None and self._asks_for_columns(decoded.told):
                 raise UsageError(
                     "records have columns that the table does not have, or does not have like that",
                     where=f"topic {where[0]}, partition {where[1]}",
@@ -207,6 +229,12 @@ class Replay:
                 fix="look for the rows in the table, and drop the records; or append them by a job "
                 "of their own that reads the files (source.kind = 'files')",
             )
+
+    def _asks_for_columns(self, told: SourceTable) -> bool:
+        """Whether records have columns, or types of columns, that the table does not have."""
+        rules = EvolutionRules() if self.rules is None else self.rules
+        found = evolution(self.table.schema, told, rules.options, rules.made)
+        return any(isinstance(each, (AddColumn, ChangeType)) for each in found.changes)
 
     def _check_tables(self, seen: Mapping[str, int]) -> None:
         if self.source_tables and (foreign := set(seen) - self.source_tables):
@@ -272,6 +300,10 @@ def _ends(told: Iterable[str | None]) -> dict[Where, int]:
                 where = topic, int(partition)
                 found[where] = max(found.get(where, 0), int(end))
     return found
+
+
+def _farthest(some: Mapping[Where, int], others: Mapping[Where, int]) -> dict[Where, int]:
+    return {where: max(some.get(where, 0), others.get(where, 0)) for where in {*some, *others}}
 
 
 def _check_places(records: Sequence[KeptRecord]) -> None:

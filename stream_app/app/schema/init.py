@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow as pa
 from stream_app.app.config.app_config import SourceConfig, load_config
 from stream_app.app.job.first_messages import messages_at_both_ends
 from stream_app.app.job.preflight import check_topics
+from stream_app.app.schema.jdbc_source import jdbc_table, parse_jdbc_url
 from stream_app.app.schema.written_configuration import JobDraft, configuration_text
 from stream_app.cdc.formats import DEFAULT_FORMAT, format_named, source_reader
 from stream_app.cdc.message_format import SourceReader
@@ -21,25 +23,35 @@ from stream_app.model.schema.mapping_options import parse_mapping_options
 from stream_app.model.schema.source_table import SourceTable
 
 _EPILOG = """\
-It reads a few messages from both ends of the topic, and writes neither a table nor a checkpoint.
-Look through the result: types are exact where the messages bring their schema.
+From a topic it reads a few messages of both ends, from a database the definition of a table. It
+writes neither a table nor a checkpoint. Look through the result: of a topic, types are exact where
+the messages bring their schema. The result never has the database's user or password.
 
 examples:
   stream-app init --from-topic shop.public.orders --bootstrap-servers 127.0.0.1:9092 > orders.toml
-  stream-app init --from-topic shop.public.orders --conf conf/customers.toml --output orders.toml"""
+  stream-app init --from-topic shop.public.orders --conf conf/customers.toml --output orders.toml
+  stream-app init --from-jdbc "jdbc:postgresql://db:5432/shop?user=me" --table public.orders \\
+    --topic shop.public.orders --bootstrap-servers 127.0.0.1:9092"""
 
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "init",
-        help="write a configuration from a topic's messages",
-        description="Write the configuration of a job from the messages of its topic.",
+        help="write a configuration from a topic's messages or a database's table",
+        description="Write the configuration of a job from the messages of its topic, or from the "
+        "definition of the table in its database.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--from-topic", required=True, metavar="TOPIC", help="the topic")
+    of = parser.add_mutually_exclusive_group(required=True)
+    of.add_argument("--from-topic", metavar="TOPIC", help="the topic")
+    of.add_argument(
+        "--from-jdbc", metavar="URL", help="a database: jdbc:postgresql:…, jdbc:mysql:…"
+    )
+    parser.add_argument("--table", metavar="[SCHEMA.]NAME", help="with --from-jdbc: its table")
+    parser.add_argument("--topic", metavar="TOPIC", help="with --from-jdbc: where its changes are")
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--bootstrap-servers", metavar="HOST:PORT,…", help="brokers of Kafka")
     where.add_argument(
@@ -69,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         WrongSourceError: the messages tell no columns, or of several tables.
         UsageError: an argument is wrong, or the file exists.
     """
-    text = configuration_text(_draft(args))
+    text = configuration_text(_draft(args) if args.from_jdbc is None else _draft_of_table(args))
     if args.output is None:
         print(text, end="")
         return 0
@@ -82,10 +94,23 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _draft_of_table(args: argparse.Namespace) -> JobDraft:
+    mapping = parse_mapping_options(args.type_mapping.split(","), where="--type-mapping")
+    if args.topic is None:
+        raise UsageError("--from-jdbc needs --topic", fix="name the topic with the table's changes")
+    source = _source(args, args.topic)
+    found = jdbc_table(parse_jdbc_url(args.from_jdbc), args.table, mapping)
+    for column in found.untyped:
+        print(f"{column} has no counterpart: the column is STRING", file=sys.stderr)
+    of = f"{found.schema}.{found.name}"
+    return _job_draft(args, source, (found.schema, found.name), found.table, f"the table {of}")
+
+
 def _draft(args: argparse.Namespace) -> JobDraft:
     mapping = parse_mapping_options(args.type_mapping.split(","), where="--type-mapping")
-    source = _source(args)
-    found = format_named(source.format)
+    if args.table is not None or args.topic is not None:
+        raise UsageError("--table and --topic are for --from-jdbc", fix="leave them out")
+    source = _source(args, args.from_topic)
     topics = check_topics(
         source.bootstrap_servers, topics=source.topics, kafka_options=source.kafka_options
     )
@@ -98,22 +123,35 @@ def _draft(args: argparse.Namespace) -> JobDraft:
             where=f"topic {args.from_topic}",
             fix="begin again when the topic has rows, or name their format with --source-format",
         )
-    database, name = _names(args, reader, messages)
+    names = _names(args, reader, messages)
+    return _job_draft(args, source, names, table, f"the messages of the topic {args.from_topic}")
+
+
+def _job_draft(
+    args: argparse.Namespace,
+    source: SourceConfig,
+    names: tuple[str, str],
+    table: SourceTable,
+    origin: str,
+) -> JobDraft:
+    """Args: names: of the table's database and of the table; origin: what is written of."""
+    found = format_named(source.format)
     given = {f"{found.section}.{key}": value for key, value in source.format_options.items()}
     return JobDraft(
-        topic=args.from_topic,
+        origin=origin,
+        topic=source.topics[0],
         bootstrap_servers=source.bootstrap_servers,
         format=found.name,
         format_section=found.section,
         warehouse=args.warehouse,
-        database=args.database or database,
-        name=args.name or name,
+        database=args.database or names[0],
+        name=args.name or names[1],
         table=_checked(table),
         settings={**{f"kafka.{key}": v for key, v in _told(source).items()}, **given},
     )
 
 
-def _source(args: argparse.Namespace) -> SourceConfig:
+def _source(args: argparse.Namespace, topic: str) -> SourceConfig:
     if args.conf is None:
         source = SourceConfig(bootstrap_servers=args.bootstrap_servers)
     else:
@@ -122,9 +160,7 @@ def _source(args: argparse.Namespace) -> SourceConfig:
         raise UsageError("its source is no topic", where=str(args.conf), fix="name another file")
     given = args.source_format or source.format
     own = source.format_options if given == source.format else {}
-    return replace(
-        source, format=given, format_options=own, topics=(args.from_topic,), topic_pattern=None
-    )
+    return replace(source, format=given, format_options=own, topics=(topic,), topic_pattern=None)
 
 
 def _told(source: SourceConfig) -> dict[str, str]:

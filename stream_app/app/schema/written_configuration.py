@@ -1,4 +1,4 @@
-"""The text of a configuration for a job of one table, of what its messages tell. Pure."""
+"""The text of a configuration for a job of one table, of what its source tells. Pure."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ class JobDraft:
     """What a configuration is written of.
 
     Attributes:
+        origin: what it is written of, in words.
         format_section: of the format's options.
         settings: of the client and of the format, by their keys in the section ``source``.
     """
 
+    origin: str
     topic: str
     bootstrap_servers: str
     format: str
@@ -40,7 +42,7 @@ def configuration_text(draft: JobDraft) -> str:
 
 def _source(draft: JobDraft) -> list[str]:
     return [
-        f"# Written from the messages of the topic {draft.topic}.",
+        f"# Written from {draft.origin}.",
         "",
         "[source]",
         _line("bootstrap-servers", draft.bootstrap_servers),

@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     if args.begin != _EARLIEST:
         since = millis_of(timestamp_argument(args.begin))
     table = named_table(args.table)
-    source, rules = source_of(args, table.location, option="--from-topic")
+    source, rules = source_of(args, table, option="--from-topic")
     if source is None:
         raise UsageError(
             "no topic is named",

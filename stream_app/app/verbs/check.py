@@ -16,6 +16,8 @@ import orjson
 from stream_app.app.arguments.table import add_table_parser, named_table
 from stream_app.app.config.app_config import SourceConfig, load_config
 from stream_app.app.config.bootstrap_servers import bootstrap_servers
+from stream_app.app.config.format_setup import rules_of
+from stream_app.app.config.format_setup import source_of as source_of_tables
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.output.progress import ProgressLine
 from stream_app.errors import FAILED, UsageError
@@ -106,7 +108,7 @@ def _of_database() -> Any:
 def _check(args: argparse.Namespace, table: FileStoreTable) -> int:
     check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
     progress = ProgressLine.of_terminal()
-    source, rules = source_of(args, table.location)
+    source, rules = source_of(args, table)
     check = TableCheck(table, args.quick, progress)
     findings = check.findings()
     if source is not None:
@@ -126,7 +128,7 @@ def _check(args: argparse.Namespace, table: FileStoreTable) -> int:
 
 
 def source_of(
-    args: argparse.Namespace, location: str, *, option: str = "--source-kafka"
+    args: argparse.Namespace, table: FileStoreTable, *, option: str = "--source-kafka"
 ) -> tuple[SourceConfig | None, TableConfig]:
     """The topics to compare with, None when none are named; and how their rows are made.
 
@@ -137,14 +139,14 @@ def source_of(
         UsageError: the configuration is wrong or another table's, or a topic is not written as it
             must be.
     """
-    source, rules = SourceConfig(), TableConfig()
+    source, rules, location = SourceConfig(), TableConfig(), table.location
     if args.conf is None and args.source_kafka is None:
         return None, rules
     if args.conf is not None:
         config = load_config(args.conf, [], os.environ)
         path = config.table.path
         if config.sync is not None:
-            path = config.sync.path(location.rstrip("/").rpartition("/")[2])
+            path = config.sync.path(config.sync.name_of(location))
         if not is_same_location(path, location):
             raise UsageError(
                 f"{args.conf} is the configuration of another table: {path}",
@@ -152,8 +154,8 @@ def source_of(
                 fix="give the configuration of this table's job, from the folder where that job "
                 f"runs; or only {option}",
             )
-        source = replace(config.source, merge_shards=True) if config.sync else config.source
-        rules = config.table
+        source = source_of_tables(config, location)
+        rules = rules_of(config, location, table.schema)
         if source.kind != "kafka":
             raise UsageError(
                 f"the source of {args.conf} is of kind {source.kind!r}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import contextlib
 import importlib
 import os
 import uuid
@@ -150,28 +151,39 @@ def _quarantine(args: argparse.Namespace, config: AppConfig | None) -> Quarantin
 
 
 def _waiting(
-    quarantine: Quarantine, config: AppConfig | None, choice: Choice
+    args: argparse.Namespace, quarantine: Quarantine, config: AppConfig | None, choice: Choice
 ) -> Sequence[KeptRecord]:
     """The chosen ones of the records with which nothing was done."""
-    return choice.chosen(quarantine.waiting(_committed(config)))
+    return choice.chosen(quarantine.waiting(_committed(config, args.table)))
 
 
-def _committed(config: AppConfig | None) -> frozenset[str]:
-    """Commit users in the table; without a configuration the marks alone must tell."""
-    if config is None or config.sync is not None:
-        return frozenset()
-    try:
-        table = open_table(config.table.path, file_io_options=config.file_system)
-    except TableNotFoundError:
-        return frozenset()
-    return frozenset(newest_epochs(table.snapshots))
+def _committed(config: AppConfig | None, name: str | None) -> frozenset[str]:
+    """Commit users in the tables; without a configuration the marks alone must tell."""
+    users: set[str] = set()
+    for path in [] if config is None else _paths(config, name):
+        with contextlib.suppress(TableNotFoundError):
+            table = open_table(path, file_io_options=config.file_system if config else {})
+            users.update(newest_epochs(table.snapshots))
+    return frozenset(users)
+
+
+def _paths(config: AppConfig, name: str | None) -> Sequence[str]:
+    """The tables into which records of a quarantine may have been replayed."""
+    if config.sync is None:
+        return [config.table.path]
+    if name is not None:
+        return [config.sync.path(name)]
+    # Imported only when it is asked for: it needs Spark's package.
+    of_database = importlib.import_module("stream_app.app.check.of_database")
+    paths: Sequence[str] = of_database.database_paths(config, needs_one=False)
+    return paths
 
 
 def _list(
     args: argparse.Namespace, config: AppConfig | None, quarantine: Quarantine, choice: Choice
 ) -> Iterator[str]:
     groups: dict[tuple[str, str, int], list[KeptRecord]] = defaultdict(list)
-    for record in _waiting(quarantine, config, choice):
+    for record in _waiting(args, quarantine, config, choice):
         groups[record.kind, record.topic, record.partition].append(record)
     summaries = [_summary(*group, records) for group, records in sorted(groups.items())]
     if args.format == "jsonl":
@@ -205,7 +217,7 @@ def _cell(value: object) -> str | None:
 def _show(
     args: argparse.Namespace, config: AppConfig | None, quarantine: Quarantine, choice: Choice
 ) -> Iterator[str]:
-    for record in _waiting(quarantine, config, choice):
+    for record in _waiting(args, quarantine, config, choice):
         if args.format == "jsonl":
             yield orjson.dumps(_as_json(record)).decode()
             continue
@@ -237,7 +249,7 @@ def _text(data: bytes | None) -> str:
 def _drop(
     args: argparse.Namespace, config: AppConfig | None, quarantine: Quarantine, choice: Choice
 ) -> Iterator[str]:
-    records = _waiting(quarantine, config, choice)
+    records = _waiting(args, quarantine, config, choice)
     if not records:
         yield NOTHING
         return
@@ -266,7 +278,16 @@ def _replay(
         )
     # Imported only when it is asked for: it needs Spark's package and a broker's client.
     replays = importlib.import_module("stream_app.app.quarantine.job_replay")
-    done = replays.job_replay(config, quarantine).run(choice, dry_run=args.dry_run)
+    found = replays.job_replays(config, quarantine, args.table)
+    for name, replay in found.items():
+        if args.table is None and config.sync is not None:
+            yield f"{name}:"
+        yield from _outcome(replay.run(choice, dry_run=args.dry_run), dry_run=args.dry_run)
+    if not found:
+        yield NOTHING
+
+
+def _outcome(done: Any, *, dry_run: bool) -> Iterator[str]:
     for record, reason in done.bad:
         yield f"still bad: {record.place}: {reason}"
     for what, records in (
@@ -278,7 +299,7 @@ def _replay(
             yield f"{counted(len(records), 'record')}: {what}; the first is {records[0].place}"
     if not (done.replayed or done.overtaken):
         yield NOTHING
-    elif args.dry_run:
+    elif dry_run:
         yield f"would replay {counted(len(done.replayed), 'record')}: {done.rows} changes"
         yield DRY_RUN
     else:

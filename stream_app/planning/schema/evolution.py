@@ -5,13 +5,15 @@
 3. A column that may be null in the source, or is gone from it, may be null in the table.
 4. A comment of the source becomes the column's.
 5. Whatever else differs stays: narrower and other types, and columns of the key.
+6. A column that the job makes takes nothing from the source but null: where what decides its
+   value may be null, it may be null.
 
 Source: Paimon `flink/sink/cdc/UpdatedDataFieldsProcessFunctionBase.java#extractSchemaChanges`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from stream_app.model.schema.data_type import DataField, DataType
@@ -26,6 +28,8 @@ from stream_app.planning.schema.schema_changes import (
     SchemaChange,
     SetColumnComment,
 )
+
+NONE_MADE: Mapping[str, Collection[str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +62,28 @@ class Evolution:
     kept: tuple[KeptColumn, ...] = ()
 
 
-def evolution(schema: TableSchema, told: SourceTable, options: MappingOptions) -> Evolution:
-    """Compare a table with what its messages tell."""
+def evolution(
+    schema: TableSchema,
+    told: SourceTable,
+    options: MappingOptions,
+    made: Mapping[str, Collection[str]] = NONE_MADE,
+) -> Evolution:
+    """Compare a table with what its messages tell.
+
+    Args:
+        made: a column of the table that the job makes → the columns of the source that decide its
+            value.
+    """
     changes: list[SchemaChange] = []
     kept: list[KeptColumn] = []
     columns = {column.name: column for column in schema.fields}
     for source in told.columns:
         column = columns.get(source.name)
-        if column is not None:
+        if source.name in made:
+            kept.append(
+                KeptColumn(source.name, None, source.data_type, "the job makes one of that name")
+            )
+        elif column is not None:
             changes += _changes_of(schema, column, source, options, kept)
         elif _is_reserved(source.name):
             kept.append(KeptColumn(source.name, None, source.data_type, "Paimon reserves the name"))
@@ -77,13 +95,17 @@ def evolution(schema: TableSchema, told: SourceTable, options: MappingOptions) -
                     comment=source.comment,
                 )
             )
+    gone = {
+        column.name
+        for column in schema.fields
+        if told.is_typed and told.column(column.name) is None and column.default_value is None
+    }
+    may_be_null = gone | {each.name for each in told.columns if each.data_type.nullable}
+    gone -= {name for name in made if may_be_null.isdisjoint(made[name])}
     changes += (
         ChangeNullability(column.name, nullable=True)
         for column in schema.fields
-        if told.is_typed
-        and told.column(column.name) is None
-        and column.default_value is None
-        and _may_be_relaxed(schema, column)
+        if column.name in gone and _may_be_relaxed(schema, column)
     )
     return Evolution(tuple(changes), tuple(kept))
 

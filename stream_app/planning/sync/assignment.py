@@ -26,12 +26,15 @@ class Assignment:
         indexes: name of a table → its index in the job.
         taken: source table → the name of its table; of those that the job has met.
         refused: source table → why its table could not be made.
+        waiting: names of tables that cannot be made for now; the job leaves their messages in the
+            topic until then.
     """
 
     rules: SyncRules
     indexes: Mapping[str, int] = field(default_factory=dict)
     taken: Mapping[Origin, str] = field(default_factory=dict)
     refused: Mapping[Origin, str] = field(default_factory=dict)
+    waiting: frozenset[str] = frozenset()
 
     def __call__(self, origin: Origin) -> Place:
         """The place of a source table."""
@@ -45,4 +48,4 @@ class Assignment:
             if isinstance(decision, Refusal):
                 return f"{decision.reason}; to fix: {decision.fix}"
             name = decision.name
-        return self.indexes.get(name, NEW)
+        return self.indexes.get(name, None if name in self.waiting else NEW)

@@ -24,6 +24,10 @@ class OneTable:
 
     primary_keys: Names | None = None
     partition_keys: Names | None = None
+    computed_column: Names | None = None
+    metadata_column: Names | None = None
+    metadata_column_prefix: str | None = None
+    filter: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -34,6 +34,8 @@ class SyncRules:
             as Paimon has it, or with database and schema before it, which outweighs it.
         merge_shards: whether tables of one name in several databases become one table; else each
             name begins with its database.
+        case_sensitive: whether names keep their case; else names of the source and of the mapping
+            become lower case.
     """
 
     including_tables: str = _EVERY
@@ -46,6 +48,7 @@ class SyncRules:
     table_suffix_db: Mapping[str, str] = field(default_factory=dict)
     table_mapping: Mapping[str, str] = field(default_factory=dict)
     merge_shards: bool = True
+    case_sensitive: bool = True
 
     @cached_property
     def _mapping(self) -> Mapping[str, str]:
@@ -59,6 +62,11 @@ class SyncRules:
     def _suffixes(self) -> Mapping[str, str]:
         return _by_lower_case(self.table_suffix_db)
 
+    @property
+    def may_collide(self) -> bool:
+        """Whether two source tables may share a name without being meant to be one table."""
+        return not (self.merge_shards and self.case_sensitive)
+
     def takes(self, origin: Origin) -> bool:
         """Whether the job takes a table of the source; excluding outweighs including."""
         database = origin.database
@@ -71,11 +79,14 @@ class SyncRules:
         own = origin.table if self.merge_shards else f"{origin.database}_{origin.table}"
         for known_as in (str(origin), own):
             if (mapped := self._mapping.get(known_as.lower())) is not None:
-                return mapped
+                return self._cased(mapped)
         database = origin.database.lower()
         prefix = self._prefixes.get(database, self.table_prefix)
         suffix = self._suffixes.get(database, self.table_suffix)
-        return f"{prefix}{own}{suffix}"
+        return f"{prefix}{self._cased(own)}{suffix}"
+
+    def _cased(self, name: str) -> str:
+        return name if self.case_sensitive else name.lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +137,21 @@ def decide(rules: SyncRules, origin: Origin, taken: Mapping[Origin, str]) -> Dec
             f"{origin} would become the table {name}, as {min(others)} does",
             f"{_RENAME}, or set sync.merge-shards = true if both are shards of one table",
         )
+    twins = [other for other in others if _folded(other) == _folded(origin)]
+    if twins and not rules.case_sensitive:
+        return Refusal(
+            f"{origin} would become the table {name}, as {min(twins)} does, which differs in its "
+            "case alone",
+            f"{_RENAME}, or set sync.case-sensitive = true",
+        )
     return Target(name)
 
 
 _RENAME = "name it by sync.table-mapping"
+
+
+def _folded(origin: Origin) -> tuple[str, str, str]:
+    return origin.database, origin.schema, origin.table.lower()
 
 
 def _fits(name: str, including: str, excluding: str | None) -> bool:

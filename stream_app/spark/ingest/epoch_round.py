@@ -53,6 +53,14 @@ class Isolation(Protocol):
         """Whether a table is not held back."""
         ...
 
+    def not_made(self, name: str, error: BaseException) -> None:
+        """A table lacks the epoch because it cannot be made for now."""
+        ...
+
+    def waiting(self) -> frozenset[str]:
+        """The names of the tables that are held back."""
+        ...
+
     def meet(self, seen: Mapping[str, TablesSeen]) -> None:
         """Remember of which source tables each table, by its name, is about to get rows."""
         ...
@@ -250,7 +258,7 @@ class Round(Generic[Messages]):
         files = [file for change in output.changes for file in change.written]
         return EpochReport(
             epoch=self.begun.epoch,
-            counts=output.counts,
+            counts=feed.counts_to_tell(output.counts),
             set_aside=share.set_aside,
             buckets=len(output.changes),
             files=len(files),

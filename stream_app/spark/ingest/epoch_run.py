@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Protocol
+from typing import Generic
 
 import pyarrow as pa
 
 from stream_app.clock import Clock
 from stream_app.errors import CommitError, StoppedError
+from stream_app.model.schema.origin import Origin
 from stream_app.spark.epoch.decode_counts import DecodeCounts, Where
-from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, MessageSplitter, TablePlan
+from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
 from stream_app.spark.epoch.epoch_runner import EpochRunner, Messages
 from stream_app.spark.ingest.epoch_round import (
     SOURCE_ORDER,
@@ -29,36 +30,9 @@ from stream_app.spark.ingest.epoch_round import (
     Times,
 )
 from stream_app.spark.ingest.held_tables import CompactionWaitError
-from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
+from stream_app.spark.ingest.table_feed import Arrived, EpochReport, Newcomers, TableFeed
 
 _ROUNDS_MAX = 20
-
-
-class Newcomers(Protocol):
-    """Makes tables that appear in the messages."""
-
-    def feeds(self, messages: pa.Table) -> Sequence[TableFeed]:
-        """The tables of messages, created in the warehouse unless they are there.
-
-        The splitter gives messages of a table that cannot be made to `blocks.UNREADABLE`.
-
-        Args:
-            messages: some of each table, in columns of `MESSAGE_SCHEMA`. When an epoch is decoded
-                while the one before is written, the latter may have brought the tables already.
-        """
-        ...
-
-    def unreadable(self, epoch: int, messages: pa.Table) -> None:
-        """Take an epoch's messages that cannot be given to a table.
-
-        Args:
-            messages: of `BAD_RECORD_SCHEMA`.
-        """
-        ...
-
-    def splitter(self, feeds: Sequence[TableFeed]) -> MessageSplitter:
-        """The splitter of a job of these tables."""
-        ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,6 +61,7 @@ class EpochRun(Generic[Messages]):
         feeds: Iterable[TableFeed],
         source_end: str,
         begins: Mapping[str, Mapping[Where, int]] | None = None,
+        shape: EpochShape | None = None,
     ) -> EpochBegun[Messages]:
         """Read, decode and sort out an epoch's messages for some of the tables.
 
@@ -95,10 +70,11 @@ class EpochRun(Generic[Messages]):
 
         Args:
             begins: by the table's name; see `TablePlan.begins`.
+            shape: of this epoch alone; None: that of all.
         """
         began, wanted = self.clock.steady_seconds(), {feed.name for feed in feeds}
         # First the shape: its splitter must not know more tables than the plan.
-        shape = self.shape
+        shape = shape or self.shape
         begins = begins or {}
         parts = (
             feed.plan().from_offsets(begins.get(feed.name, {})) if feed.name in wanted else None
@@ -129,6 +105,7 @@ class EpochRun(Generic[Messages]):
         lacking, looks = list(feeds), newcomers is not None
         committed: list[TableFeed] = []
         begins: dict[str, Mapping[Where, int]] = {}
+        untold: dict[Origin, str] = {}
         for _ in range(_ROUNDS_MAX):
             if not (lacking or looks):
                 return committed
@@ -155,18 +132,38 @@ class EpochRun(Generic[Messages]):
             # Another round finds more tables, and the messages of those that could not be made.
             looks = newcomers is not None and output.newcomers.num_rows > 0
             if newcomers is not None and looks:
-                lacking += self._arrived(output.newcomers, newcomers)
+                lacking += self._arrived(output.newcomers, newcomers, untold)
             elif newcomers is not None:
                 if output.unreadable.num_rows:
                     newcomers.unreadable(begun.epoch, output.unreadable.sort_by(SOURCE_ORDER))
                 newcomers = None
             if lacking or looks:
-                begun = self.begin(begun.epoch, begun.messages, lacking, begun.source_end, begins)
+                shape = self._shape_of(newcomers, untold) if newcomers and untold else None
+                begun = self.begin(
+                    begun.epoch, begun.messages, lacking, begun.source_end, begins, shape
+                )
         raise CommitError(
             f"epoch {begun.epoch} is outdated whenever it is written, {_ROUNDS_MAX} times by now",
             where=", ".join(feed.job.table.location for feed in lacking),
             fix="see which other job commits to the table so often, and stop one of both",
         )
+
+    def make(self, name: str, epoch: int, messages: Messages, source_end: str) -> bool:
+        """Make a table that could not be made before; returns whether it has messages."""
+        assert self.newcomers is not None, "the job has made tables before"
+        assert self.isolation is not None, "such tables come and fail each for itself"
+        waiting = self.isolation.waiting() - {name}
+        shape = self.shape.with_splitter(self.newcomers.splitter(self.feeds, waiting))
+        begun = self.begin(epoch, messages, [], source_end, shape=shape)
+        found = begun.write(begun.plan).newcomers
+        if found.num_rows:
+            self._take(self.newcomers.feeds(found, holds=True), self.newcomers)
+        return bool(found.num_rows)
+
+    def see_held(self) -> None:
+        """From now on leave out messages of tables that cannot be made, and no others."""
+        if self.newcomers is not None:
+            self.shape = self._shape_of(self.newcomers, {})
 
     def lacking(
         self, feeds: Iterable[TableFeed], begun: EpochBegun[Messages]
@@ -214,12 +211,26 @@ class EpochRun(Generic[Messages]):
             self.isolation.failed(feed, error)
             return None
 
-    def _arrived(self, messages: pa.Table, newcomers: Newcomers) -> Sequence[TableFeed]:
+    def _arrived(
+        self, messages: pa.Table, newcomers: Newcomers, untold: dict[Origin, str]
+    ) -> Sequence[TableFeed]:
         assert self.isolation is not None, "such tables come and fail each for itself"
         found = newcomers.feeds(messages)
+        untold.update(found.untold)
+        self._take(found, newcomers)
+        return [feed for feed in found.feeds if self.isolation.takes_part(feed)]
+
+    def _take(self, found: Arrived, newcomers: Newcomers) -> None:
+        assert self.isolation is not None, "such tables come and fail each for itself"
         known = {feed.name for feed in self.feeds}
-        arrived = [feed for feed in found if feed.name not in known]
+        arrived = [feed for feed in found.feeds if feed.name not in known]
+        for name, error in found.failed.items():
+            self.isolation.not_made(name, error)
         self.feeds += arrived
-        self.shape = self.shape.with_splitter(newcomers.splitter(self.feeds))
+        self.shape = self._shape_of(newcomers, {})
         self.isolation.open(arrived)
-        return [feed for feed in found if self.isolation.takes_part(feed)]
+
+    def _shape_of(self, newcomers: Newcomers, untold: Mapping[Origin, str]) -> EpochShape:
+        assert self.isolation is not None, "such tables come and fail each for itself"
+        waiting = self.isolation.waiting()
+        return self.shape.with_splitter(newcomers.splitter(self.feeds, waiting, untold))

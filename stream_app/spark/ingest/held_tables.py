@@ -179,6 +179,11 @@ class HeldTables:
         self.tables = replace(self.tables, held=rest)
         self.on_change(name, None)
 
+    def go_on(self, name: str, begin: Offsets) -> None:
+        """A held table lacks nothing before some offsets."""
+        waiting = replace(self.tables.held[name], begin=begin)
+        self.tables = replace(self.tables, held={**self.tables.held, name: waiting})
+
     def meet(self, begin: Offsets) -> None:
         """Take in where the partitions of an epoch begin, for those that are new."""
         self.tables = replace(

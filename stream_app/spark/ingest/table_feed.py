@@ -1,18 +1,22 @@
 """One table of a running job, from the side of its source: its job, its format, its bad records.
 
-`micro_batch` has one for each table.
+`micro_batch` has one for each table. `Newcomers` makes those that appear in the messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
 
+import pyarrow as pa
+
+from stream_app.cdc.column_drift import DriftKind
 from stream_app.cdc.message_format import MessageFormat
+from stream_app.model.schema.origin import Origin
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.decode_counts import DecodeCounts, TablesSeen
-from stream_app.spark.epoch.epoch_plan import TablePlan
+from stream_app.spark.epoch.epoch_plan import MessageSplitter, TablePlan
 from stream_app.spark.epoch.epoch_runner import TableOutput
 from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
@@ -85,6 +89,7 @@ class TableFeed:
     evolution: SchemaEvolution | None = None
     met: Callable[[], SourcesMet] = dict
     _plan: TablePlan | None = field(init=False, default=None)
+    _new_columns: set[str] = field(init=False, default_factory=set)
 
     def plan(self, next_sequence_number: int = 0) -> TablePlan:
         """The table's part in an epoch, from the current schema of the table's job.
@@ -118,4 +123,71 @@ class TableFeed:
         if told is not None and self.evolution is not None:
             self.evolution.apply(self.job.table, told)
         self.job.adopt()
+        before, now = plan.table.schema.fields.names, self.job.table.schema.fields.names
+        self._new_columns.update(set(now).difference(before))
         return self.job.table is not plan.table
+
+    def counts_to_tell(self, counts: DecodeCounts) -> DecodeCounts:
+        """The counts of an epoch that is committed.
+
+        Records before an ADD COLUMN of the same epoch lack the column, and nothing is wrong.
+        """
+        new, self._new_columns = self._new_columns, set()
+        kept = {
+            (kind, name): sighting
+            for (kind, name), sighting in counts.columns.items()
+            if kind is not DriftKind.MISSING or name not in new
+        }
+        return replace(counts, columns=kept)
+
+
+class Arrived(NamedTuple):
+    """What has become of tables that appear in the messages.
+
+    Attributes:
+        failed: name of a table that cannot be made for now → why.
+        untold: source table → why these messages do not suffice to make its table.
+    """
+
+    feeds: Sequence[TableFeed]
+    failed: Mapping[str, BaseException]
+    untold: Mapping[Origin, str]
+
+
+class Newcomers(Protocol):
+    """Makes tables that appear in the messages."""
+
+    def feeds(self, messages: pa.Table, *, holds: bool = False) -> Arrived:
+        """The tables of messages, created in the warehouse unless they are there.
+
+        The splitter gives messages of a table that cannot be made to `blocks.UNREADABLE`.
+
+        Args:
+            messages: some of each table, in columns of `MESSAGE_SCHEMA`. When an epoch is decoded
+                while the one before is written, the latter may have brought the tables already.
+            holds: whether a table fails that cannot be made for any reason, because it is held
+                back already.
+        """
+        ...
+
+    def unreadable(self, epoch: int, messages: pa.Table) -> None:
+        """Take an epoch's messages that cannot be given to a table.
+
+        Args:
+            messages: of `BAD_RECORD_SCHEMA`.
+        """
+        ...
+
+    def splitter(
+        self,
+        feeds: Sequence[TableFeed],
+        waiting: frozenset[str] = frozenset(),
+        untold: Mapping[Origin, str] | None = None,
+    ) -> MessageSplitter:
+        """The splitter of a job of these tables.
+
+        Args:
+            waiting: names of tables whose messages stay in the topic, unless `feeds` has them.
+            untold: source tables whose messages belong to no table in this epoch, and why.
+        """
+        ...

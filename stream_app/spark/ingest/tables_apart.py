@@ -28,7 +28,7 @@ from stream_app.table.map_in_threads import each
 
 @dataclass(slots=True, kw_only=True)
 class TablesApart(Generic[Messages]):
-    """Implements `epoch_run.Isolation`.
+    """Implements `table_feed.Isolation`.
 
     Attributes:
         work: the tables, and what brings an epoch into them.
@@ -51,6 +51,12 @@ class TablesApart(Generic[Messages]):
         """Open the tables that are not held; returns the newest epoch that all of them have."""
         self.open(self._ready())
         self.held.try_all()
+        if self.work.newcomers is not None and self._epoch >= 0:
+            known = {feed.name for feed in self.work.feeds}
+            for name, waiting in sorted(self.held.tables.held.items()):
+                if name not in known:
+                    self._make(name, waiting, releases=True)
+            self.work.see_held()
         return self.held.tables.epoch
 
     def open(self, feeds: Sequence[TableFeed]) -> None:
@@ -86,6 +92,14 @@ class TablesApart(Generic[Messages]):
         self._failed.add(feed.name)
         if self.held.hold(feed.name, readable(error), self._epoch, self._begin).has_failed:
             feed.job.forget()
+
+    def not_made(self, name: str, error: BaseException) -> None:
+        """See `Isolation.not_made`: hold its messages back from the epoch in progress on."""
+        self.held.hold(name, readable(error), self._epoch, self._begin)
+
+    def waiting(self) -> frozenset[str]:
+        """See `Isolation.waiting`."""
+        return frozenset(self.held.tables.held)
 
     def check_epochs(self, epoch: int) -> None:
         """Check that what the job remembers of its tables fits Spark's part of the checkpoint.
@@ -125,6 +139,9 @@ class TablesApart(Generic[Messages]):
         Tables that go on from the same offsets share an epoch of their own.
         """
         due = {} if self._epoch < 0 else self.held.due()
+        if self.work.newcomers is not None:
+            for name in sorted(due.keys() - {feed.name for feed in self.work.feeds}):
+                self._make(name, due[name], releases=False)
         self._failed.clear()
         together: dict[str, list[TableFeed]] = {}
         for feed in [feed for feed in self.work.feeds if feed.name in due]:
@@ -139,6 +156,27 @@ class TablesApart(Generic[Messages]):
             self.held.finish(self._epoch, {feed.name: feed.job.last_epoch for feed in whole})
         if self._failed and not together:
             self.held.save()
+
+    def _make(self, name: str, waiting: HeldTable, *, releases: bool) -> None:
+        """Make a table that could not be made before; then it is held like others.
+
+        Args:
+            releases: whether no epoch has been decoded yet that leaves out the table's messages.
+        """
+        source_end = self.log.source_end(self._epoch)
+        end: Offsets = json.loads(source_end)
+        try:
+            messages = self.work.runner.between(waiting.begin, end)
+            if not self.work.make(name, self._epoch, messages, source_end):
+                # Nothing is lacking any more, as when the topic has dropped it.
+                self.held.go_on(name, end)
+                if releases:
+                    self.held.release(name)
+        except StoppedError:
+            raise
+        except Exception as error:
+            self.not_made(name, error)
+        self.held.save()
 
     def _begin_of(self, feed: TableFeed, waiting: HeldTable) -> Offsets | None:
         """Where a table goes on; None: it cannot, or it must wait."""

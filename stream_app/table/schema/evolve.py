@@ -5,8 +5,8 @@ Source: Paimon `flink/sink/cdc/UpdatedDataFieldsProcessFunctionBase.java#applySc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
 from stream_app.model.schema.source_table import SourceTable
@@ -26,11 +26,13 @@ class EvolutionRules:
         options: of ``type-mapping``.
         stops: whether a type that the column cannot follow is an error.
         tells: whether the log names such a type.
+        made: as in `evolution`.
     """
 
     options: MappingOptions = NO_MAPPING_OPTIONS
     stops: bool = False
     tells: bool = True
+    made: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ def evolve(table: FileStoreTable, told: SourceTable, rules: EvolutionRules) -> E
 
     def changes_of(newest: TableSchema) -> Sequence[SchemaChange]:
         nonlocal kept
-        found = evolution(newest, told, rules.options)
+        found = evolution(newest, told, rules.options, rules.made)
         kept = tuple(map(str, found.kept))
         return found.changes
 

@@ -84,7 +84,11 @@ class _Table:
     def messages(self, case: Case) -> str:
         options = parse_mapping_options(case.args.get("options", "").split(","))
         told = SourceTable(columns=tuple(map(_source_column, case.input_lines)))
-        found = evolution(self.schema, told, options)
+        made = {
+            name: set(filter(None, origins.split("+")))
+            for name, _, origins in (each.partition(":") for each in case.args["made"].split(","))
+        } if "made" in case.args else {}  # fmt: skip
+        found = evolution(self.schema, told, options, made)
         return "\n".join([self._changed(list(found.changes)), *map(str, found.kept)])
 
     def merge(self, case: Case) -> str:

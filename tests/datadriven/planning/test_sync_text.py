@@ -3,6 +3,8 @@
 ``tables merge-shards=… including-tables=… table-mapping=a:b,c:d …`` takes one source table a line,
 ``database.table``, ``database.schema.table`` or ``table``; each line is decided beside those above.
 
+``shards`` takes source tables whose rows go into one table, and shows how they differ.
+
 ``new table=… key=… primary-keys=… [own-primary-keys=…] …`` takes the columns of a new table.
 """
 
@@ -11,8 +13,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from stream_app.errors import UsageError
+from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.origin import Origin
+from stream_app.model.schema.source_table import SourceColumn, SourceTable
 from stream_app.planning.sync.new_tables import NewTable, OneTable, TableRules, new_table
+from stream_app.planning.sync.shards import shard_differences
 from stream_app.planning.sync.target_tables import LeftOut, SyncRules, Target, decide
 from tests.support.datadriven import Case, run_file
 
@@ -42,6 +47,7 @@ def _tables(case: Case) -> str:
         table_suffix_db=_pairs(given.get("table-suffix-db", "")),
         table_mapping=_pairs(given.get("table-mapping", "")),
         merge_shards=given.get("merge-shards", "true") == "true",
+        case_sensitive=given.get("case-sensitive", "true") == "true",
     )
     taken: dict[Origin, str] = {}
     shown = []
@@ -89,6 +95,22 @@ def _new(case: Case) -> str:
     return "\n".join(_shown(found))
 
 
+def _shards(case: Case) -> str:
+    """Lines ``shard: name TYPE, name TYPE; key`` of source tables."""
+    shards = {}
+    for line in case.input_lines:
+        name, _, told = line.partition(": ")
+        columns, _, keys = told.partition("; ")
+        shards[name] = SourceTable(
+            columns=tuple(
+                SourceColumn(name=each.name, data_type=each.data_type)
+                for each in parse_columns(columns)
+            ),
+            primary_keys=tuple(keys.split()),
+        )
+    return shard_differences(shards) or "nothing differs"
+
+
 def _shown(table: NewTable) -> list[str]:
     options = {**table.options, **{key: f"{value} (default)" for key, value in
                                    table.defaults.items()}}  # fmt: skip
@@ -102,6 +124,6 @@ def _shown(table: NewTable) -> list[str]:
 
 def test_sync() -> None:
     def handle(case: Case) -> str:
-        return {"tables": _tables, "new": _new}[case.command](case)
+        return {"tables": _tables, "new": _new, "shards": _shards}[case.command](case)
 
     run_file(HERE / "sync.txt", handle)

@@ -17,7 +17,7 @@ from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE
 from stream_app.spark.epoch.epoch_plan import Part
 from stream_app.spark.ingest.held_tables import resume
 from stream_app.spark.ingest.micro_batch import MicroBatch
-from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.ingest.table_feed import Arrived, TableFeed
 from tests.support.epoch_here import EpochHere, Parts
 from tests.support.faulty_file_io import Fault, FaultyFileIO, Mode
 from tests.support.table_checks import check_chain
@@ -265,15 +265,15 @@ class Second:
         self.seen: list[pa.Table] = []
         self.refused: list[tuple[int, list[str]]] = []
 
-    def feeds(self, messages: pa.Table) -> Sequence[TableFeed]:
+    def feeds(self, messages: pa.Table, *, holds: bool = False) -> Arrived:
         self.seen.append(messages)
         self.known = 2
-        return [self.feed]
+        return Arrived([self.feed], {}, {})
 
     def unreadable(self, epoch: int, messages: pa.Table) -> None:
         self.refused.append((epoch, messages.column("reason").to_pylist()))
 
-    def splitter(self, feeds: Sequence[TableFeed]) -> Second:
+    def splitter(self, feeds: Sequence[TableFeed], *_: object) -> Second:
         assert [feed.name for feed in feeds] == ["a", "b"]
         return self
 
@@ -310,9 +310,9 @@ class Both(Second):
         super().__init__(feeds[0])
         self.known, self.both = 0, feeds
 
-    def feeds(self, messages: pa.Table) -> Sequence[TableFeed]:
+    def feeds(self, messages: pa.Table, *, holds: bool = False) -> Arrived:
         self.known = 2
-        return self.both
+        return Arrived(self.both, {}, {})
 
 
 def test_the_first_table_appears_in_a_job_without_any(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from stream_app.cdc.column_drift import DriftKind
 from stream_app.errors import UnsupportedTableError, WrongSourceError
 from stream_app.model.schema.source_table import SourceTable
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
@@ -20,7 +21,7 @@ from tests.support.evolving_job import Job, a_job, alter
 from tests.support.small_table import SmallTable
 from tests.support.sound_table import sound_report
 from tests.support.table_writer import CompactInThreads, by_content, read_rows
-from tests.support.two_tables import EndedError
+from tests.support.two_tables import EndedError, reports
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 
@@ -147,6 +148,12 @@ def test_a_column_in_the_messages_is_added_in_the_middle_of_an_epoch(tmp_path: P
     assert [each.schema_id for each in _snapshots(job)] == [0, 1]
     assert len(_data_files(tmp_path)) == 2, "what the outdated round has written is deleted"
     sound_report(open_table(job.table.location))
+    # Rows before the new columns do not lack them; later ones do.
+    job.run(batch, plain({"k": 5, "v": "e", "note": "x"}))
+    assert [sorted(each.counts.columns) for each in reports(batch, 0)[1:]] == [
+        [],
+        [(DriftKind.MISSING, "other")],
+    ]
 
 
 def test_an_epoch_that_was_decoded_ahead_is_decoded_anew(tmp_path: Path) -> None:

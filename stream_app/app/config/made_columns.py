@@ -1,0 +1,193 @@
+"""Which made columns and which filter a table of a job has.
+
+A job of one table has them in ``[table]``. In a job of a whole database what is said of all tables
+holds for each that has the columns which it names, and ``[sync.tables.NAME]`` outweighs it.
+
+Source: Paimon `flink/action/cdc/ComputedColumnUtils.java`, `SyncDatabaseActionBase.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.config.table_config import TableConfig, untold_metadata
+from stream_app.cdc.computed.definition import DefinitionError, parse_definition
+from stream_app.cdc.computed.functions import function_of
+from stream_app.cdc.computed.generation import MetadataError, key_problems
+from stream_app.cdc.message_format import Format
+from stream_app.errors import UsageError
+from stream_app.format.arrow_schema import arrow_type
+from stream_app.model.schema.data_type import RowType
+from stream_app.planning.sync.new_tables import Names, OneTable
+from stream_app.predicate.parser import named_columns, parse_predicate
+
+
+class Holding(NamedTuple):
+    """What holds for a table.
+
+    Attributes:
+        rules: the made columns and the filter.
+        told: what was asked for all tables and does not fit this one, in words.
+    """
+
+    rules: TableConfig
+    told: tuple[str, ...]
+
+
+def rules_of_table(sync: SyncConfig, name: str, columns: RowType) -> TableConfig:
+    """The made columns and the filter of a table that is there.
+
+    Definitions whose columns it does not have any more are left out.
+    """
+    return _holding(sync, name, columns.names, there=columns.names).rules
+
+
+def rules_for(sync: SyncConfig, name: str, columns: RowType) -> Holding:
+    """The made columns and the filter of a table that gets them.
+
+    Args:
+        columns: those of the source; made ones may be among them if the table is there.
+
+    Raises:
+        UsageError: what is said of this table does not fit its columns.
+    """
+    holding = _holding(sync, name, columns.names, there=None)
+    try:
+        whole = holding.rules.made.columns(columns, arrow_type)
+    except DefinitionError as error:
+        raise UsageError(
+            str(error),
+            where=f"sync.computed-column, for the table {name}",
+            fix=f"correct it, or give sync.tables.{name}.computed-column",
+        ) from None
+    if holding.rules.filter is not None:
+        parse_predicate(holding.rules.filter, whole)
+    return holding
+
+
+def columns_with_made(
+    sync: SyncConfig, name: str, columns: RowType
+) -> tuple[RowType, tuple[str, ...]]:
+    """All columns of a new table, and what does not hold for it, in words.
+
+    Raises:
+        UsageError: see `rules_for`; or the source has a column of the same name as a made one.
+    """
+    asked = _holding(sync, name, columns.names, there=None).rules.made
+    if both := sorted(asked.names.intersection(columns.names)):
+        raise UsageError(
+            f"the source has a column {both[0]!r}, and the job would make another one of that name",
+            where=f"the table {name}",
+            fix="give the made column another name (sync.metadata-column-prefix, or the name in "
+            "sync.computed-column)",
+        )
+    rules, told = rules_for(sync, name, columns)
+    return rules.made.columns(columns, arrow_type), told
+
+
+def check_made_keys(sync: SyncConfig, name: str, columns: RowType, keys: tuple[str, ...]) -> None:
+    """Refuse a primary key by whose made columns rows would not be found again.
+
+    Raises:
+        UsageError: it is one.
+    """
+    made = rules_for(sync, name, columns).rules.made
+    for problem in key_problems(made, keys) if made and keys else ():
+        raise UsageError(problem, where=f"the table {name}", fix="choose other primary-keys")
+
+
+def made_problems(sync: SyncConfig, source: Format) -> Iterator[tuple[str, str]]:
+    """What is wrong with made columns and filters, whatever the tables: (key, problem)."""
+    tables = sync.table_rules.tables
+    of_all = set()
+    for key, problem in _text_problems(_asked(sync, OneTable()), source):
+        of_all.add(problem)
+        yield f"sync.{key}", problem
+    for name, one in tables.items():
+        for key, problem in _text_problems(_asked(sync, one), source):
+            if problem not in of_all:
+                yield f"sync.tables.{name}.{key}", problem
+    takes_metadata = sync.metadata_column or any(one.metadata_column for one in tables.values())
+    if sync.metadata_column_prefix and not takes_metadata:
+        yield "sync.metadata-column-prefix", "needs sync.metadata-column"
+
+
+def _text_problems(rules: TableConfig, source: Format) -> Iterator[tuple[str, str]]:
+    yield from untold_metadata("metadata-column", rules.metadata_columns, source)
+    try:
+        _ = rules.made
+    except MetadataError as error:
+        yield "metadata-column", str(error)
+    except DefinitionError as error:
+        yield "computed-column", str(error)
+    try:
+        named_columns(rules.filter or "")
+    except UsageError as error:
+        yield "filter", f"{error.what} ({error.fix})"
+
+
+def _asked(sync: SyncConfig, own: OneTable) -> TableConfig:
+    """What is asked for a table, whether it fits or not."""
+    prefix = own.metadata_column_prefix
+    prefix = sync.metadata_column_prefix if prefix is None else prefix
+    return TableConfig(
+        computed_columns=tuple(
+            text if sync.case_sensitive else _lowered(text)
+            for text in _chosen(own.computed_column, sync.computed_column)
+        ),
+        metadata_columns=_chosen(own.metadata_column, sync.metadata_column),
+        metadata_column_prefix=sync.cased([prefix])[0],
+        filter=sync.filter if own.filter is None else own.filter,
+    )
+
+
+def _lowered(text: str) -> str:
+    """A definition with the names of its columns in lower case; what is none stays as it is."""
+    try:
+        found = parse_definition(text)
+        takes_column = function_of(found).takes_column
+    except DefinitionError:
+        return text
+    first, *others = found.arguments or ("",)
+    taken = first.lower() if takes_column else first
+    return f"{found.name.lower()}={found.function}({', '.join([taken, *others])})"
+
+
+def _chosen(of_table: Names | None, of_all: Names) -> Names:
+    return of_all if of_table is None else of_table
+
+
+def _holding(
+    sync: SyncConfig, name: str, columns: Collection[str], *, there: Collection[str] | None
+) -> Holding:
+    """Args: there: the columns of a table that gets no more; None: it gets them."""
+    own = sync.table_rules.tables.get(name, OneTable())
+    asked, told = _asked(sync, own), list[str]()
+    made = asked.made
+    metadata = [key for at, key in made.metadata.items() if there is None or at in there]
+    known = {*columns, *made.metadata}
+    texts = {parse_definition(text).name: text for text in asked.computed_columns}
+    computed = []
+    for definition in made.computed:
+        taken = made.reference(definition)
+        is_there = there is None or definition.name in there
+        has_column = taken is None or taken in known
+        if is_there and (has_column or (there is None and own.computed_column is not None)):
+            computed.append(texts[definition.name])
+            known.add(definition.name)
+        elif is_there:
+            told.append(f"computed-column {definition.name} does not hold: no column {taken}")
+    missing = set(named_columns(asked.filter or "")) - known
+    leaves_filter = bool(missing) and own.filter is None
+    if leaves_filter:
+        told.append(f"filter does not hold: no column {', '.join(sorted(missing))}")
+    rules = replace(
+        asked,
+        computed_columns=tuple(computed),
+        metadata_columns=tuple(metadata),
+        filter=None if leaves_filter else asked.filter,
+    )
+    return Holding(rules, tuple(told))

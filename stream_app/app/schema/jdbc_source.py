@@ -1,0 +1,243 @@
+"""A table of a database by its JDBC URL → its columns, types, key and comments.
+
+Reads the catalogs of PostgreSQL, MySQL and MariaDB through their Python drivers, which are an extra
+(`stream_app[jdbc]`). Types become those of columns as in a job (`cdc.source_types`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from stream_app.cdc.source_types.mysql import mysql_type
+from stream_app.cdc.source_types.postgresql import postgresql_type
+from stream_app.errors import SourceError, UsageError
+from stream_app.model.schema.data_type import STRING, DataType
+from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
+from stream_app.model.schema.source_table import SourceColumn, SourceTable
+
+_TIMEOUT_S = 15
+_TABLES_SHOWN = 10
+_EXAMPLE = "jdbc:postgresql://127.0.0.1:5432/shop?user=me"
+_POSTGRES_COLUMNS = """
+    select a.attname, format_type(a.atttypid, a.atttypmod), not a.attnotnull,
+           col_description(c.oid, a.attnum), array_position(i.indkey::int2[], a.attnum)
+    from pg_attribute a
+    join pg_class c on c.oid = a.attrelid
+    join pg_namespace n on n.oid = c.relnamespace
+    left join pg_index i on i.indrelid = c.oid and i.indisprimary
+    where n.nspname = %s and c.relname = %s and a.attnum > 0 and not a.attisdropped
+    order by a.attnum"""
+_POSTGRES_TABLES = """
+    select table_schema, table_name from information_schema.tables
+    where table_type = 'BASE TABLE' and table_schema not in ('pg_catalog', 'information_schema')
+    order by table_schema, table_name"""
+_MYSQL_COLUMNS = """
+    select c.column_name, c.column_type, c.is_nullable = 'YES', c.column_comment, k.ordinal_position
+    from information_schema.columns c
+    left join information_schema.key_column_usage k
+      on k.constraint_name = 'PRIMARY' and k.table_schema = c.table_schema
+      and k.table_name = c.table_name and k.column_name = c.column_name
+    where c.table_schema = %s and c.table_name = %s
+    order by c.ordinal_position"""
+_MYSQL_TABLES = """
+    select table_schema, table_name from information_schema.tables
+    where table_type = 'BASE TABLE' and table_schema = database()
+    order by table_name"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JdbcUrl:
+    """The parts of a URL; a text of it holds no password.
+
+    Attributes:
+        database: of PostgreSQL the database that has the schemas; of MySQL that of the tables.
+    """
+
+    kind: _Kind
+    host: str
+    port: int
+    database: str
+    user: str
+    password: str
+
+    def __str__(self) -> str:
+        return f"jdbc:{self.kind.name}://{self.host}:{self.port}/{self.database}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """A kind of database.
+
+    Attributes:
+        module: its driver in Python.
+        schema: of tables that are named without one; empty: the URL's database.
+        columns, tables: queries of the catalog.
+    """
+
+    name: str
+    port: int
+    module: str
+    schema: str
+    columns: str
+    tables: str
+    type_of: Callable[[str, MappingOptions], DataType | None]
+    connect: Callable[[Any, JdbcUrl], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JdbcTable:
+    """A table of a database.
+
+    Attributes:
+        schema: the schema of PostgreSQL, the database of MySQL.
+        untyped: columns of types that have no counterpart, with these; they became STRING.
+    """
+
+    schema: str
+    name: str
+    table: SourceTable
+    untyped: Sequence[str] = ()
+
+
+def parse_jdbc_url(text: str) -> JdbcUrl:
+    """Take a URL apart.
+
+    Raises:
+        UsageError: it is none of these databases.
+    """
+    kind = next((each for name, each in _KINDS.items() if text.startswith(f"jdbc:{name}:")), None)
+    parts = urlsplit(text.removeprefix("jdbc:"))
+    database = unquote(parts.path.strip("/"))
+    if kind is None or not parts.hostname or not database:
+        shown = re.sub(r"(password=)[^&]*|(:)[^:/@]*(?=@)", r"\1\2…", text)
+        raise UsageError(
+            f"--from-jdbc {shown} is no URL of a database that can be read",
+            fix=f"write it as {_EXAMPLE}; known: {', '.join(f'jdbc:{each}:' for each in _KINDS)}",
+        )
+    told = dict(parse_qsl(parts.query))
+    return JdbcUrl(
+        kind=kind,
+        host=parts.hostname,
+        port=parts.port or kind.port,
+        database=database,
+        user=told.get("user") or unquote(parts.username or ""),
+        password=told.get("password") or unquote(parts.password or ""),
+    )
+
+
+def jdbc_table(url: JdbcUrl, table: str | None, options: MappingOptions) -> JdbcTable:
+    """Read a table's definition.
+
+    Args:
+        table: ``TABLE`` or ``SCHEMA.TABLE``; None: the only one that there is.
+
+    Raises:
+        UsageError: the driver is not installed, or there is no such table.
+        SourceError: the database does not answer, or refuses the user.
+    """
+    module = _driver(url.kind)
+    try:
+        connection = url.kind.connect(module, url)
+        try:
+            return _read(connection, url, table, options)
+        finally:
+            connection.close()
+    except module.Error as error:
+        raise SourceError(
+            f"the database cannot be read: {' '.join(str(error).split())}",
+            where=str(url),
+            fix="see that it runs and that user and password are right (in the URL, or the "
+            "password in PGPASSWORD or MYSQL_PWD)",
+        ) from None
+
+
+def _read(connection: Any, url: JdbcUrl, table: str | None, options: MappingOptions) -> JdbcTable:
+    with connection.cursor() as cursor:
+        cursor.execute(url.kind.tables)
+        there = [(str(schema), str(name)) for schema, name in cursor.fetchall()]
+        if table is None and len(there) == 1:
+            [(schema, name)] = there
+        else:
+            schema, _, name = (table or "").rpartition(".")
+            schema = schema or url.kind.schema or url.database
+        rows = []
+        if name:
+            cursor.execute(url.kind.columns, (schema, name))
+            rows = cursor.fetchall()
+    if not rows:
+        shown = ", ".join(".".join(each) for each in there[:_TABLES_SHOWN]) or "none"
+        more = f" and {len(there) - _TABLES_SHOWN} more" if len(there) > _TABLES_SHOWN else ""
+        raise UsageError(
+            f"there is no table {table}" if table else f"the database has {len(there)} tables",
+            where=str(url),
+            fix=f"name one by --table: {shown}{more}",
+        )
+    return _table(schema, name, rows, url.kind, options)
+
+
+def _table(
+    schema: str, name: str, rows: Sequence[Any], kind: _Kind, options: MappingOptions
+) -> JdbcTable:
+    keys = {int(place): str(column) for column, _, _, _, place in rows if place is not None}
+    columns, untyped = [], []
+    for column, text, may_be_null, comment, place in rows:
+        found = kind.type_of(str(text), options)
+        if found is None:
+            untyped.append(f"{column} {text}")
+        is_nullable = bool(may_be_null) or MappingMode.TO_NULLABLE in options
+        columns.append(
+            SourceColumn(
+                name=str(column),
+                data_type=_with_nulls(found or STRING, nullable=is_nullable and place is None),
+                comment=str(comment) if comment else None,
+            )
+        )
+    primary_keys = tuple(keys[place] for place in sorted(keys))
+    table = SourceTable(columns=tuple(columns), primary_keys=primary_keys)
+    return JdbcTable(schema=schema, name=name, table=table, untyped=untyped)
+
+
+def _with_nulls(data_type: DataType, *, nullable: bool) -> DataType:
+    return data_type.as_nullable() if nullable else data_type.not_null()
+
+
+def _driver(kind: _Kind) -> Any:
+    try:
+        return importlib.import_module(kind.module)
+    except ImportError:
+        raise UsageError(
+            f"reading {kind.name} needs {kind.module}, which is not installed",
+            fix="pip install 'stream_app[jdbc]'",
+        ) from None
+
+
+def _postgres(module: Any, url: JdbcUrl) -> Any:
+    return module.connect(
+        host=url.host, port=url.port, dbname=url.database, user=url.user or None,
+        password=url.password or None, connect_timeout=_TIMEOUT_S,
+    )  # fmt: skip
+
+
+def _mysql(module: Any, url: JdbcUrl) -> Any:
+    return module.connect(
+        host=url.host, port=url.port, database=url.database, user=url.user or None,
+        password=url.password or os.environ.get("MYSQL_PWD", ""), charset="utf8mb4",
+        connect_timeout=_TIMEOUT_S,
+    )  # fmt: skip
+
+
+_POSTGRES = _Kind(
+    name="postgresql", port=5432, module="psycopg", schema="public", columns=_POSTGRES_COLUMNS,
+    tables=_POSTGRES_TABLES, type_of=postgresql_type, connect=_postgres,
+)  # fmt: skip
+_MYSQL = _Kind(
+    name="mysql", port=3306, module="pymysql", schema="", columns=_MYSQL_COLUMNS,
+    tables=_MYSQL_TABLES, type_of=mysql_type, connect=_mysql,
+)  # fmt: skip
+_KINDS = {"postgresql": _POSTGRES, "mysql": _MYSQL, "mariadb": _MYSQL}

@@ -1,0 +1,268 @@
+"""Any format, for a table whose columns have names in lower case, however the source spells them.
+
+The format reads the columns by the names that messages have. These come from the first message of a
+batch, or from an earlier batch. Where a later message spells a column in another way, as after an
+ALTER, the batch is cut there.
+
+Source: Paimon `flink/sink/cdc/CaseSensitiveUtils.java`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.change_batch import (
+    ChangeBatch,
+    DecodedBatch,
+    Int32s,
+    change_schema,
+    whole_messages,
+)
+from stream_app.cdc.column_drift import DriftKind, Sighting
+from stream_app.cdc.isolated_decode import IsolatedDecode, together
+from stream_app.cdc.message_format import FormatSetup, MessageFormat
+from stream_app.cdc.source_tables import NO_TABLE, Origins
+from stream_app.errors import WrongSourceError
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
+from stream_app.model.schema.origin import Origin
+from stream_app.model.schema.source_table import SourceTable, merged
+
+BAD_DESCRIBED_MAX = 100
+"""Bad records of a batch that are looked at for columns that are spelled in another way."""
+Describe = Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
+
+
+def spellings(names: Iterable[str]) -> dict[str, str]:
+    """Name in lower case → the name.
+
+    Raises:
+        WrongSourceError: two names differ in their case alone.
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        other = found.setdefault(name.lower(), name)
+        if other != name:
+            raise WrongSourceError(
+                f"the columns {other!r} and {name!r} of the source would both become "
+                f"{name.lower()!r}",
+                fix="rename one of them at the source, or set sync.case-sensitive = true",
+            )
+    return found
+
+
+def lowered(table: SourceTable) -> SourceTable:
+    """The table with names in lower case.
+
+    Raises:
+        WrongSourceError: two names differ in their case alone.
+    """
+    spellings(column.name for column in table.columns)
+    return replace(
+        table,
+        columns=tuple(replace(each, name=each.name.lower()) for each in table.columns),
+        primary_keys=tuple(name.lower() for name in table.primary_keys),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredDescription:
+    """Describes messages with names in lower case; see `Format.describe`.
+
+    Each message for itself, because they may spell a column in different ways.
+    """
+
+    describe: Describe
+
+    def __call__(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
+        """See `Format.describe`."""
+        each = (self.describe(messages.slice(at, 1), options) for at in range(messages.num_rows))
+        tables = [lowered(told) for told in each if told is not None]
+        return functools.reduce(merged, tables) if tables else None
+
+
+@dataclass(slots=True, kw_only=True)
+class LoweredDecode:
+    """Implements `message_format.MessageFormat`.
+
+    Attributes:
+        make: makes the format of a setup.
+        origins: see `Format.origins`; shards may spell a column in different ways.
+        setup: with the table's names.
+    """
+
+    make: Callable[[FormatSetup], MessageFormat]
+    describe: Describe
+    origins: Callable[[pa.RecordBatch], Origins]
+    setup: FormatSetup
+    _spelled: dict[Origin | None, dict[str, str]] = field(init=False, default_factory=dict)
+    _made: dict[tuple[str, ...], MessageFormat] = field(init=False, default_factory=dict)
+
+    @property
+    def reads_keys(self) -> bool:
+        """See `MessageFormat.reads_keys`."""
+        return self._format({}).reads_keys
+
+    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode every message for itself; see `MessageFormat.decode`.
+
+        Raises:
+            WrongSourceError: two columns of a message differ in their case alone.
+        """
+        found = self.origins(messages)
+        if len(found.tables) <= 1:
+            return self._of_one(next(iter(found.tables), None), messages)
+        parts = []
+        for code in np.unique(found.codes).tolist():  # a loop over source tables
+            at = np.flatnonzero(found.codes == code)
+            origin = None if code == NO_TABLE else found.tables[code]
+            part = self._of_one(origin, messages.take(pa.array(at)))
+            parts.append(_moved(part, at.astype(np.int32)))
+        return _interleaved(parts)
+
+    def _of_one(self, origin: Origin | None, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode messages of one source table, up to a new spelling; then go on behind it."""
+        spelled = self._spelled.setdefault(origin, {})
+        done: DecodedBatch | None = None
+        begin, tried = 0, set[str]()
+        if messages.num_rows:
+            self._learn(spelled, messages, 0, ())
+        while True:
+            rest = messages.slice(begin)
+            decoded = self._decoded(spelled, rest)
+            at, names = self._respelled(spelled, rest, decoded)
+            if at is not None:
+                decoded = self._decoded(spelled, rest.slice(0, at))
+            done = decoded if done is None else together(done, decoded, begin)
+            if at is None:
+                return done
+            tried = tried if at == 0 else set()
+            # A message that has a column in two spellings asks for both in turn.
+            self._learn(spelled, rest, at, [*names, *tried])
+            tried.update(names)
+            begin += at
+
+    def _respelled(
+        self, spelled: Mapping[str, str], messages: pa.RecordBatch, decoded: DecodedBatch
+    ) -> tuple[int | None, list[str]]:
+        """The first message with other spellings of columns, and these; None: there is none.
+
+        A record that lacks its key under the known name is bad.
+        """
+        first: dict[str, int] = {
+            name: sighting.first
+            for (kind, name), sighting in decoded.columns.items()
+            if kind is DriftKind.UNKNOWN and name.lower() in self.setup.columns.names
+        }
+        bad = decoded.bad.column("offset").slice(0, BAD_DESCRIBED_MAX)
+        for at in pc.index_in(bad, messages.column("offset")).to_pylist():
+            for name in self._names(messages, at):
+                known = spelled.get(name.lower(), name)
+                if known != name and name.lower() in self.setup.columns.names:
+                    first[name] = min(at, first.get(name, at))
+        found = min(first.values(), default=None)
+        return found, sorted(name for name, seen in first.items() if seen == found)
+
+    def _learn(
+        self, spelled: dict[str, str], messages: pa.RecordBatch, at: int, others: Iterable[str]
+    ) -> None:
+        """Take in how a message spells its columns.
+
+        Args:
+            others: names that are known to stand there.
+
+        Raises:
+            WrongSourceError: two of them differ in their case alone.
+        """
+        spelled.update(spellings(dict.fromkeys([*self._names(messages, at), *others])))
+
+    def _names(self, messages: pa.RecordBatch, at: int) -> list[str]:
+        """The columns of which a message tells."""
+        picked = whole_messages(messages.slice(at, 1))
+        told = self.describe(picked, self.setup.mapping or NO_MAPPING_OPTIONS)
+        return [] if told is None else [column.name for column in told.columns]
+
+    def _decoded(self, spelled: Mapping[str, str], messages: pa.RecordBatch) -> DecodedBatch:
+        decoded = self._format(spelled).decode(messages)
+        schema = change_schema(self.setup.arrow_schema)
+        rows = pa.RecordBatch.from_arrays(decoded.changes.rows.columns, schema=schema)
+        missing = {
+            (kind, name.lower() if kind is DriftKind.MISSING else name): sighting
+            for (kind, name), sighting in decoded.columns.items()
+        }
+        changes = ChangeBatch(rows=rows, message_index=decoded.changes.message_index)
+        return replace(decoded, changes=changes, columns=missing)
+
+    def _format(self, spelled: Mapping[str, str]) -> MessageFormat:
+        """The format that reads columns by these names."""
+        names = tuple(spelled.get(name, name) for name in self.setup.columns.names)
+        if names not in self._made:
+            columns = RowType(
+                tuple(
+                    replace(column, name=name)
+                    for column, name in zip(self.setup.columns, names, strict=True)
+                )
+            )
+            keys = tuple(spelled.get(name, name) for name in self.setup.primary_keys)
+            sequence = self.setup.traits.sequence_fields
+            traits = replace(
+                self.setup.traits,
+                sequence_fields=tuple(spelled.get(name, name) for name in sequence),
+                restored=frozenset(),  # the writer knows columns by the table's names alone
+            )
+            schema = pa.schema(
+                [
+                    each.with_name(name)
+                    for each, name in zip(self.setup.arrow_schema, names, strict=True)
+                ]
+            )
+            setup = replace(
+                self.setup, columns=columns, arrow_schema=schema, primary_keys=keys, traits=traits
+            )
+            self._made[names] = IsolatedDecode(self.make(setup))
+        return self._made[names]
+
+
+def _moved(decoded: DecodedBatch, at: Int32s) -> DecodedBatch:
+    """What came of some messages of a batch; `at` are their positions in it."""
+    changes = decoded.changes
+    return replace(
+        decoded,
+        changes=ChangeBatch(rows=changes.rows, message_index=at[changes.message_index]),
+        tables={name: int(at[first]) for name, first in decoded.tables.items()},
+        columns={
+            each: Sighting(seen.records, int(at[seen.first]))
+            for each, seen in decoded.columns.items()
+        },
+        schemas={each: int(at[first]) for each, first in decoded.schemas.items()},
+        truncated=None if decoded.truncated is None else int(at[decoded.truncated]),
+    )
+
+
+def _interleaved(parts: Sequence[DecodedBatch]) -> DecodedBatch:
+    """One batch of parts whose positions are those of the whole batch."""
+    whole = functools.reduce(lambda left, right: together(left, right, 0), parts)
+    order = [(name, "ascending") for name in ("topic", "partition", "offset")]
+    return replace(
+        whole,
+        bad=whole.bad.sort_by(order),
+        tables=_first(part.tables for part in parts),
+        schemas=_first(part.schemas for part in parts),
+        truncated=max(
+            (part.truncated for part in parts if part.truncated is not None), default=None
+        ),
+    )
+
+
+def _first(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for part in parts:
+        for name, at in part.items():
+            found[name] = min(at, found.get(name, at))
+    return found

@@ -1,0 +1,168 @@
+"""A job of a whole database without Spark and broker: one topic, its epochs in the caller."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from stream_app.app.config.app_config import AppConfig, SourceConfig, StreamConfig
+from stream_app.app.config.format_setup import evolution_rules, rules_of
+from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.config.table_config import TableConfig
+from stream_app.app.job.database_tables import DatabaseTables
+from stream_app.app.job.job_feeds import job_format
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.ingest.dead_letters import DeadLetters
+from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.held_tables import HeldTables
+from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.schema_evolution import SchemaEvolution
+from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.job_folder import Folder
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.table_job import TableJob
+from stream_app.table.opening import open_table
+from tests.support.database_topic import Message
+from tests.support.epoch_here import EpochHere, Parts
+from tests.support.small_table import CompactHere, StandingClock
+from tests.support.table_checks import check_chain
+from tests.support.table_writer import read_rows
+from tests.support.two_tables import Reports
+
+TOPIC = "all"
+
+
+class DatabaseJob:
+    """A job's folder; `start` is a new process with the same checkpoint.
+
+    Attributes:
+        sent: the topic's messages.
+        epochs: up to where each epoch reads.
+    """
+
+    def __init__(self, folder: Path, **sync: Any) -> None:
+        self.sync = SyncConfig(warehouse=str(folder / "warehouse"), database="ods", **sync)
+        self.config = AppConfig(
+            source=SourceConfig(topics=(TOPIC,)),
+            table=TableConfig(),
+            stream=StreamConfig(
+                checkpoint=str(folder / "checkpoint"), quarantine=str(folder / "quarantine")
+            ),
+            sync=self.sync,
+        )
+        self.clock = StandingClock()
+        self.checkpoint = Folder(self.config.stream.checkpoint, LocalFileIO())
+        self.sent: list[Message] = []
+        self.epochs: list[int] = []
+        self.tables: DatabaseTables
+        self.batch: MicroBatch[Parts]
+        self.start()
+
+    def start(self, **sync: Any) -> None:
+        """The job begins again, perhaps with other settings."""
+        self.sync = replace(self.sync, **sync)
+        self.config = replace(self.config, sync=self.sync)
+        held = HeldTables(self.checkpoint, self.clock.now_ms)
+        self.tables = DatabaseTables(
+            config=self.config, sync=self.sync, checkpoint=self.checkpoint, clock=self.clock,
+            feed_of=self._feed, set_aside=self._set_aside,
+        )  # fmt: skip
+        known = self.tables.known()
+        splitter = self.tables.splitter(known, frozenset(held.tables.held))
+        self.runner = EpochHere()
+        self.batch = MicroBatch(
+            work=EpochRun(
+                feeds=known,
+                shape=EpochShape(tasks=2, isolates=True, splitter=splitter),
+                runner=self.runner,
+                clock=self.clock,
+                newcomers=self.tables,
+            ),
+            log=EpochLog(self.checkpoint, goes_back=True),
+            held=held,
+        )
+
+    def run(self, *messages: Message) -> None:
+        """An epoch with these messages."""
+        self._write("metadata", json.dumps({"id": "the job"}))
+        self._write("sources/0/0", 'v1\n{"all": {"0": 0}}')
+        first = len(self.sent)
+        self.sent += messages
+        self.epochs.append(len(self.sent))
+        epoch = len(self.epochs) - 1
+        self._write(f"offsets/{epoch}", f'v1\n{{}}\n{{"all": {{"0": {len(self.sent)}}}}}')
+        self.runner.topics = [self.messages(0, len(self.sent))]
+        try:
+            self.batch([self.messages(first, len(self.sent))], epoch)
+        except RuntimeError:
+            assert self.batch.failure is not None
+            raise self.batch.failure from None
+
+    def wait(self, hours: float = 1) -> None:
+        """Nothing comes for a while."""
+        self.clock.sleep(hours * 3600)
+        self.batch.while_idle()
+
+    def messages(self, begin: int, end: int) -> pa.RecordBatch:
+        """Of the topic, in columns of `MESSAGE_SCHEMA`."""
+        rows = [
+            {"topic": TOPIC, "partition": 0, "offset": at, "key": key, "value": value}
+            for at, (key, value) in enumerate(self.sent[begin:end], begin)
+        ]
+        return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
+
+    def read(self, where: tuple[str, int], begin: int, end: int) -> Iterator[pa.RecordBatch]:
+        """Implements `later_changes.ReadRange`."""
+        assert where == (TOPIC, 0)
+        yield self.messages(begin, end)
+
+    def table(self, name: str) -> FileStoreTable:
+        return open_table(self.sync.path(name))
+
+    def rows(self, name: str) -> dict[int, Any]:
+        """The column ``v`` by ``id``."""
+        check_chain(self.table(name))
+        return {row["id"]: row["v"] for row in read_rows(self.table(name))}
+
+    def held(self) -> dict[str, str]:
+        """The tables that wait, and why."""
+        held = HeldTables(self.checkpoint, self.clock.now_ms).tables.held
+        return {name: each.reason for name, each in held.items()}
+
+    def quarantine(self, name: str = "") -> list[str]:
+        """The reasons of records that were set aside, in their order."""
+        folder = Path(f"{self.config.stream.quarantine}/{name}")
+        lines = [file.read_text().splitlines() for file in sorted(folder.glob("*.jsonl"))]
+        return [json.loads(line)["reason"] for line in itertools.chain.from_iterable(lines)]
+
+    def _write(self, name: str, text: str) -> None:
+        self.checkpoint.files.overwrite(self.checkpoint.path(name), text.encode())
+
+    def _letters(self, name: str) -> DeadLetters:
+        location = f"{self.config.stream.quarantine}/{name}".rstrip("/")
+        return DeadLetters(Folder(location, LocalFileIO()), None)
+
+    def _set_aside(self, epoch: int, messages: pa.Table) -> None:
+        self._letters("").write(epoch, messages)
+
+    def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
+        made = rules_of(self.config, table.location, table.schema).made
+        rules = evolution_rules(self.config, table.location, made)
+        return TableFeed(
+            name=name,
+            job=TableJob(table, CompactHere),
+            format_of=lambda seen: job_format(self.config, seen),
+            dead_letters=self._letters(name),
+            check_tables=lambda _: None,
+            listener=Reports(),
+            evolution=None if rules is None else SchemaEvolution(rules),
+        )
