@@ -7,13 +7,15 @@ Source: Paimon `mergetree/LookupLevels.java`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import pyarrow as pa
 
 from stream_app.errors import UnsupportedTableError
 from stream_app.filestore.data.row_group_filter import RowGroupsOfKeys
 from stream_app.format.binary_row import serialize_arrow_row
+from stream_app.format.deletion_vector import DeletionVector, live_rows
 from stream_app.mergetree.lookup.key_lookup import KeyLookup, WantedKeys
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.options.table_options import IGNORE_DELETE
@@ -23,9 +25,16 @@ _NEWEST_WINS = "deduplicate"
 
 
 def bucket_lookup(
-    table: FileStoreTable, partition: bytes, bucket: int, columns: Sequence[str]
+    table: FileStoreTable,
+    partition: bytes,
+    bucket: int,
+    columns: Sequence[str],
+    vectors: Mapping[str, DeletionVector] = MappingProxyType({}),
 ) -> KeyLookup:
     """A lookup that gives the key, some columns, and those by which rows are ordered.
+
+    Args:
+        vectors: by the name of a data file, its rows that do not count.
 
     Raises:
         UnsupportedTableError: the table has no primary key, or another merge engine than
@@ -43,6 +52,9 @@ def bucket_lookup(
 
     def rows_of(file: DataFileMeta, wanted: WantedKeys) -> Iterator[pa.RecordBatch]:
         groups = RowGroupsOfKeys(keys[0], wanted)
+        if vector := vectors.get(file.file_name):
+            whole = table.bucket_files(partition, bucket, columns=read)  # it counts all rows
+            return live_rows(whole.read(file), vector)
         files = table.bucket_files(partition, bucket, columns=read, row_groups=groups)
         return files.read(file)
 
@@ -70,9 +82,4 @@ def check_lookup(table: FileStoreTable) -> None:
             f"rows of merge-engine = {table.options.merge_engine} cannot be looked up",
             where=table.location,
             fix="a lookup takes the newest row of a key, as merge-engine = deduplicate does",
-        )
-    if table.merges_by_vectors:
-        raise UnsupportedTableError(
-            "rows of a table with deletion-vectors.enabled cannot be looked up",
-            where=table.location,
         )

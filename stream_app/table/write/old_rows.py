@@ -10,16 +10,18 @@ Source: Paimon `mergetree/LookupLevels.java`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from stream_app.errors import CorruptFileError
+from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.lookup.key_lookup import FoundRows
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.bucket_lookup import bucket_lookup
+from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
@@ -32,6 +34,7 @@ class TableRows:
     bucket: int
     _snapshot: Snapshot | None = None
     _files: list[DataFileMeta] | None = None
+    _vectors: BucketVectors = field(default_factory=dict)
 
     @staticmethod
     def of_files(
@@ -48,11 +51,11 @@ class TableRows:
         Raises:
             CorruptFileError: a file of the newest snapshot cannot be read.
         """
-        lookup = bucket_lookup(self.table, self.partition, self.bucket, columns)
         if self._files is None:
             self._read(self.table.snapshots.latest())
         while True:
             assert self._files is not None, "they have been read"
+            lookup = bucket_lookup(self.table, self.partition, self.bucket, columns, self._vectors)
             try:
                 return lookup.rows(keys, [*self._files, *newer])
             except CorruptFileError:
@@ -66,3 +69,6 @@ class TableRows:
         buckets = [(self.partition, self.bucket)]
         entries = FileStoreScan(self.table).live(snapshot, buckets)
         self._snapshot, self._files = snapshot, [entry.file for entry in entries]
+        if self.table.merges_by_vectors and snapshot is not None:
+            found = deletion_vectors(self.table, snapshot, buckets)
+            self._vectors = found.get(buckets[0], {})

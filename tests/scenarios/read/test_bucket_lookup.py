@@ -101,7 +101,7 @@ def test_what_cannot_be_looked_up_is_refused(tmp_path: Path) -> None:
     without_key = small_table(tmp_path / "a", "k INT, name STRING", ()).table
     with pytest.raises(UnsupportedTableError, match="has no primary key"):
         bucket_lookup(without_key, b"", 0, ())
-    table = small_table(tmp_path / "b", COLUMNS, ("k", "name")).table
-    foreign = table.with_options({"deletion-vectors.enabled": "true"})
-    with pytest.raises(UnsupportedTableError, match="rows of a table with deletion-vectors"):
+    options = {"merge_engine": "partial-update"}
+    foreign = small_table(tmp_path / "b", COLUMNS, ("k", "name"), **options).table
+    with pytest.raises(UnsupportedTableError, match="rows of merge-engine = partial-update"):
         bucket_lookup(foreign, b"", 0, ())
