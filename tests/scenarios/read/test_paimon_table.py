@@ -192,8 +192,9 @@ def test_memory_does_not_grow_with_the_table(tmp_path: Path) -> None:
         table = stream_app.open_table(wide_table(tmp_path / str(size), size).path)
         # How far the threads are apart depends on the machine: the least of several peaks counts.
         peaks.append(min(_peak_of_reading(table, 3 * size * 1000) for _ in range(4)))
-    # What is held is a page, its dictionary and a batch for each run and column.
-    assert peaks[1] < 1.3 * peaks[0]
+    # What is held is a page, its dictionary and a batch for each run and column. What grew with the
+    # table would be twice as much.
+    assert peaks[1] < 1.6 * peaks[0]
 
 
 def _peak_of_reading(table: PaimonTable, least: int) -> int:
