@@ -33,6 +33,7 @@ class LookupChangelog:
             overlaps nothing holds merged rows already.
         deletes_found: the rows that are found above get deleted, and no level above 0 may hold a
             delete.
+        asks_for_keys: the rows above are found by their keys, to be deleted; they are not merged.
     """
 
     layout: KeyValueLayout
@@ -40,6 +41,7 @@ class LookupChangelog:
     above: RowsAbove
     keeps_newest: bool
     deletes_found: bool = False
+    asks_for_keys: bool = False
 
     def tells(self, sections: Sequence[Section], output_level: int, /) -> bool:
         """Whether rows leave level 0."""
@@ -68,8 +70,12 @@ class LookupChangelog:
         is_new[places[known]] = True
         window = given.chosen(is_new)
         if not known.all():
-            found, _ = self.above.rows_of(take(batch, order[given.starts[~known]]))
-            if found:
+            unknown = take(batch, order[given.starts[~known]])
+            if self.asks_for_keys:
+                keys = self.above.layout
+                unknown = unknown.select(list(keys.key_names)).cast(keys.schema)
+            found, _ = self.above.rows_of(unknown)
+            if found and not self.asks_for_keys:
                 before += found
                 rows = pa.concat_batches([take(batch, window.order), *found])
                 window = sorted_window(rows, self.layout)

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from stream_app.filestore.data.bucket_files import BucketFiles
+from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.mergetree.changelog.before_rows import BeforeRows
 from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
@@ -29,9 +30,10 @@ from stream_app.model.options.table_options import (
     CHANGELOG_ROW_DEDUPLICATE,
     CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS,
     DELETION_VECTORS_BITMAP64,
+    IGNORE_DELETE,
 )
 from stream_app.table.compact.record_expiry import has_expired_rows, record_level_expire
-from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
 from stream_app.table.versions.deletion_vectors import index_changes
 
 
@@ -43,10 +45,8 @@ def rewrite_keyed(table: FileStoreTable, request: CompactRequest) -> BucketChang
     """
     if table.merges_by_vectors:
         return _with_vectors(table, request)
-    files = table.bucket_files(request.partition, request.bucket)
-    merging = merge_rewriter(table, files)
-    above = RowsAbove(merging.layout, files, request.above, table.key_of)
-    before = _before_rows(table, request, above)
+    merging = merge_rewriter(table, table.bucket_files(request.partition, request.bucket))
+    before = _before_rows(table, request, _rows_above(table, request, {}))
     rewriter = merging if before is None else _beside(table, merging, before)
     return _run(table, request, rewriter, has_expired_rows(table))
 
@@ -70,9 +70,8 @@ def _with_vectors(table: FileStoreTable, request: CompactRequest) -> BucketChang
     index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
     live = [entry for entry in index if (entry.partition, entry.bucket) == bucket]
     vectors = table.deletion_vector_files.read_buckets(live).get(bucket, {})
-    files = replace(table.bucket_files(*bucket), vectors=vectors)
-    merging = merge_rewriter(table, files)
-    above = RowsAbove(merging.layout, files, request.above, table.key_of)
+    merging = merge_rewriter(table, replace(table.bucket_files(*bucket), vectors=vectors))
+    above = _rows_above(table, request, vectors)
     before = _before_rows(table, request, above)
     assert before is not None, "options that contradict each other were refused"
     expired = has_expired_rows(table)
@@ -97,26 +96,49 @@ def _with_vectors(table: FileStoreTable, request: CompactRequest) -> BucketChang
     return replace(change, index=tuple(changes))
 
 
+def _rows_above(
+    table: FileStoreTable, request: CompactRequest, vectors: BucketVectors
+) -> RowsAbove:
+    """Reads whole rows, or their keys where those are all that the compaction asks for."""
+    columns, system = table.schema.fields, SYSTEM_COLUMNS
+    if _asks_for_keys(table):
+        columns, system = table.schema.key_type, frozenset()
+    bucket = request.partition, request.bucket
+    files = table.bucket_files(*bucket, columns=columns, system=system)
+    layout = table.layout(columns, system=system)
+    return RowsAbove(layout, replace(files, vectors=vectors), request.above, table.key_of)
+
+
+def _asks_for_keys(table: FileStoreTable) -> bool:
+    """Whether no value of a row above matters: it is in the way, or it is replaced unseen."""
+    options, traits = table.options, traits_of(table.options.merge_engine)
+    is_replaced = (
+        table.merges_by_vectors
+        and traits.keeps_newest
+        and not table.schema.sequence_fields
+        and not options[IGNORE_DELETE]
+        and options.changelog_producer != "lookup"
+    )
+    return traits.needs_lookup or is_replaced
+
+
 def _before_rows(
     table: FileStoreTable, request: CompactRequest, above: RowsAbove
 ) -> BeforeRows | None:
     """Where a compaction finds the rows before it; None: it needs none."""
     options = table.options
     if traits_of(options.merge_engine).needs_lookup:
-        bucket, keys = (request.partition, request.bucket), table.schema.key_type
-        files = table.bucket_files(*bucket, columns=keys, system=())
-        layout = table.layout(keys, system=())
-        keys_above = RowsAbove(layout, files, request.above, table.key_of)
-        return FirstRowChangelog(request.max_level, keys_above)
+        return FirstRowChangelog(request.max_level, above)
     keeps_newest = traits_of(options.merge_engine).keeps_newest
     is_needed = not keeps_newest or table.merges_by_vectors
     if options.looks_up and (is_needed or options.changelog_producer == "lookup"):
         return LookupChangelog(
-            above.layout,
+            table.layout(),
             request.max_level,
             above,
-            keeps_newest=keeps_newest and not above.layout.sequence_fields,
+            keeps_newest=keeps_newest and not table.schema.sequence_fields,
             deletes_found=table.merges_by_vectors,
+            asks_for_keys=_asks_for_keys(table),
         )
     if options.changelog_producer == "full-compaction":
         return FullCompactionChangelog(request.max_level)
