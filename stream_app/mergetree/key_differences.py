@@ -54,17 +54,19 @@ class Differences:
         """Rows of the second side with other values than those of the first."""
         return self.newer[~self.same()]
 
-    def same(self, ignored: Collection[str] = ()) -> Mask:
+    def same(self, ignored: Collection[str] = (), *, as_numbers: bool = False) -> Mask:
         """For each key that both sides have: whether its two rows have the same values.
 
         Args:
             ignored: columns that are not compared.
+            as_numbers: NaN differs from NaN, and -0.0 equals 0.0, as in Paimon's changelogs.
         """
         same = np.ones(len(self.older), np.bool_)
         for name in self.batch.schema.names:
             if name in (SEQUENCE_NUMBER, VALUE_KIND, _SIDE) or name in ignored:
                 continue
-            column = _exact(self.batch.column(name))
+            column = self.batch.column(name)
+            column = column if as_numbers else _exact(column)
             ours, theirs = (
                 column.take(pa.array(self.order[rows])) for rows in (self.older, self.newer)
             )

@@ -138,3 +138,23 @@ def test_both_tell_the_same_changes(paimon_java: PaimonJava, tmp_path: Path, cas
     rows = by_content(paimon_java.read(alone))
     assert by_content(paimon_java.read(turns)) == by_content(read_rows(table)) == rows
     assert bool(sound_report(table).replayed) == ("ignore-fields" not in str(CASES[case]))
+
+
+@pytest.mark.parametrize(("before", "after"), [(float("nan"), float("nan")), (0.0, -0.0)])
+def test_floats_of_an_update_are_compared_as_numbers(
+    paimon_java: PaimonJava, tmp_path: Path, before: float, after: float
+) -> None:
+    paths = [tmp_path / "db.db" / name for name in ("java", "ours")]
+    options = {
+        "bucket": 1, "changelog-producer": "lookup", "changelog-producer.row-deduplicate": True,
+    }  # fmt: skip
+    columns = [("k", "INT NOT NULL"), ("f", "DOUBLE")]
+    for path in paths:
+        paimon_java.create(path, columns, primary_keys=["k"], options=options)
+    alone, own = paths
+    table = stream_app.open_table(str(own)).store
+    for epoch, value in enumerate((before, after)):
+        changes: list[Change] = [("+I", {"k": 1, "f": value})]
+        write_java(paimon_java, alone, changes, epoch)
+        write_ours(table, changes, epoch)
+    assert told(paimon_java, own) == told(paimon_java, alone)

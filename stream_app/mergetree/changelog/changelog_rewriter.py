@@ -121,7 +121,9 @@ class ChangelogRewriter:
             return merged
         stale = self.merging.without_stale
         sides = difference(layout, stale(part.before), stale(merged))
-        return sides.changelog(None if self.tells_same else ~sides.same(self.ignored))
+        if self.tells_same:
+            return sides.changelog()
+        return sides.changelog(~sides.same(self.ignored, as_numbers=True))
 
     def _windows(self, sections: Sequence[Section]) -> Iterator[LevelWindow]:
         for section in sections:

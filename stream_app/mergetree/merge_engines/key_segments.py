@@ -23,9 +23,10 @@ from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 
 @dataclass(frozen=True)
 class KeySegments:
-    """The keys of a window; without those of one row when a row is -U or -D.
+    """The keys of a window; without those of one row when a row is -U or -D, or may change.
 
-    One row that adds values merges to itself. One that takes them back must not be undone.
+    One row that adds values merges to itself, but for a sequence group whose sequence is null. One
+    that takes them back must not be undone.
 
     Three keys, of which two have several rows::
 
@@ -109,8 +110,14 @@ class KeySegments:
         return pa.concat_arrays([column, merged]).take(pa.array(rows))
 
 
-def key_segments(window: MergeWindow, layout: KeyValueLayout) -> KeySegments | None:
-    """The segments of a window; None when each key has one row."""
+def key_segments(
+    window: MergeWindow, layout: KeyValueLayout, *, one_row_may_change: bool = False
+) -> KeySegments | None:
+    """The segments of a window; None when each key has one row.
+
+    Args:
+        one_row_may_change: merging one row that adds values would change it.
+    """
     order, last = window.order, window.last_rows(layout)
     if last.all():
         return None
@@ -118,7 +125,7 @@ def key_segments(window: MergeWindow, layout: KeyValueLayout) -> KeySegments | N
     ends = np.flatnonzero(last)
     lengths = np.diff(ends, prepend=-1)
     is_merged = lengths > 1
-    if not is_retract(window.batch).any():
+    if not one_row_may_change and not is_retract(window.batch).any():
         return KeySegments(window.batch, rows[ends], is_merged, rows, ends - lengths + 1)
     lengths_merged = lengths[is_merged]
     return KeySegments(

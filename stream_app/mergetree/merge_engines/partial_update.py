@@ -48,7 +48,7 @@ class PartialUpdate:
         Raises:
             MergeError: a row is -U or -D, and the rules do not say what that does.
         """
-        keys = key_segments(window, layout)
+        keys = key_segments(window, layout, one_row_may_change=bool(self.rules.groups))
         if keys is None:
             return layout.take(window.batch, window.order)
         kinds = keys.kinds()
