@@ -69,6 +69,7 @@ class FileStoreTable:
         location: absolute path of the table's folder.
         schema: its options may hold more than the schema file, for this process only.
         branch: name of the branch whose versions these are; empty: the main branch.
+        is_emptied: what is written goes behind a TRUNCATE, so no row that the table has is older.
     """
 
     location: str
@@ -76,6 +77,7 @@ class FileStoreTable:
     file_io: FileIO
     clock: Clock
     branch: str = ""
+    is_emptied: bool = False
 
     @property
     def options(self) -> CoreOptions:

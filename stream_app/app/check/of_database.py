@@ -37,9 +37,17 @@ def database_paths(config: AppConfig, *, needs_one: bool = True) -> Sequence[str
 
 
 def splitter_of(config: AppConfig, table: FileStoreTable) -> MessageSplitter | None:
-    """Gives the table its messages, as index 0; None: all are its own."""
-    name = table.location if config.sync is None else config.sync.name_of(table.location)
-    return splitter_for(config, name, {})
+    """Gives the table its messages, as index 0; None: all are its own.
+
+    Those of a source table that the job has refused, as another one has its name, are not.
+    """
+    if config.sync is None:
+        return None
+    origins: Mapping[Origin, str] = {}
+    if config.sync.rules.may_collide:  # else the names tell it, and the checkpoint may be gone
+        checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
+        origins = remembered_origins(checkpoint)
+    return splitter_for(config, config.sync.name_of(table.location), origins)
 
 
 def splitter_for(

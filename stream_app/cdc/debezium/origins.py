@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.cdc.alike.documents import json_text, load_document
 from stream_app.cdc.alike.told_fields import ToldFields, times_told
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
@@ -255,8 +256,35 @@ def change_times(messages: pa.RecordBatch) -> pa.Array:
     present: Index = np.flatnonzero(valid_of(values)).astype(np.int32)
     found = ToldFields(_TIME_FIELDS)
     for group in split_envelopes(values.drop_null(), {}):
-        found.take(group.payloads, present[group.index])
+        payloads, index = group.payloads, present[group.index]
+        if not group.prefix:
+            payloads = _without_envelopes(payloads)
+        found.take(payloads, index)
     return times_told(found, messages.num_rows, _millis_of)
+
+
+def _without_envelopes(values: pa.Array) -> pa.Array:
+    """Messages of which some have an envelope that `split_envelopes` left: other writers' blanks.
+
+    Such an envelope becomes its payload.
+    """
+    suspects = bools_of(pc.match_substring(values, pattern=b'"payload"'))
+    suspects &= bools_of(pc.match_substring(values, pattern=b'"schema"'))
+    if not suspects.any():
+        return values
+    mask = pa.array(suspects)
+    payloads = [_payload_of(value) for value in values.filter(mask).to_pylist()]
+    return pc.replace_with_mask(values, mask, pa.array(payloads, pa.binary()))
+
+
+def _payload_of(value: bytes) -> bytes:
+    try:
+        document = load_document(value)
+    except UnreadableRecordError:
+        return value
+    if not isinstance(document, dict) or document.keys() != {"schema", "payload"}:
+        return value
+    return json_text(document["payload"]).encode()
 
 
 def time_of(value: bytes) -> int | None:

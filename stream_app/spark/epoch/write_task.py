@@ -14,6 +14,7 @@ import itertools
 import pickle
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
@@ -77,7 +78,9 @@ class _TableWriting:
     def __init__(self, index: int, plan: EpochPlan) -> None:
         self._index = index
         self._isolates = plan.shape.isolates
-        self._table = plan.table(index).table
+        of_table = plan.table(index)
+        # Rows before a TRUNCATE are no older rows, though the newest snapshot has them still.
+        self._table = replace(of_table.table, is_emptied=bool(of_table.begins))
         self._first = plan.table(index).next_sequence_number
         self._stack = ExitStack()
         self._write: TableWrite | None = None

@@ -51,6 +51,8 @@ class TableRows:
         Raises:
             CorruptFileError: a file of the newest snapshot cannot be read.
         """
+        if self._files is None and self.table.is_emptied:
+            self._files = []
         if self._files is None:
             self._read(self.table.snapshots.latest())
         while True:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from stream_app.app.check.of_database import splitter_of
 from stream_app.app.job.job_feeds import job_format
 from stream_app.cdc.formats import FORMATS
 from tests.support.database_job import DatabaseJob
@@ -92,6 +93,18 @@ def test_tables_that_differ_in_their_case_alone_are_no_shards(tmp_path: Path) ->
     job.start()
     job.run(spelled("shop.orders", 4), spelled("shop.Orders", 5))
     assert sorted(job.rows("orders")) == [1, 3, 5]
+
+
+def test_what_reads_the_topic_again_leaves_the_refused_table_out(tmp_path: Path) -> None:
+    """Its messages may stand before those of the table that has the name."""
+    job = DatabaseJob(tmp_path, case_sensitive=False)
+    job.run(spelled("shop.orders", 1))
+    splitter = splitter_of(job.config, job.table("orders"))
+    assert splitter is not None
+    first, second = spelled("shop.Orders", 2), spelled("shop.orders", 1)
+    job.sent[:] = [first, second]
+    parts = list(splitter.split(job.messages(0, 2)))
+    assert [each.messages["offset"].to_pylist() for each in parts if each.table == 0] == [[1]]
 
 
 def test_columns_that_differ_in_their_case_alone_keep_their_table_back(tmp_path: Path) -> None:

@@ -71,6 +71,24 @@ def test_a_text_that_is_no_time_tells_nothing_and_harms_no_other(text: str) -> N
     assert times("ogg-json", batch) == [-100, None, None, None, None, None, -100]
 
 
+def test_an_envelope_with_blanks_tells_its_time() -> None:
+    """Other writers than the converter put blanks between the fields, or turn the two around."""
+    change = {"before": None, "after": {"id": 1}, "source": {"ts_ms": 7}, "op": "c"}
+    flat = {"id": 1, "__source_ts_ms": 8}
+    batch = messages(
+        json.dumps({"schema": {"type": "struct"}, "payload": change}),
+        json.dumps({"payload": flat, "schema": None}, indent=1),
+        json.dumps({"schema": {}, "payload": change}, separators=(",", ":")),
+        json.dumps({"schema": {}, "payload": None}),
+        json.dumps({"schema": {}, "payload": change, "id": 1}),
+        json.dumps(flat | {"schema": 1, "payload": "x"}),
+        '{"schema": 1, "payload": ',
+        None,
+        json.dumps(change),
+    )
+    assert times("debezium-json", batch) == [7, 8, 7, None, None, 8, None, None, 7]
+
+
 def test_plain_rows_tell_no_time() -> None:
     assert source_reader("json", {}).change_times is None
     assert not FORMATS["json"].tells_times
