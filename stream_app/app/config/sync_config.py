@@ -257,6 +257,13 @@ def sync_problems(
     except UsageError as error:
         yield "sync.type-mapping", f"{error.what} ({error.fix})"
     yield from _option_problems("sync.options", sync.options)
+    for name in sync.named():
+        if not sync.case_sensitive and name != name.lower():
+            yield (
+                f"sync.tables.{name}",
+                f"the table is {name.lower()!r} where sync.case-sensitive = false: write "
+                f"[sync.tables.{name.lower()}]",
+            )
     for name, table in sync.table_rules.tables.items():
         yield from _option_problems(f"sync.tables.{name}.options", table.options)
 
