@@ -19,6 +19,7 @@ from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.clock import SystemClock
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema, arrow_type
+from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.table_options import IGNORE_DELETE, ROWKIND_FIELD
 from stream_app.model.schema.mapping_options import parse_mapping_options
 from stream_app.model.schema.table_schema import TableSchema
@@ -86,8 +87,8 @@ def restored_columns(table: TableConfig, schema: TableSchema) -> frozenset[str]:
 
     With sequence fields the newest row so far need not be the one before the change.
     """
-    can_look_up = schema.kind.merges_by_key and schema.core_options.merge_engine == "deduplicate"
-    if not can_look_up or schema.sequence_fields:
+    keeps_newest = traits_of(schema.core_options.merge_engine).keeps_newest
+    if not schema.kind.merges_by_key or not keeps_newest or schema.sequence_fields:
         return frozenset()
     read_before = {schema.core_options[ROWKIND_FIELD]}
     if table.filter is not None:
