@@ -116,4 +116,4 @@ def drawn_options(rng: random.Random, name: str) -> dict[str, str]:
 
 def can_be_followed(options: Mapping[str, str]) -> bool:
     """Whether something tells how a new file changes the rows."""
-    return "merge-engine" not in options or "changelog-producer" in options
+    return "merge-engine" not in options or options.get("changelog-producer", "none") != "none"

@@ -25,7 +25,6 @@ from stream_app.table.check.changelog_check import ChangelogCheck
 from stream_app.table.check.data_file_facts import measure
 from stream_app.table.check.dependent_versions import FileNeeds, file_needs
 from stream_app.table.check.metadata_check import FileInUse, MetadataCheck, Progress
-from stream_app.table.check.row_comparison import FORGOTTEN_DELETES
 from stream_app.table.check.table_replay import plan_replay
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -183,10 +182,12 @@ class TableCheck:
             if isinstance(replay, str):
                 self.report.left_out.append(f"{what}: {replay}")
                 return
-            if replay.may_forget_deletes:
-                self.report.left_out.append(f"{what}: {FORGOTTEN_DELETES}")
-            check = ChangelogCheck if table.kind.merges_by_key else AppendCheck
-            yield from check(replay, self.progress).findings()
+            if table.kind.merges_by_key:
+                check = ChangelogCheck(replay, self.progress)
+                yield from check.findings()
+                self.report.left_out += [f"{what}: {one}" for one in sorted(check.left_out)]
+            else:
+                yield from AppendCheck(replay, self.progress).findings()
             self.report.replayed.append(f"{name}{replay.range}")
         except (StreamAppError, FileNotFoundError) as error:
             text = error.what if isinstance(error, StreamAppError) else str(error)
