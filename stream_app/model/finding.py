@@ -30,6 +30,7 @@ class FindingKind(enum.Enum):
     BUCKET = "bucket"
     PARTITION = "partition"
     DELETION_VECTOR = "deletion-vector"
+    DOUBLE_KEYS = "double-keys"
     CHANGELOG = "changelog"
     CONSUMER = "consumer"
     SOURCE = "source"

@@ -10,6 +10,7 @@ Source: none; the rules are those of Paimon's format, each beside its check.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -24,6 +25,7 @@ from stream_app.table.check.append_check import AppendCheck
 from stream_app.table.check.changelog_check import ChangelogCheck
 from stream_app.table.check.data_file_facts import measure
 from stream_app.table.check.dependent_versions import FileNeeds, file_needs
+from stream_app.table.check.double_keys import DoubleKeys
 from stream_app.table.check.metadata_check import FileInUse, MetadataCheck, Progress
 from stream_app.table.check.table_replay import plan_replay
 from stream_app.table.file_store_table import FileStoreTable
@@ -173,6 +175,10 @@ class TableCheck:
             if path not in seen and entry.holds_deletion_vectors:
                 yield from rows.vectors(path, entry, snapshot)
         looked_into |= {*metadata.files, *metadata.vectors}
+        latest = table.snapshots.latest()
+        with contextlib.suppress(CorruptFileError, FileNotFoundError):  # which is told above
+            if latest is not None:
+                yield from DoubleKeys(table, latest).findings()
         yield from self._replay(table, name)
 
     def _replay(self, table: FileStoreTable, name: str) -> Iterator[Finding]:
