@@ -176,7 +176,8 @@ class TableCheck:
                 yield from rows.vectors(path, entry, snapshot)
         looked_into |= {*metadata.files, *metadata.vectors}
         latest = table.snapshots.latest()
-        with contextlib.suppress(CorruptFileError, FileNotFoundError):  # which is told above
+        # The checks above have found such files.
+        with contextlib.suppress(CorruptFileError, FileNotFoundError):
             if latest is not None:
                 yield from DoubleKeys(table, latest).findings()
         yield from self._replay(table, name)
