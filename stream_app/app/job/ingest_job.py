@@ -38,6 +38,7 @@ from stream_app.app.job.preflight import TopicInfo, check_topics, recreated, unc
 from stream_app.app.job.prometheus_metrics import JobMetrics, serving, table_label
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.job.stale_checksums import clear_stale_checksums
+from stream_app.app.web.of_job import page_of_job
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.formats import format_named
 from stream_app.clock import Clock, SystemClock
@@ -132,6 +133,7 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
             sink = hidden(file, config.secrets)
         signs.begin("Spark's session begins")
         log = EventLog(clock, sink, metrics, format_named(config.source.format))
+        stack.enter_context(page_of_job(config, prepared.checkpoint, clock, log.history))
         _stream(config, prepared, clock, log, signs)
 
 
