@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from stream_app.app.config.app_config import AppConfig
@@ -18,9 +18,12 @@ _LOG = logging.getLogger("stream_app")
 
 @contextmanager
 def page_of_job(
-    config: AppConfig, checkpoint: Folder, clock: Clock, history: EpochHistory
+    config: AppConfig, checkpoint: Callable[[], Folder], clock: Clock, history: EpochHistory
 ) -> Iterator[None]:
     """Serve it within the block, when the configuration gives a port.
+
+    Args:
+        checkpoint: opens the job's; asked only for a page.
 
     Raises:
         UsageError: the port is taken, or a package is missing.
@@ -28,7 +31,7 @@ def page_of_job(
     if config.stream.web_port is None:
         yield
         return
-    site = JobSite(config, checkpoint, clock, history)
+    site = JobSite(config, checkpoint(), clock, history)
     with serving_module().serving(site, LOCAL_HOST, config.stream.web_port) as address:
         _LOG.info("the page of the job: %s", address)
         yield
