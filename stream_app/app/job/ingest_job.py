@@ -37,9 +37,11 @@ from stream_app.app.job.job_folders import hadoop_settings, make_local, open_fol
 from stream_app.app.job.job_log import log_to_stderr
 from stream_app.app.job.one_table import job_table, wanted_schema
 from stream_app.app.job.preflight import TopicInfo, check_topics, recreated, uncheckable
-from stream_app.app.job.prometheus_metrics import JobMetrics, serving, table_label
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.job.stale_checksums import clear_stale_checksums
+from stream_app.app.metrics.endpoint import serving
+from stream_app.app.metrics.health import JobHealth
+from stream_app.app.metrics.job_metrics import JobMetrics, table_label
 from stream_app.app.web.of_job import page_of_job
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.formats import format_named
@@ -125,7 +127,8 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
     metrics = JobMetrics(table_label(config.table.path) if is_one else config.name)
     # Take the ports first: if one is taken, the job ends before it reads or writes anything.
     with ExitStack() as stack:
-        stack.enter_context(serving(metrics.registry, config.stream.metrics_port))
+        health = JobHealth(clock, config.stream.max_staleness / 1000, metrics.source.stalest)
+        stack.enter_context(serving(metrics.registry, config.stream.metrics_port, health))
         history = EpochHistory()
         stack.enter_context(page_of_job(config, partial(_checkpoint, config), clock, history))
         signs = stack.enter_context(signs_of_life(clock))
@@ -136,7 +139,8 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
             file = stack.enter_context(events.open("a", encoding="utf-8"))
             sink = hidden(file, config.secrets)
         signs.begin("Spark's session begins")
-        log = EventLog(clock, sink, metrics, format_named(config.source.format), history=history)
+        message_format = format_named(config.source.format)
+        log = EventLog(clock, sink, metrics, message_format, history=history, health=health)
         _stream(config, prepared, clock, log, signs)
 
 
@@ -259,6 +263,7 @@ def _stream(
             on_progress=log.progress,
             on_idle=log.idle,
             on_drained=log.drained,
+            watched=log.looked,
             stop_requested=stop_requested,
         )
         stop_on_signals(spark, stop_requested)
