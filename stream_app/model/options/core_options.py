@@ -162,7 +162,9 @@ def unknown_key(what: str, key: str, known: Iterable[str]) -> str:
     return f"unknown {what} {key!r}" + (f"; did you mean {nearest[0]!r}?" if nearest else "")
 
 
-def check_writable(options: Mapping[str, str], primary_keys: Collection[str]) -> None:
+def check_writable(
+    options: Mapping[str, str], primary_keys: Collection[str], partition_keys: Collection[str] = ()
+) -> None:
     """Refuse a table whose options need a writer that does more than stream_app.
 
     Unknown options of an existing table are kept, not refused: Paimon itself validated them.
@@ -178,7 +180,7 @@ def check_writable(options: Mapping[str, str], primary_keys: Collection[str]) ->
             wrong += [key for key in (option.key, *option.older_keys) if key in options]
     # Also when it is absent: with a key, Paimon's default -1 is buckets chosen as rows come.
     bucket = -1 if "bucket" in wrong else CoreOptions(options).bucket
-    if "bucket" not in wrong and not is_writable(primary_keys, bucket):
+    if "bucket" not in wrong and not is_writable(primary_keys, partition_keys, bucket):
         wrong.append("bucket")
     reasons = [*(key for key, value in options.items() if _is_refused(key, value)), *wrong]
     if reasons:

@@ -65,7 +65,7 @@ class TableSchema:
     @cached_property
     def kind(self) -> KindTraits:
         """What kind of table it is."""
-        return kind_traits(self.primary_keys, self.core_options.bucket)
+        return kind_traits(self.primary_keys, self.partition_keys, self.core_options.bucket)
 
     @property
     def bucket_numbers(self) -> range:
@@ -209,7 +209,7 @@ def _key_problems(
         if key in columns.names and columns.field(key).data_type.root in FLOAT_ROOTS
     ]
     core = CoreOptions(options)
-    if not is_writable(primary_keys, core.bucket):
+    if not is_writable(primary_keys, partition_keys, core.bucket):
         state = f"is {options['bucket']}" if "bucket" in options else "is missing"
         problems.append(
             f"option 'bucket' {state}: "
@@ -231,7 +231,7 @@ def _append_problems(
     problems = []
     core = CoreOptions(options)
     bucket_keys = core.columns(BUCKET_KEY)
-    if not is_writable((), core.bucket):
+    if not is_writable((), partition_keys, core.bucket):
         problems.append("option 'bucket' must be -1 or at least 1")
     elif core.bucket == -1 and bucket_keys:
         problems.append("bucket-key needs a number of buckets: give option 'bucket' ≥ 1")

@@ -13,6 +13,7 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.table_kind import (
     APPEND,
     BUCKETED_APPEND,
+    CROSS_PARTITION_KEYED,
     DYNAMIC_KEYED,
     KEYED,
     POSTPONE_KEYED,
@@ -27,6 +28,7 @@ KINDS: Mapping[KindTraits, TableKind] = {
     KEYED: KEYED_KIND,
     # `open_for_writing` refuses to write them. Their compactions are planned alike.
     DYNAMIC_KEYED: KEYED_KIND,
+    CROSS_PARTITION_KEYED: KEYED_KIND,
     POSTPONE_KEYED: KEYED_KIND,
     BUCKETED_APPEND: BUCKETED_APPEND_KIND,
     APPEND: APPEND_KIND,
