@@ -103,7 +103,7 @@ class SmallTable:
         self._commit.drain()
 
     def _messages(
-        self, changes: Sequence[Change], first: int, index: str | None
+        self, changes: Sequence[Change], first: int, index: str | None = None
     ) -> list[BucketChange]:
         return write_changes(self.table, changes, first, index)
 
