@@ -40,7 +40,7 @@ def some_changes(noise: random.Random, rows: Rows, epoch: int) -> list[Change]:
     for _ in range(noise.choice((3, 60))):
         number = noise.randrange(60 + 25 * epoch)
         key = (f"d{number % 2}", number, "n" * (number % 13))
-        row = {"dt": key[0], "id": key[1], "no": key[2], "v": f"{epoch}"}
+        row: dict[str, Any] = {"dt": key[0], "id": key[1], "no": key[2], "v": f"{epoch}"}
         if noise.random() < 0.2:
             rows.pop(key, None)
             changes.append(("-D", row))
