@@ -18,7 +18,7 @@ from kafka.errors import KafkaError
 
 from stream_app.app.check.uncompared import Uncompared
 from stream_app.app.config.app_config import SourceConfig
-from stream_app.app.config.format_setup import format_setup, table_format
+from stream_app.app.config.format_setup import format_setup, table_format, without_narrowed
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.job.preflight import client_settings
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, concat_rows
@@ -106,6 +106,7 @@ def fill(
     setup = format_setup(source, rules, schema, restores=True)
     setup = replace(setup, keep_update_before=False)
     decode = table_format(source, rules, schema, setup)
+    decode = without_narrowed(decode, source, check.table, rules.made)
     assigner = bucket_assigner(schema)
     for rows in _changes(messages, decode, left, check.empty):
         count += rows.num_rows

@@ -26,7 +26,13 @@ from stream_app.app.config.values import (
     text,
 )
 from stream_app.cdc.alike.options import TRUNCATE, TRUNCATE_OPTION
-from stream_app.cdc.column_drift import COLUMN_ALIASES, NARROWED_COLUMNS, DriftKind, Reaction
+from stream_app.cdc.column_drift import (
+    COLUMN_ALIASES,
+    NARROWED_COLUMNS,
+    NARROWED_REACTIONS,
+    DriftKind,
+    Reaction,
+)
 from stream_app.errors import UsageError
 from stream_app.model.options.core_options import option_problems, unknown_key
 from stream_app.model.schema.mapping_options import MappingOptions, parse_mapping_options
@@ -72,7 +78,7 @@ OF_ONE_TABLE: Mapping[str, Callable[[Setting], Names | str]] = {
     DriftKind.MISSING.option: one_of(
         *(each.value for each in Reaction if each is not Reaction.EVOLVE)
     ),
-    NARROWED_COLUMNS: one_of("warn", "ignore", "stop"),
+    NARROWED_COLUMNS: one_of(*NARROWED_REACTIONS),
     COLUMN_ALIASES: text,
     TRUNCATE: one_of(*TRUNCATE_OPTION.values),
 }
