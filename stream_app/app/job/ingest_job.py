@@ -38,6 +38,7 @@ from stream_app.app.job.preflight import TopicInfo, check_topics, recreated, unc
 from stream_app.app.job.prometheus_metrics import JobMetrics, serving, table_label
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.job.stale_checksums import clear_stale_checksums
+from stream_app.app.job.unmet_tables import UnmetTables
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.formats import format_named
 from stream_app.clock import Clock, SystemClock
@@ -243,13 +244,14 @@ def _stream(
             work=_work(config, prepared, clock, feeds, runner, waiting), log=epochs, held=held
         )
         plan = batch.plan()
+        unmet = UnmetTables(config.sync, checkpoint)
         running = RunningStream(
             batch=batch,
             checkpoint=spark_location(checkpoint.location),
             trigger=None if stream.is_available_now else stream.trigger,
             on_progress=log.progress,
-            on_idle=log.idle,
-            on_drained=log.drained,
+            on_idle=unmet.behind(log.idle),
+            on_drained=unmet.behind(log.drained),
             stop_requested=stop_requested,
         )
         stop_on_signals(spark, stop_requested)
