@@ -103,6 +103,9 @@ backfill T --from-topic localhost:1/other --from never
 quarantine
 quarantine list
 quarantine list --conf nowhere
+quarantine list nowhere
+quarantine drop nowhere --all
+quarantine show folder --table x
 init --from-topic t
 init --from-topic t --conf nowhere
 init --from-topic t --conf file
