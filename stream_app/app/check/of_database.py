@@ -40,14 +40,24 @@ def splitter_of(config: AppConfig, table: FileStoreTable) -> MessageSplitter | N
     """Gives the table its messages, as index 0; None: all are its own.
 
     Those of a source table that the job has refused, as another one has its name, are not.
+
+    Raises:
+        UsageError: only the checkpoint tells which source tables these are, and it does not.
     """
     if config.sync is None:
         return None
-    origins: Mapping[Origin, str] = {}
+    name, origins = config.sync.name_of(table.location), dict[Origin, str]()
     if config.sync.rules.may_collide:  # else the names tell it, and the checkpoint may be gone
         checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
         origins = remembered_origins(checkpoint)
-    return splitter_for(config, config.sync.name_of(table.location), origins)
+        if name not in origins.values():
+            raise UsageError(
+                f"the checkpoint does not tell which source tables the table {name!r} has: with "
+                "merge-shards = false or case-sensitive = false two of them may have its name",
+                where=config.stream.checkpoint,
+                fix="give the configuration with the checkpoint of the table's job",
+            )
+    return splitter_for(config, name, origins)
 
 
 def splitter_for(

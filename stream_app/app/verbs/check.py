@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from stream_app.app.arguments.table import add_table_parser, named_table
+from stream_app.app.arguments.table_of_job import table_of_job
 from stream_app.app.config.app_config import SourceConfig, load_config
 from stream_app.app.config.bootstrap_servers import bootstrap_servers
 from stream_app.app.config.format_setup import rules_of
@@ -87,11 +88,13 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Print each finding as it comes, then what was examined."""
+    config = None if args.conf is None else load_config(args.conf, [], os.environ)
+    if args.table is not None and config is not None:
+        return _check(args, table_of_job(args.table, config, str(args.conf)))
     if args.table is not None:
         return _check(args, named_table(args.table))
-    if args.conf is None:
+    if config is None:
         raise UsageError("no table is named", fix="give its folder, or --conf for all of a job")
-    config = load_config(args.conf, [], os.environ)
     codes = []
     for path in _of_database().database_paths(config):
         if args.format == "text":

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from stream_app.app.arguments.table_of_job import known_table
+from stream_app.app.arguments.table_of_job import known_table, names_of_job
 from stream_app.app.arguments.version import timestamp_argument
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.output.listing import time_text
@@ -143,7 +143,7 @@ def _quarantine(args: argparse.Namespace, config: AppConfig | None) -> Quarantin
     whole = _whole(args, config)
     if args.table is None:
         return whole
-    known = {*whole.tables(), *(() if config is None else _names(config))}
+    known = {*whole.tables(), *(() if config is None else names_of_job(config))}
     known_table(args.table, known, str(args.conf or args.folder))
     return whole.of_table(args.table)
 
@@ -220,13 +220,6 @@ def _paths(config: AppConfig, name: str | None) -> Sequence[str]:
     of_database = importlib.import_module("stream_app.app.check.of_database")
     paths: Sequence[str] = of_database.database_paths(config, needs_one=False)
     return paths
-
-
-def _names(config: AppConfig) -> Sequence[str]:
-    """The tables of a whole database that its job has met, if the checkpoint can be read here."""
-    with contextlib.suppress(UsageError):
-        return [path.rpartition("/")[2] for path in _paths(config, None)]
-    return []
 
 
 def _list(
