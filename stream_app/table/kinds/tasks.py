@@ -8,6 +8,7 @@ from stream_app.mergetree.compact.compact_executor import CompactExecutor, Compa
 from stream_app.model.bucket_change import BucketChange
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.registry import kind_of
+from stream_app.table.storage_errors import merge_errors
 from stream_app.table.write.bucket_assigner import BucketAssigner
 from stream_app.table.write.bucket_writer import BucketWriter
 from stream_app.table.write.table_write import TableWrite
@@ -66,5 +67,6 @@ def compact_bucket(table: FileStoreTable, request: CompactRequest) -> BucketChan
         CorruptFileError: a file to merge cannot be read.
     """
     began = table.clock.steady_seconds()
-    change = kind_of(table.schema).rewrite(table, request)
+    with merge_errors(table.paths.bucket(request.partition, request.bucket)):
+        change = kind_of(table.schema).rewrite(table, request)
     return replace(change, seconds=table.clock.steady_seconds() - began)

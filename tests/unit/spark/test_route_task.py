@@ -83,7 +83,7 @@ def schema_of(plan: EpochPlan) -> TableSchema:
 
 def test_a_worker_keeps_tables_unpacked_for_later_epochs() -> None:
     plan = a_plan()
-    later = EpochPlan(tables=(plan.table(0).of_next_epoch(7),), shape=plan.shape)
+    later = EpochPlan(tables=(plan.table(0).of_next_epoch(7, NO_INDEX),), shape=plan.shape)
     first, second = (pickle.loads(pickle.dumps(each)).table(0) for each in (plan, later))
     assert second.message_format is first.message_format
     assert second.next_sequence_number == 7
