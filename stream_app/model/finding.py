@@ -31,6 +31,7 @@ class FindingKind(enum.Enum):
     PARTITION = "partition"
     DELETION_VECTOR = "deletion-vector"
     DOUBLE_KEYS = "double-keys"
+    HASH_INDEX = "hash-index"
     CHANGELOG = "changelog"
     CONSUMER = "consumer"
     SOURCE = "source"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.inspect.overview import overview
@@ -25,6 +25,9 @@ from stream_app.table.opening import open_table
 READY, HELD, WAITING, EMPTY, MISSING, UNREADABLE = (
     "ready", "held", "waiting", "empty", "missing", "unreadable"
 )  # fmt: skip
+
+SHORT_REASON = 80
+"""Characters of a reason in a list of tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +74,7 @@ class JobStatus:
             CheckpointError: a file of the checkpoint is damaged.
         """
         job = read_tables(self.checkpoint) or JobTables()
-        for name, path in sorted(self._paths(job).items()):
+        for name, path in sorted(self.paths(job).items()):
             try:
                 yield self._of_table(name, path, job)
             except TableNotFoundError as error:
@@ -88,7 +91,13 @@ class JobStatus:
         lag = None if self.ends is None else _behind(waiting.begin, self.ends)
         return TableStatus(table=name, state=HELD, lag=lag, reason=waiting.reason)
 
-    def _paths(self, job: JobTables) -> Mapping[str, str]:
+    def paths(self, job: JobTables | None = None) -> Mapping[str, str]:
+        """The folder of each table that the job has met, by its name.
+
+        Args:
+            job: what the checkpoint has of the tables; None: it is read.
+        """
+        job = job or read_tables(self.checkpoint) or JobTables()
         sync = self.config.sync
         if sync is None:
             return {self.config.name: self.config.table.path}
@@ -126,6 +135,15 @@ class JobStatus:
                 told = _log(self.checkpoint).source_end(job.epoch)
         found: Offsets = json.loads(told) if told else {}
         return found
+
+
+def in_short(row: TableStatus) -> TableStatus:
+    """The first line of the reason, and no more of it than fits on a screen beside the rest."""
+    if row.reason is None:
+        return row
+    [first, *more] = row.reason.splitlines() or [""]
+    cut = first[: SHORT_REASON - 1] if more or len(first) > SHORT_REASON else first
+    return replace(row, reason=cut if cut == row.reason else f"{cut.rstrip(':;,. ')}…")
 
 
 def _user(checkpoint: Folder) -> str:

@@ -8,16 +8,22 @@ import sys
 from typing import Any
 
 from stream_app.app.arguments.configuration import add_configuration
-from stream_app.app.config.app_config import SourceConfig, load_config
-from stream_app.app.inspect.job_status import HELD, MISSING, UNREADABLE, JobStatus, TableStatus
+from stream_app.app.arguments.table_of_job import known_table
+from stream_app.app.config.app_config import load_config
+from stream_app.app.inspect.job_status import (
+    HELD,
+    MISSING,
+    UNREADABLE,
+    JobStatus,
+    TableStatus,
+    in_short,
+)
+from stream_app.app.inspect.source_ends import source_ends
 from stream_app.app.job.job_folders import open_folder
-from stream_app.app.job.preflight import BrokerConnection, uncheckable
 from stream_app.app.output.listing import Listing
 from stream_app.clock import SystemClock
-from stream_app.errors import FAILED, StreamAppError, UsageError
-from stream_app.kafka.offset_ranges import Offsets
+from stream_app.errors import FAILED, UsageError
 
-_BROKER_S = 5.0
 _TROUBLES = (HELD, MISSING, UNREADABLE)
 
 
@@ -40,12 +46,18 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
             "  missing, unreadable   see the reason\n\n"
             "examples:\n"
             "  stream-app status --conf conf/shop-database.toml\n"
+            "  stream-app status --conf conf/shop-database.toml --table orders\n"
             "  stream-app status --conf conf/shop-database.toml --json\n\n"
             "exit codes: 0 no trouble; 1 a table is held, missing or unreadable"
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_configuration(parser)
+    parser.add_argument(
+        "--table",
+        metavar="NAME",
+        help="one table, by its name in the warehouse, with the whole reason",
+    )
     parser.add_argument("--json", action="store_true", help="a JSON object for each table")
     return parser
 
@@ -62,15 +74,22 @@ def run(args: argparse.Namespace) -> int:
     status = JobStatus(
         config=config,
         checkpoint=checkpoint,
-        ends=_ends(config.source),
+        ends=source_ends(config.source, _lag_is_unknown),
         now_ms=SystemClock().now_ms(),
     )
     rows = list(status.tables())
-    found = Listing(TableStatus, rows)
+    if args.table is not None:
+        known_table(args.table, [row.table for row in rows], str(args.conf))
+        rows = [row for row in rows if row.table == args.table]
+    whole = Listing(TableStatus, rows)
+    shown = Listing(TableStatus, [in_short(row) for row in rows])
     if not rows:
         print("the job has met no table yet", file=sys.stderr)
-    for line in found.json_lines() if args.json else found.lines():
+    for line in whole.json_lines() if args.json else shown.lines():
         print(line)
+    for row in rows if args.table is not None and not args.json else ():
+        if row.reason is not None:
+            print(f"\n{row.reason}")
     return FAILED if any(row.state in _TROUBLES for row in rows) else 0
 
 
@@ -82,19 +101,5 @@ def _no_session() -> Any:
     )
 
 
-def _ends(source: SourceConfig) -> Offsets | None:
-    """Where the topics end; None: nobody tells, and why is said."""
-    if source.kind != "kafka" or uncheckable(source.kafka_options):
-        return None
-    try:
-        with BrokerConnection(
-            source.bootstrap_servers, source.kafka_options, timeout_s=_BROKER_S
-        ) as connection:
-            topics = connection.topics(source.topics, pattern=source.topic_pattern)
-            found: dict[str, dict[str, int]] = {}
-            for (topic, partition), end in connection.end_offsets(topics).items():
-                found.setdefault(topic, {})[str(partition)] = end
-            return found
-    except StreamAppError as error:
-        print(f"the lag is unknown: {error.what}", file=sys.stderr)
-        return None
+def _lag_is_unknown(why: str) -> None:
+    print(f"the lag is unknown: {why}", file=sys.stderr)

@@ -26,6 +26,7 @@ from stream_app.table.check.changelog_check import ChangelogCheck
 from stream_app.table.check.data_file_facts import measure
 from stream_app.table.check.dependent_versions import FileNeeds, file_needs
 from stream_app.table.check.double_keys import DoubleKeys
+from stream_app.table.check.hash_index_check import hash_index_findings
 from stream_app.table.check.metadata_check import FileInUse, MetadataCheck, Progress
 from stream_app.table.check.table_replay import plan_replay
 from stream_app.table.file_store_table import FileStoreTable
@@ -174,6 +175,8 @@ class TableCheck:
         for path, (entry, snapshot) in metadata.vectors.items():
             if path not in seen and entry.holds_deletion_vectors:
                 yield from rows.vectors(path, entry, snapshot)
+        if table.kind.indexes_hashes:
+            yield from rows.hashes()
         looked_into |= {*metadata.files, *metadata.vectors}
         latest = table.snapshots.latest()
         # The checks above have found such files.
@@ -227,6 +230,13 @@ class _FileChecks:
             return fact_findings(file.entry.file, facts, file.path)
 
         return self._while_it_is_there(file.path, look)
+
+    def hashes(self) -> list[Finding]:
+        try:
+            return list(hash_index_findings(self.table))
+        except UnsupportedTableError as error:
+            self.report.left_out.append(f"index of keys: {error.what}")
+            return []
 
     def vectors(self, path: str, entry: IndexManifestEntry, snapshot: Snapshot) -> list[Finding]:
         def look() -> list[Finding]:
