@@ -134,6 +134,17 @@ class Steps:
         so_far = np.cumsum(values)
         return so_far[self.ends] - so_far[self.starts] + values[self.starts]
 
+    def in_order(self, chosen: Mask) -> tuple[Indices, Indices]:
+        """The places of chosen steps, the oldest value first, and the segment of each."""
+        places = np.flatnonzero(chosen)
+        segments = np.repeat(np.arange(len(self.starts)), self.lengths)[places]
+        if not self.has(Op.ADD_OLDER):
+            return places, segments
+        is_late = self.is_any(Op.ADD_OLDER)[places]
+        # The last late value is the first of all.
+        order = np.lexsort((np.where(is_late, -places - 1, places), segments))
+        return places[order], segments
+
     def row_at(self, places: Indices) -> Indices:
         """Rows of the batch at places of steps; -1 stays."""
         return np.where(places < 0, -1, self.rows[places])

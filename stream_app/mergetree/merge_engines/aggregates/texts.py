@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.mergetree.key_value_batch import Indices, Mask
+from stream_app.mergetree.key_value_batch import Indices
 from stream_app.mergetree.merge_engines.aggregates.steps import Op, Steps
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
@@ -21,7 +21,7 @@ def joined_texts(column: pa.Array, steps: Steps, how: ColumnAggregate) -> pa.Arr
     valid = steps.valid(column) & steps.since_begun() & ~steps.is_any(Op.SKIP, Op.CLEAR)
     is_text = pc.greater(pc.binary_length(column), 0).fill_null(False)
     full = valid & is_text.to_numpy(zero_copy_only=False)[steps.rows]
-    places, segments = _in_order(steps, full)
+    places, segments = steps.in_order(full)
     texts = column.take(pa.array(steps.rows[places]))
     if how.distinct:
         texts, segments = _distinct(texts, segments, how.delimiter)
@@ -30,18 +30,6 @@ def joined_texts(column: pa.Array, steps: Steps, how: ColumnAggregate) -> pa.Arr
     joined = pc.binary_join(lists, pa.scalar(how.delimiter, column.type))
     # With none but empty texts the result is empty, and without any it is null.
     return pc.if_else(pa.array(steps.any(valid)), joined, pa.scalar(None, column.type))
-
-
-def _in_order(steps: Steps, full: Mask) -> tuple[Indices, Indices]:
-    """The places of texts in the order of the result, and the segment of each."""
-    places = np.flatnonzero(full)
-    segments = np.repeat(np.arange(len(steps.starts)), steps.lengths)[places]
-    if not steps.has(Op.ADD_OLDER):
-        return places, segments
-    is_late = steps.is_any(Op.ADD_OLDER)[places]
-    # The last late text is the first of all.
-    order = np.lexsort((np.where(is_late, -places - 1, places), segments))
-    return places[order], segments
 
 
 def _distinct(texts: pa.Array, segments: Indices, delimiter: str) -> tuple[pa.Array, Indices]:
