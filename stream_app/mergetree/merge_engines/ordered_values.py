@@ -32,6 +32,20 @@ def valid_rows(column: pa.Array) -> Mask:
     return mask
 
 
+def filled(values: npt.NDArray[Any], valid: Mask, neutral: float) -> npt.NDArray[Any]:
+    """A copy with `neutral` where a value is null: [n]."""
+    copy = values.copy()
+    copy[np.flatnonzero(~valid)] = neutral
+    return copy
+
+
+def numbers(values: npt.NDArray[Any], has: Mask | None, kind: pa.DataType) -> pa.Array:
+    """Numbers as a column, null where not `has`; `kind` is as wide as they are."""
+    validity = None if has is None else pa.array(has).buffers()[1]
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(kind, len(values), [validity, data])
+
+
 def is_plain_number(kind: pa.DataType) -> bool:
     """Whether `ordered_integers` need no sort."""
     return bool(pa.types.is_primitive(kind)) and not pa.types.is_decimal(kind)
@@ -62,7 +76,7 @@ def from_ordered_integers(values: Indices, has: Mask | None, kind: pa.DataType) 
     narrow = values.astype(f"i{kind.bit_width // 8}", copy=False)
     if pa.types.is_floating(kind):
         narrow = np.where(narrow < 0, narrow ^ np.iinfo(narrow.dtype).max, narrow)
-    return pa.array(narrow, mask=None if has is None else ~has).view(kind)
+    return numbers(narrow, has, kind)
 
 
 def sequence_ranks(columns: Sequence[pa.Array]) -> Indices:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from stream_app.mergetree.key_value_batch import Indices, Mask
 from stream_app.mergetree.merge_engines.aggregates.steps import SHALLOW, Folded, Op, Steps
 from stream_app.mergetree.merge_engines.ordered_values import (
+    filled,
     from_ordered_integers,
     is_plain_number,
     ordered_integers,
@@ -104,11 +105,13 @@ def nearest_valid(column: pa.Array, steps: Steps, ends: Indices, way: int) -> In
     places = steps.ends if way < 0 else steps.starts
     found = ends.copy()
     for number in range(1, min(steps.depth, SHALLOW)):
-        open_ones = open_ones[steps.lengths[open_ones] > number]
+        # Numbers choose three times faster than a mask without a pattern.
+        open_ones = open_ones[np.flatnonzero(steps.lengths[open_ones] > number)]
         rows = steps.rows[places[open_ones] + way * number]
         is_valid = valid[rows]
-        found[open_ones[is_valid]] = rows[is_valid]
-        open_ones = open_ones[~is_valid]
+        hits = np.flatnonzero(is_valid)
+        found[open_ones[hits]] = rows[hits]
+        open_ones = open_ones[np.flatnonzero(~is_valid)]
     open_ones = open_ones[steps.lengths[open_ones] > SHALLOW]
     if len(open_ones):
         all_valid = valid[steps.rows]
@@ -172,7 +175,7 @@ def _extreme_number(column: pa.Array, steps: Steps, reduce: np.ufunc) -> pa.Arra
     valid = valid_rows(column)
     limits = np.iinfo(np.int64)
     neutral = limits.min if reduce is np.maximum else limits.max
-    extreme = steps.reduced(np.where(valid, values, neutral), reduce)
+    extreme = steps.reduced(filled(values, valid, neutral), reduce)
     has = extreme != neutral
     if (valid & (values == neutral)).any():
         has = valid[nearest_valid(column, steps, steps.newest, -1)]

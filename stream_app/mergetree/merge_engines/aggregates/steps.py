@@ -200,9 +200,11 @@ class Steps:
     def later_rows(self) -> list[tuple[Indices, Indices]]:
         """Of each round but the first: its segments, and the row of each one's step."""
         found = []
-        active = np.arange(len(self.starts), dtype=np.int64)
+        active = np.flatnonzero(self.lengths > 1)
         for number in range(1, self.depth):
-            active = active[self.lengths[active] > number]
+            if number > 1:
+                # Numbers choose three times faster than a mask without a pattern.
+                active = active[np.flatnonzero(self.lengths[active] > number)]
             found.append((active, self.rows[self.starts[active] + number]))
         return found
 

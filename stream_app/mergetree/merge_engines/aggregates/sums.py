@@ -20,7 +20,12 @@ from stream_app.mergetree.key_value_batch import Mask
 from stream_app.mergetree.merge_engines.aggregates import decimals
 from stream_app.mergetree.merge_engines.aggregates.chosen_values import nearest_valid
 from stream_app.mergetree.merge_engines.aggregates.steps import Op, Steps
-from stream_app.mergetree.merge_engines.ordered_values import stored_numbers, valid_rows
+from stream_app.mergetree.merge_engines.ordered_values import (
+    filled,
+    numbers,
+    stored_numbers,
+    valid_rows,
+)
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 _NOTHING = -0.0
@@ -46,7 +51,7 @@ def _plain_sum(column: pa.Array, steps: Steps) -> pa.Array:
     values, has = stored_numbers(column), None
     if column.null_count:
         valid = valid_rows(column)
-        values = np.where(valid, values, np.array(_NOTHING, values.dtype))
+        values = filled(values, valid, _NOTHING)
         has = valid[nearest_valid(column, steps, steps.newest, -1)]
     with np.errstate(all="ignore"):
         return _array(steps.reduced(values, np.add), has, column.type)
@@ -98,8 +103,7 @@ def _numbers(column: pa.Array) -> _Values:
 
 def _array(values: _Values, has: Mask | None, kind: pa.DataType) -> pa.Array:
     """Values as a column; whole numbers lose the bits that do not fit, as in Java."""
-    narrow = values.astype(kind.to_pandas_dtype(), copy=False)
-    return pa.array(narrow, kind, mask=None if has is None else ~has)
+    return numbers(values.astype(kind.to_pandas_dtype(), copy=False), has, kind)
 
 
 def _wrapped(values: _Values, kind: pa.DataType) -> _Values:
