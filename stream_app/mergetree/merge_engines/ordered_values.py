@@ -26,6 +26,12 @@ def stored_numbers(column: pa.Array) -> npt.NDArray[Any]:
     return values[column.offset : column.offset + len(column)]
 
 
+def text_lengths(column: pa.Array) -> npt.NDArray[np.int32]:
+    """Bytes of each text: int32 [n]; anything for nulls."""
+    offsets = np.frombuffer(column.buffers()[1], np.int32)
+    return np.diff(offsets[column.offset : column.offset + len(column) + 1])
+
+
 def valid_rows(column: pa.Array) -> Mask:
     """Which values are not null: bool [n]."""
     mask: Mask = column.is_valid().to_numpy(zero_copy_only=False)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -81,6 +81,14 @@ class Steps:
         """The place of each segment's last step."""
         return self.starts + self.lengths - 1
 
+    def doing(self, ops: npt.NDArray[np.int8]) -> Steps:
+        """The same rows, which do something else: int8 [steps]."""
+        steps = Steps(self.rows, self.starts, ops if ops.any() else None)
+        # What is known of the segments stays.
+        known = ("places", "lengths", "ends", "newest", "oldest", "depth", "later_rows")
+        vars(steps).update({name: vars(self)[name] for name in known if name in vars(self)})
+        return steps
+
     def is_any(self, *ops: Op) -> Mask:
         """Which steps do one of these: bool [steps]."""
         if self.ops is None:
@@ -134,16 +142,16 @@ class Steps:
         so_far = np.cumsum(values)
         return so_far[self.ends] - so_far[self.starts] + values[self.starts]
 
-    def in_order(self, chosen: Mask) -> tuple[Indices, Indices]:
-        """The places of chosen steps, the oldest value first, and the segment of each."""
+    def in_order(self, chosen: Mask) -> Indices:
+        """The places of chosen steps, segment by segment, the oldest value first."""
         places = np.flatnonzero(chosen)
-        segments = np.repeat(np.arange(len(self.starts)), self.lengths)[places]
         if not self.has(Op.ADD_OLDER):
-            return places, segments
+            return places
         is_late = self.is_any(Op.ADD_OLDER)[places]
+        segments = np.repeat(np.arange(len(self.starts)), self.lengths)[places]
         # The last late value is the first of all.
-        order = np.lexsort((np.where(is_late, -places - 1, places), segments))
-        return places[order], segments
+        ordered: Indices = places[np.lexsort((np.where(is_late, -places - 1, places), segments))]
+        return ordered
 
     def row_at(self, places: Indices) -> Indices:
         """Rows of the batch at places of steps; -1 stays."""
@@ -181,7 +189,7 @@ class Steps:
         if not self.has(Op.TAKE_BACK):
             return self
         assert self.ops is not None
-        return replace(self, ops=np.where(self.ops == Op.TAKE_BACK, Op.SKIP, self.ops))
+        return self.doing(np.where(self.ops == Op.TAKE_BACK, np.int8(Op.SKIP), self.ops))
 
     def refuse_take_back(self, function: str) -> None:
         """Refuse to undo values.

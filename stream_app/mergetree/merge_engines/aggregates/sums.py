@@ -19,6 +19,7 @@ from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import Mask
 from stream_app.mergetree.merge_engines.aggregates import decimals
 from stream_app.mergetree.merge_engines.aggregates.chosen_values import nearest_valid
+from stream_app.mergetree.merge_engines.aggregates.combined_values import counted
 from stream_app.mergetree.merge_engines.aggregates.steps import Op, Steps
 from stream_app.mergetree.merge_engines.ordered_values import (
     filled,
@@ -37,7 +38,7 @@ def sum_values(column: pa.Array, steps: Steps, _: ColumnAggregate) -> pa.Array:
     """The sum of the values that are not null; undoing a value subtracts it."""
     if steps.ops is None and not pa.types.is_decimal(column.type):
         return _plain_sum(column, steps)
-    counts, minus = _counting(column, steps), steps.is_any(Op.TAKE_BACK)
+    counts, minus = counted(column, steps), steps.is_any(Op.TAKE_BACK)
     if pa.types.is_decimal(column.type):
         return _decimal_sum(column, steps, counts, minus)
     values = _numbers(column)[steps.rows]
@@ -63,7 +64,7 @@ def product_of_values(column: pa.Array, steps: Steps, _: ColumnAggregate) -> pa.
     Raises:
         MergeError: a division by zero, or a decimal quotient without an end.
     """
-    counts, minus = _counting(column, steps), steps.is_any(Op.TAKE_BACK)
+    counts, minus = counted(column, steps), steps.is_any(Op.TAKE_BACK)
     if pa.types.is_decimal(column.type):
         return _decimal_product(column, steps, counts, minus)
     values = _numbers(column)[steps.rows]
@@ -88,12 +89,6 @@ def product_of_values(column: pa.Array, steps: Steps, _: ColumnAggregate) -> pa.
             result[segments] = np.where(takes, new, before)
             has[segments] = takes
     return _array(result, has, column.type)
-
-
-def _counting(column: pa.Array, steps: Steps) -> Mask:
-    if steps.ops is None:
-        return steps.valid(column)
-    return steps.valid(column) & steps.since_begun() & ~steps.is_any(Op.SKIP, Op.CLEAR)
 
 
 def _numbers(column: pa.Array) -> _Values:

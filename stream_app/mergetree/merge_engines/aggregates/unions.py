@@ -14,17 +14,18 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from itertools import pairwise
 
-import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
 from stream_app.errors import MergeError
+from stream_app.mergetree.key_value_batch import Indices
+from stream_app.mergetree.merge_engines.aggregates.combined_values import combined, counted
 from stream_app.mergetree.merge_engines.aggregates.roaring64 import (
     read_bitmaps,
     united_bitmaps,
     written_bitmaps,
 )
-from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Op, Steps
+from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Steps
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 Union = Callable[[Sequence[bytes]], bytes]
@@ -39,27 +40,16 @@ _ONE_HASH = 1
 def united(function: str, union: Union) -> Callable[[pa.Array, Steps, ColumnAggregate], Folded]:
     """A function that unites the values that are not null."""
 
-    def fold(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Folded:
-        steps.refuse_take_back(function)
-        counts = steps.valid(column) & steps.since_begun() & ~steps.is_any(Op.SKIP, Op.CLEAR)
-        places, segments = steps.in_order(counts)
-        bounds = np.searchsorted(segments, np.arange(len(steps.starts) + 1))
-        sizes = np.diff(bounds)
-        rows = np.full(len(sizes), -1, dtype=np.int64)
-        rows[sizes > 0] = steps.rows[places[bounds[:-1][sizes > 0]]]
-        several = np.flatnonzero(sizes > 1)
-        if not len(several):
-            return rows
-        taken = np.repeat(sizes > 1, sizes)
-        values = column.take(pa.array(steps.rows[places[taken]])).to_pylist()
-        cuts = np.cumsum([0, *sizes[several]]).tolist()
+    def unite(values: pa.Array, bounds: Indices) -> pa.Array:
+        given, cuts = values.to_pylist(), bounds.tolist()
         try:
-            found = [union(values[a:b]) for a, b in pairwise(cuts)]
+            return pa.array([union(given[a:b]) for a, b in pairwise(cuts)], values.type)
         except (ValueError, IndexError, RuntimeError, struct.error) as error:
             raise _unreadable(function, error) from error
-        rows[several] = len(column) + np.arange(len(several))
-        both = pa.concat_arrays([column, pa.array(found, column.type)])
-        return both.take(pa.array(rows, mask=rows < 0))
+
+    def fold(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Folded:
+        steps.refuse_take_back(function)
+        return combined(column, steps, counted(column, steps), unite)
 
     return fold
 
