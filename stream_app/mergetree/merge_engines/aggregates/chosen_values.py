@@ -188,13 +188,13 @@ def _extreme_in_rounds(column: pa.Array, steps: Steps, *, is_largest: bool) -> I
     best = steps.oldest.copy()
     valid = valid_rows(column) if column.null_count else None
     wins_by = pc.greater_equal if is_largest else pc.less_equal
-    for segments, rows in steps.later_rows:
+    for all_segments, all_rows in steps.later_rows:
+        segments, rows = all_segments, all_rows
         if valid is not None:
             # A null loses against any value.
             rivals, is_value = valid[best[segments]], valid[rows]
-            gains = np.flatnonzero(is_value > rivals)
+            gains, both = np.flatnonzero(is_value > rivals), np.flatnonzero(is_value & rivals)
             best[segments[gains]] = rows[gains]
-            both = np.flatnonzero(is_value & rivals)
             segments, rows = segments[both], rows[both]
         values, others = column.take(pa.array(rows)), column.take(pa.array(best[segments]))
         wins = np.flatnonzero(wins_by(values, others).to_numpy(zero_copy_only=False))

@@ -14,8 +14,8 @@ from stream_app.mergetree.key_value_batch import Indices, Mask
 from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Op, Steps
 
 Combine = Callable[[pa.Array, Indices], pa.Array]
-"""Values [m] of k groups, in order, and where each group begins and the last one ends, int64 [k + 1]
-→ one value a group. A group has two values at least."""
+"""Values [m] of k groups, in order; where each begins and the last one ends, int64 [k + 1] → one
+value a group. A group has two values at least."""
 
 
 def counted(column: pa.Array, steps: Steps) -> Mask:
