@@ -49,13 +49,13 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
 ) -> None:
     """SIGTERM to the JVM alone, as a supervisor does; then to all. (Ctrl-C: test_ctrl_c.py.)"""
     topic = bench.topic(change(k, "a") for k in range(40))
-    port = a_free_port()
+    port, web_port = a_free_port(), a_free_port()
     running(
         bench,
         topic,
         source={"max-offsets-per-trigger": 4},
         table={"options.bucket": "1", "options.num-sorted-run.compaction-trigger": "2"},
-        stream={"metrics-port": port},
+        stream={"metrics-port": port, "web-port": web_port},
     )
     job.start()
     job.wait_for(count("epoch", 2))
@@ -78,6 +78,7 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
     assert (idle["compactions_running"], idle["sorted_runs"]) == (0, {"1": 1})
     assert bench.snapshots()[-1] == f"COMPACT {epochs - 1}"
     _check_metrics(bench, port)
+    _check_page(bench, web_port)
     assert job.stop() == 0, job.log()
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", port)) != 0, "nobody listens any more"
@@ -88,6 +89,20 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
         if snapshot["commitKind"] == "COMPACT":
             assert snapshot["commitIdentifier"] == last
         last = snapshot["commitIdentifier"]
+
+
+def _check_page(bench: JobBench, port: int) -> None:
+    """The job's page shows its table and its epochs."""
+    epochs = len(bench.events("epoch"))
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as answer:
+        tables = answer.read().decode()
+    assert "db.t" in tables
+    assert "ready" in tables
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/tables/db.t", timeout=60) as answer:
+        page = answer.read().decode()
+    assert page.count('<rect class="write"') <= epochs
+    assert f"<title>epoch {epochs - 1}: 1 messages; wait" in page
+    assert "sorted run" in page
 
 
 def _check_metrics(bench: JobBench, port: int) -> None:

@@ -104,6 +104,7 @@ class StreamConfig:
         write_parallelism: tasks that write; None: Spark's default parallelism.
         decode_parallelism: tasks that decode; None: one for each task that reads.
         metrics_port: of the endpoint for Prometheus; None: there is none.
+        web_port: of the page in a browser, on this machine alone; None: there is none.
     """
 
     checkpoint: str = ""
@@ -114,6 +115,7 @@ class StreamConfig:
     write_parallelism: int | None = None
     decode_parallelism: int | None = None
     metrics_port: int | None = None
+    web_port: int | None = None
 
     @property
     def is_available_now(self) -> bool:
@@ -199,6 +201,7 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
         "write-parallelism": integer(1),
         "decode-parallelism": integer(1),
         "metrics-port": integer(1, 65535),
+        "web-port": integer(1, 65535),
     },
     "file-system": {},
     "spark": {},

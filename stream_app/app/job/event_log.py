@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import IO
 
+from stream_app.app.job.epoch_history import EpochHistory
 from stream_app.app.job.prometheus_metrics import CompactionSource, JobMetrics
 from stream_app.app.output.listing import size_text
 from stream_app.cdc.column_drift import Column, DriftKind
@@ -44,6 +45,7 @@ class EventLog:
 
     Attributes:
         table: whose events these are; None: of the whole job, or of its only table.
+        history: keeps the newest epochs.
     """
 
     clock: Clock
@@ -51,6 +53,7 @@ class EventLog:
     metrics: JobMetrics | None = None
     message_format: Format = FORMATS[DEFAULT_FORMAT]
     table: str | None = None
+    history: EpochHistory = field(default_factory=EpochHistory)
     _told: set[Column] = field(default_factory=set)
     _epochs: set[int] = field(default_factory=set)
 
@@ -85,6 +88,7 @@ class EventLog:
             self._write("epoch", {"epoch": report.epoch, "skipped": True})
             return
         self._epochs.add(report.epoch)
+        self.history.add(self.table or "", report, self.clock.now_ms())
         counts = report.counts
         total = report.wait_s + report.write_s + report.commit_s
         _LOG.info(

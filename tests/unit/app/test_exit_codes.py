@@ -94,6 +94,9 @@ status
 status --conf nowhere
 resume
 resume --conf nowhere
+web --conf nowhere
+web --warehouse nowhere
+web --port x
 backfill
 backfill T
 backfill T --conf nowhere
