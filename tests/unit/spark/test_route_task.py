@@ -36,6 +36,7 @@ from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd, cou
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, Part, TablePlan
 from stream_app.spark.epoch.route_task import route_partition
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.index_manifests import NO_INDEX
 
 COLUMNS = "k BIGINT, p STRING, offset_ BIGINT"
 Message = tuple[str, int, int, dict[str, Any] | None]
