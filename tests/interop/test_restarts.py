@@ -139,7 +139,7 @@ def test_turns_with_restarts_tell_what_java_alone_tells(
     turns = Turns(paimon_java, path, chance)
     writers = set()
     for epoch in range(EPOCHS):
-        changes = epoch_of(chance, epoch)
+        changes = epoch_of(chance, epoch, case)
         if case == "rows that expire":
             # Of a key all rows are old, or none: Paimon drops old rows before it merges (ADR 9).
             changes = [
