@@ -27,6 +27,7 @@ from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import IdleReport, TableJob
+from tests.support.begun_epoch import Ends, begin_epoch
 from tests.support.small_table import CompactHere, small_table
 
 Row = dict[str, Any]
@@ -74,18 +75,20 @@ class TwoTables:
 
     Attributes:
         query: the id of the streaming query.
+        orders: options of the first table.
         sent: epoch by epoch, the rows of each topic.
     """
 
     folder: Path
     query: str = "the job"
+    orders: Mapping[str, Any] = field(default_factory=lambda: {"bucket": 2})
     tables: list[FileStoreTable] = field(init=False)
     sent: list[Mapping[str, Sequence[Row]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         orders = small_table(
-            self.folder / "orders", "k BIGINT, v STRING", ("k",), bucket=2,
-            changelog_producer="input",
+            self.folder / "orders", "k BIGINT, v STRING", ("k",),
+            **{"changelog_producer": "input", **self.orders},
         )  # fmt: skip
         events = small_table(self.folder / "events", "day STRING, n BIGINT", (), ("day",))
         self.tables = [orders.table, events.table]
@@ -147,14 +150,15 @@ class TwoTables:
     def send(self, orders: Sequence[Row], events: Sequence[Row]) -> int:
         """Rows of a new epoch; its number."""
         self.sent.append({"a": orders, "b": events})
-        epoch, folder = len(self.sent) - 1, self.checkpoint()
-        for name, upto in (("sources/0/0", 0), (f"offsets/{epoch}", epoch + 1)):
-            counts = {topic: sum(len(each[topic]) for each in self.sent[:upto]) for topic in TOPICS}
-            ends = json.dumps({topic: {"0": count} for topic, count in counts.items()})
-            before = "v1\n{}\n" if upto else "v1\n"
-            folder.files.overwrite(folder.path(name), f"{before}{ends}".encode())
-        folder.files.overwrite(folder.path("metadata"), json.dumps({"id": self.query}).encode())
+        epoch = len(self.sent) - 1
+        begin_epoch(self.checkpoint(), epoch, self._ends(0), self._ends(epoch + 1), self.query)
         return epoch
+
+    def _ends(self, epochs: int) -> Ends:
+        """The offsets behind that many epochs."""
+        return {
+            topic: {"0": sum(len(each[topic]) for each in self.sent[:epochs])} for topic in TOPICS
+        }
 
     def messages(self, epoch: int, bad: Mapping[str, bytes] | None = None) -> pa.Table:
         """An epoch's messages in columns of `MESSAGE_SCHEMA`, topic by topic.

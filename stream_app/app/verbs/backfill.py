@@ -92,10 +92,7 @@ def run(args: argparse.Namespace) -> int:
         )
     # Imported only when it is asked for: it needs Spark's package and a broker's client.
     backfills = importlib.import_module("stream_app.app.backfill.backfill")
-    splitter = None
-    if config is not None:
-        of_database = importlib.import_module("stream_app.app.check.of_database")
-        splitter = of_database.splitter_of(config, table)
+    of_database = importlib.import_module("stream_app.app.check.of_database")
     progress = ProgressLine.of_terminal()
     backfill = backfills.Backfill(
         table=table,
@@ -103,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
         rules=rules,
         progress=progress,
         since_ms=since,
-        splitter=splitter,
+        splitter=of_database.splitter_of(config, table),
         quarantines=[] if config is None else _quarantines(config, table),
     )
     done = backfill.run(dry_run=args.dry_run)

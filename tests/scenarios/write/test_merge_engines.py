@@ -49,7 +49,7 @@ def test_what_cannot_be_merged_names_its_bucket(tmp_path: Path) -> None:
     batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
 
     def write_all() -> None:
-        with table_write(small.table, next_sequence_number=0) as write:
+        with table_write(small.table, next_sequence_number=0, index=None) as write:
             write.write((serialize_arrow_row([], [], 0), 0), batch)
             write.prepare_commit()
 
@@ -100,6 +100,18 @@ def test_more_runs_than_are_read_at_a_time_are_merged_once(tmp_path: Path) -> No
     ]
     assert merged[0] == merged[1]
     assert [row["b"] for row in merged[0]] == [None]
+
+
+def test_rows_that_are_not_compacted_yet_are_the_newest(tmp_path: Path) -> None:
+    """Level 0 lies below rows in which compactions have looked older ones up."""
+    options = {"merge-engine": "partial-update", "changelog-producer": "lookup"}
+    small = a_table(tmp_path, "k INT, v INT, w INT", **options, **{"lookup-wait": "false"})
+    small.commit(("+I", {"k": 1, "v": 1, "w": 1}))
+    small.compact()
+    small.commit(*[("+I", {"k": k, "v": 2, "w": None}) for k in (0, 1)])
+    live = FileStoreScan(small.table).live(small.table.snapshots.latest())
+    assert sorted({entry.file.level > 0 for entry in live}) == [False, True]
+    assert rows(small) == [{"k": 0, "v": 2, "w": None}, {"k": 1, "v": 2, "w": 1}]
 
 
 def test_nothing_follows_files_that_do_not_tell_changes(tmp_path: Path) -> None:
