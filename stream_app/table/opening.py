@@ -78,7 +78,7 @@ def open_for_writing(table: FileStoreTable) -> FileStoreTable:
         table.file_io.check_atomic_create(table.location)
     schema = table.schema
     options = {"branch": table.branch or "main", **schema.options}
-    check_writable(options, schema.primary_keys)
+    check_writable(options, schema.primary_keys, schema.partition_keys)
     problems = expiry_problems(schema.fields, schema.options)
     problems += merge_problems(schema.fields, schema.primary_keys, schema.options)
     if problems:
@@ -103,7 +103,7 @@ def create_or_open(
         SchemaMismatchError: columns, keys or fixed options differ.
         UnsupportedTableError: we cannot write it.
     """
-    check_writable(wanted.options, wanted.primary_keys)
+    check_writable(wanted.options, wanted.primary_keys, wanted.partition_keys)
     merge_function_of(wanted)
     path, file_io = file_io_of(location, file_io_options)
     schemas = SchemaManager(file_io, path)

@@ -1,4 +1,7 @@
-"""2: what was given must be changed; 1: all of it was right, and it failed or found something."""
+"""2: what was given must be changed; 1: all of it was right, and it failed or found something.
+
+3: `check` found nothing wrong, and could not compare everything.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.cli import VERBS, main
+from stream_app.app.verbs.check import exit_code
+from stream_app.model.finding import FindingKind
 from tests.support.small_table import SmallTable, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -100,12 +105,19 @@ web --port x
 backfill
 backfill T
 backfill T --conf nowhere
+backfill orders --conf job.toml
+check orders --conf job.toml
+status --conf job.toml --table orders
+quarantine list --conf job.toml
 backfill T --from-topic x
 backfill T --from-topic localhost:1/other
 backfill T --from-topic localhost:1/other --from never
 quarantine
 quarantine list
 quarantine list --conf nowhere
+quarantine list nowhere
+quarantine drop nowhere --all
+quarantine show folder --table x
 init --from-topic t
 init --from-topic t --conf nowhere
 init --from-topic t --conf file
@@ -164,6 +176,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "shop.db" / "damaged" / "snapshot" / "snapshot-3").write_text("{")
     (made / "folder").mkdir()
     (made / "file").write_text("text")
+    (made / "job.toml").write_text(
+        '[source]\nbootstrap-servers = "localhost:1"\ntopics = ["t"]\n[sync]\nwarehouse = "."\n'
+        'database = "shop"\n[stream]\ncheckpoint = "checkpoint"\n'
+    )
     return made
 
 
@@ -270,3 +286,18 @@ def test_a_configuration_of_another_table_is_refused(
     assert "u.toml is the configuration of another table: ./warehouse/shop.db/u" in told
     assert main(["check", "warehouse/shop.db/t/", "--conf", "t.toml"]) == 2
     assert "no snapshot records how far a job has read orders" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("kinds", "code"),
+    [
+        ((), 0),
+        ((FindingKind.NOT_COMPARED,), 3),
+        ((FindingKind.NOT_COMPARED, FindingKind.SOURCE), 1),
+        ((FindingKind.HINT,), 1),
+    ],
+)
+def test_what_differs_comes_before_what_was_not_compared(
+    kinds: tuple[FindingKind, ...], code: int
+) -> None:
+    assert exit_code(kinds) == code
