@@ -44,7 +44,9 @@ class TablePlan:
     _packed: list[bytes] = field(default_factory=list, compare=False, repr=False)
 
     def of_next_epoch(self, next_sequence_number: int) -> TablePlan:
-        """The same table and format in a later epoch."""
+        """The same table and format in a later epoch; itself where the table has got no rows."""
+        if next_sequence_number == self.next_sequence_number and not self.begins:
+            return self
         return replace(self, next_sequence_number=next_sequence_number, begins={})
 
     def from_offsets(self, begins: Mapping[Where, int]) -> TablePlan:
