@@ -16,6 +16,18 @@ from stream_app.cdc.columns.arrow_buffers import Bools, Bytes, Int64s, bytes_of,
 from stream_app.cdc.columns.json_lines import parse_objects
 
 _DEPTH_MAX = 8
+_SPACE = np.uint8(ord(" "))
+_QUOTE, _BLANK, _BACKSLASH, _STRANGE = range(1, 5)
+_KINDS = np.zeros(256, np.uint8)
+"""Of each byte. Within arrays documents are strange, and NaN and Infinity, which JSON lacks."""
+_KINDS[list(b'"')] = _QUOTE
+_KINDS[list(b" \t\r\n")] = _BLANK
+_KINDS[list(b"\\")] = _BACKSLASH
+_KINDS[list(b"{}NI")] = _STRANGE
+_STEPS = np.zeros(256, np.int8)
+"""Of each byte, the levels that it opens."""
+_STEPS[list(b"[{")] = 1
+_STEPS[list(b"]}")] = -1
 _ANY_FIELD = pa.schema([("field", pa.string())])
 
 
@@ -30,48 +42,44 @@ def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
     """
     offsets = offsets_of(texts).astype(np.int64)
     data = bytes_of(texts)[offsets[0] : offsets[-1]]
-    offsets = offsets - offsets[0]
-    is_quote = data == ord('"')
-    in_string = _of_each(np.cumsum(is_quote), offsets) & 1 == 1
-    opens, closes = (
-        ((data == ord(square)) | (data == ord(curly))) & ~in_string
-        for square, curly in ("[{", "]}")
-    )
-    depth = _of_each(np.cumsum(opens.astype(np.int8) - closes, dtype=np.int64), offsets)
-    is_end = closes & (depth == 1)
-    is_start = opens & (depth == 2)
-    within = (depth >= 2) | is_end
+    offsets, kinds = offsets - offsets[0], _KINDS[data]
+    starts, lasts = offsets[:-1], offsets[1:] - 1
+    is_quote = kinds == _QUOTE
+    in_string = np.logical_xor.accumulate(is_quote)
+    before = in_string[lasts[:-1]]
+    if before.any():  # each text begins outside of strings
+        in_string ^= np.repeat(np.concatenate([[False], before]), np.diff(offsets))
+    step = np.where(in_string, np.int8(0), _STEPS[data])
+    depth = np.cumsum(step, dtype=np.int32)
+    above = depth[lasts[:-1]]
+    if above.any():
+        depth -= np.repeat(np.concatenate([[0], above]), np.diff(offsets)).astype(np.int32)
+    within = (depth >= 2) | ((depth == 1) & (step < 0))
     free = within & ~in_string  # neither in a string, nor its first quote
-    # The parser takes NaN and Infinity, which JSON lacks.
-    strange = free & np.isin(data, np.frombuffer(b"{}NI", np.uint8))
-    strange |= (data == ord("\\")) | (depth > _DEPTH_MAX)
-    lasts = offsets[1:] - 1
+    strange = free & (kinds == _STRANGE)
+    strange |= (kinds == _BACKSLASH) | (depth > _DEPTH_MAX)
     is_last = np.zeros(len(data), np.bool_)
     is_last[lasts] = True
     strange |= (depth <= 0) != is_last  # one object, and nothing around it
-    done: Bools = ~np.logical_or.reduceat(strange, offsets[:-1])
-    is_blank = free & np.isin(data, np.frombuffer(b" \t\r\n", np.uint8))
+    done: Bools = ~np.logical_or.reduceat(strange, starts)
+    is_blank = free & (kinds == _BLANK)
+    is_end = (step < 0) & (depth == 1)
     # With its blanks: without them 1 2 would be a number.
     sure = within & np.repeat(done, np.diff(offsets))
-    lines = np.where(is_blank, np.uint8(ord(" ")), data)
-    if not _are_json(lines[sure], np.cumsum(sure)[is_end & sure]):
+    if not _are_json(np.where(is_blank, _SPACE, data)[sure], np.cumsum(sure)[is_end & sure]):
         return texts, np.zeros(len(texts), np.bool_)
-    counts = 1 - is_blank.astype(np.int64)
-    counts += (within & is_quote).astype(np.int8) + is_start + is_end
-    stops = np.cumsum(counts)
-    written = np.repeat(data, counts)
-    written[(stops - counts)[within & is_quote]] = ord("\\")
-    written[(stops - counts)[is_start]] = ord('"')
-    written[stops[is_end] - 1] = ord('"')
-    bounds = np.concatenate([[0], stops[lasts]]).astype(np.int32)
-    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(written)]
+    begins = np.flatnonzero(sure & (step > 0) & (depth == 2))
+    quotes, ends = np.flatnonzero(sure & is_quote), np.flatnonzero(sure & is_end) + 1
+    places = np.concatenate([begins, quotes, ends])
+    order = np.argsort(places, kind="stable")
+    added = np.repeat(np.frombuffer(b'"\\"', np.uint8), [len(begins), len(quotes), len(ends)])
+    # Of each byte, how many are left in front of it.
+    left = np.concatenate([[0], np.cumsum(~is_blank)])
+    written, bounds = data[~is_blank], left[offsets]
+    bounds = bounds + np.searchsorted(places[order], offsets)
+    written = np.insert(written, left[places[order]], added[order])
+    buffers = [None, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(written)]
     return pa.Array.from_buffers(pa.string(), len(texts), buffers), done
-
-
-def _of_each(running: Int64s, offsets: Int64s) -> Int64s:
-    """A running sum over the bytes of all texts, begun anew at each text."""
-    before = np.concatenate([[0], running])[offsets[:-1]]
-    return running - np.repeat(before, np.diff(offsets))
 
 
 def _are_json(arrays: Bytes, ends: Int64s) -> bool:
