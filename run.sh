@@ -115,8 +115,7 @@ case $verb in
   coverage) shift; prepare dev; cd "$here" # lines and branches that the fast tests reach, and a floor: coverage
     exec python -m pytest tests/datadriven tests/unit tests/scenarios -q --cov --cov-report=term -m "$fast" "$@" ;;
   docs) shift; prepare dev; cd "$here"; export NO_MKDOCS_2_WARNING=1 # build the documentation's site: docs [--serve]
-    if [ "${1:-}" = --serve ]; then exec mkdocs serve; fi
-    exec mkdocs build --quiet "$@" ;;
+    [ "${1:-}" != --serve ] || exec mkdocs serve; exec mkdocs build --quiet "$@" ;;
   simulate) shift; prepare dev; cd "$here"; exec python -m tests.simulation "$@" ;; # a table through faults and crashes: simulate [--seeds N] [--from S] [--seed S]
   bench) shift; prepare dev; cd "$here"; exec python -m bench "$@" ;; # measure each step beside its limit
   soak) shift; prepare dev; cd "$here"; exec python -m tests.soak "$@" ;; # the job for long, killed at random and judged: soak --minutes 30
