@@ -75,7 +75,7 @@ check() {
 
 app() { prepare run; exec python -P -m stream_app "$@"; }
 
-verb=${1:-help}
+verb=${1:-help}; [[ $verb != -h && $verb != --help ]] || verb=help
 case $verb in
   help) help ;; # this text
   setup) prepare run; prepare dev; python -P -m stream_app.app.launch.jars spark-kafka > /dev/null; python -P -m stream_app.app.launch.class_archive > /dev/null; python -P -m demo.broker_jars > /dev/null ;; # fetch everything now: packages and jars
@@ -120,6 +120,5 @@ case $verb in
   bench) shift; prepare dev; cd "$here"; exec python -m bench "$@" ;; # measure each step beside its limit
   soak) shift; prepare dev; cd "$here"; exec python -m tests.soak "$@" ;; # the job for long, killed at random and judged: soak --minutes 30
   proof) shift; prepare dev; cd "$here"; exec python -m tests.testbed "$@" ;; # two databases through one job, killed at random and compared: proof --minutes 10
-  -h | --help) help ;;
   *) echo "run.sh: unknown verb '$verb'" >&2; help >&2; exit 2 ;;
 esac
