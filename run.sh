@@ -96,6 +96,7 @@ case $verb in
   alter) app "$@" ;;     # change a table's columns, options and comments: alter TABLE …
   resume) app "$@" ;;    # let a job try tables again that an error holds back: resume --conf FILE
   status) app "$@" ;;    # how far a job is, table by table: status --conf FILE [--json]
+  doctor) app "$@" ;;    # look at all that a job needs, and say what to mend: doctor --conf FILE
   web) app "$@" ;;       # tables in a browser, live: web [--warehouse W | --conf FILE] [--port N]
   inspect) app "$@" ;;   # look into a table: inspect TABLE [snapshots|schemas|files|levels|compactions|partitions|buckets|tags|consumers|manifests|options]
   quarantine) app "$@" ;;   # records that were set aside: quarantine list|show|replay|drop --conf CONF
@@ -114,8 +115,7 @@ case $verb in
   coverage) shift; prepare dev; cd "$here" # lines and branches that the fast tests reach, and a floor: coverage
     exec python -m pytest tests/datadriven tests/unit tests/scenarios -q --cov --cov-report=term -m "$fast" "$@" ;;
   docs) shift; prepare dev; cd "$here"; export NO_MKDOCS_2_WARNING=1 # build the documentation's site: docs [--serve]
-    if [ "${1:-}" = --serve ]; then exec mkdocs serve; fi
-    exec mkdocs build --quiet "$@" ;;
+    [ "${1:-}" != --serve ] || exec mkdocs serve; exec mkdocs build --quiet "$@" ;;
   simulate) shift; prepare dev; cd "$here"; exec python -m tests.simulation "$@" ;; # a table through faults and crashes: simulate [--seeds N] [--from S] [--seed S]
   bench) shift; prepare dev; cd "$here"; exec python -m bench "$@" ;; # measure each step beside its limit
   soak) shift; prepare dev; cd "$here"; exec python -m tests.soak "$@" ;; # the job for long, killed at random and judged: soak --minutes 30
