@@ -6,8 +6,9 @@ What `wait` has returned from is as safe as with a sync after each file.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 
 import pyarrow as pa
@@ -36,7 +37,9 @@ class BackgroundSync:
 
     def close(self) -> None:
         """Wait for what has begun; errors are ignored."""
-        wait(self._syncs)
+        for sync in self._syncs:
+            with contextlib.suppress(Exception):
+                sync.result()
 
     def check_atomic_create(self, folder: str) -> None:
         """Whether tables can be written."""
