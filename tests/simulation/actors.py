@@ -30,8 +30,9 @@ from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, SOURCE_END_PROPERTY
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
-from stream_app.table.kinds.tasks import compact_bucket, table_write
+from stream_app.table.kinds.tasks import bucket_assigner, compact_bucket, table_write
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 from tests.simulation.faults import InjectedError
 from tests.simulation.merging import has_nulls, kinds_of, whole_again
 from tests.simulation.promises import demand
@@ -175,13 +176,15 @@ class Job:
         if epoch == len(self.epochs) or commit.state.commit_user not in ("compactor", self.user):
             return
         if not commit.is_committed(epoch):
-            first = commit.begin_epoch()
-            messages = self._write(process, self.epochs[epoch], first)
+            first, empties = commit.begin_epoch(), (self.user, epoch) in self.emptying
+            basis = NO_INDEX if empties else commit.hash_index.basis
+            messages = self._write(process, self.epochs[epoch], first, basis)
             commit.commit_epoch(
                 epoch,
                 messages,
                 properties={SOURCE_END_PROPERTY: str(epoch)},
-                empties=(self.user, epoch) in self.emptying,
+                empties=empties,
+                basis=basis,
             )
         if commit.state.commit_user == self.user:
             self.finished = max(self.finished, epoch)
@@ -223,14 +226,17 @@ class Job:
         self.plans[self.user] = epochs
         self.finished, self.is_cut = -1, False
 
-    def _write(self, process: Process, changes: Sequence[Change], first: int) -> list[BucketChange]:
+    def _write(
+        self, process: Process, changes: Sequence[Change], first: int, basis: IndexBasis
+    ) -> list[BucketChange]:
         """Write in a task, which is tried again when it fails."""
         for attempt in range(TASK_ATTEMPTS):
             task = self.world.process(f"{self.name}/task", process)
             table = seen_by(self.table, self.world, task)
             try:
-                with table_write(table, next_sequence_number=first, index=None) as write:
-                    for bucket, rows in by_bucket(table, changes):
+                index = basis.written_on
+                with table_write(table, next_sequence_number=first, index=index) as write:
+                    for bucket, rows in by_bucket(table, changes, index):
                         write.write(bucket, rows)
                     return write.prepare_commit()
             except CrashError:
@@ -279,15 +285,22 @@ def has_fault(error: BaseException) -> bool:
 
 
 def by_bucket(
-    table: FileStoreTable, changes: Sequence[Change]
+    table: FileStoreTable, changes: Sequence[Change], index: str | None
 ) -> list[tuple[BucketId, pa.RecordBatch]]:
-    """Changes as batches, bucket by bucket, in their order."""
+    """Changes as batches, bucket by bucket, in their order.
+
+    Args:
+        index: name of the index manifest, for tables with an index of keys.
+    """
     if not changes:
         return []
     schema = table.schema
     kinds = pa.array([int(KINDS[kind]) for kind, _ in changes], pa.int8())
     rows = pa.RecordBatch.from_pylist([row for _, row in changes], arrow_schema(schema.fields))
     batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
+    if schema.kind.indexes_hashes:
+        assigned = bucket_assigner(table, index).assign(batch)
+        return [((partition, bucket), part) for partition, bucket, part in assigned]
     buckets = [0] * len(changes)
     if schema.kind.has_buckets:
         keys = [rows.column(name) for name in schema.bucket_keys]
@@ -295,7 +308,7 @@ def by_bucket(
         buckets = bucket_of(keys, types, table.options.bucket).tolist()
     parts = [rows.column(name) for name in schema.partition_keys]
     places: dict[BucketId, list[int]] = {}
-    for index, bucket in enumerate(buckets):
-        partition = serialize_arrow_row(parts, schema.partition_type.types, index)
-        places.setdefault((partition, bucket), []).append(index)
+    for place, bucket in enumerate(buckets):
+        partition = serialize_arrow_row(parts, schema.partition_type.types, place)
+        places.setdefault((partition, bucket), []).append(place)
     return [(place, batch.take(pa.array(indices))) for place, indices in places.items()]

@@ -85,6 +85,14 @@ KINDS: Mapping[str, SimulatedKind] = {
         3, engines=_FOLDING,
     ),
     "deletion vectors": SimulatedKind(_VECTORS, 4, engines=_FOLDING),
+    "dynamic buckets": SimulatedKind(
+        {
+            **_LOOKUP, "bucket": ["-1"], "changelog-producer": ["lookup", "input", None],
+            "dynamic-bucket.target-row-num": ["1", "2", None],
+            "dynamic-bucket.initial-buckets": ["2", None],
+        },
+        4, engines=_FOLDING,
+    ),
     "append": SimulatedKind({**_APPEND, "bucket": ["-1"]}, 2, has_key=False),
     "bucketed append": SimulatedKind(
         {**_APPEND, "bucket": ["1", "2"], "bucket-key": ["k"]}, 2, has_key=False

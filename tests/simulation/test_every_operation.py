@@ -22,6 +22,11 @@ KEY = {
     "num-sorted-run.compaction-trigger": "2",
     "manifest.merge-min-count": "2",
 }
+DYNAMIC = {
+    "bucket": "-1",
+    "dynamic-bucket.target-row-num": "3",
+    "dynamic-bucket.initial-buckets": "2",
+}
 LOOKUP = {**KEY, "changelog-producer": "lookup"}
 SUMS = {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}
 FIRST = {"merge-engine": "first-row", "ignore-delete": "true"}
@@ -53,6 +58,7 @@ HISTORIES = {
     "key": ("key", KEY, WRITING),
     "append": ("append", {"bucket": "-1", **APPEND}, WRITING),
     "bucketed append": ("bucketed append", {"bucket": "1", "bucket-key": "k", **APPEND}, WRITING),
+    "buckets as keys come": ("key", {**KEY, **DYNAMIC}, (EPOCHS, DRAIN, EMPTYING, EPOCH)),
     "expiring": ("key", {**KEY, **EXPIRING}, (EPOCHS, DRAIN, EXPIRE, EPOCH)),
     "emptied": ("key", KEY, (EPOCHS, EMPTYING, EPOCH)),
     "emptied append": ("append", {"bucket": "-1", **APPEND}, (EPOCHS, EMPTYING, EPOCH)),

@@ -20,6 +20,8 @@ from stream_app.clock import Clock
 from stream_app.fileio import background_sync
 from stream_app.table import map_in_threads
 from stream_app.table.compact import append_coordinator
+from stream_app.table.versions.index_manifests import forget_index_manifests
+from stream_app.table.write.known_hashes import forget_hashes
 from tests.simulation.faults import DEADLY, GROUPS, Fault, FaultKind, Group
 from tests.simulation.scheduler import CrashError, Process, Scheduler
 from tests.support.memory_file_io import MemoryFileIO
@@ -175,10 +177,14 @@ class World:
         patches: list[tuple[Any, str, Any]] = [
             (uuid, "uuid4", lambda: uuid.UUID(int=self.names.getrandbits(128), version=4)),
             (append_coordinator, "Thread", self._thread),
-            (background_sync, "ThreadPoolExecutor", lambda *_, **__: _LazyPool(self.rng)),
+            (background_sync, "_threads", lambda _: _LazyPool(self.rng)),
+            (background_sync, "wait", _wait_lazily),
             (map_in_threads, "ThreadPoolExecutor", lambda n, **_: _Threads(self.scheduler, n)),
         ]
         before = [(place, name, getattr(place, name)) for place, name, _ in patches]
+        # Names of files are unique in a world, and repeat in the next one.
+        forget_index_manifests()
+        forget_hashes()
         try:
             for place, name, value in patches:
                 setattr(place, name, value)
@@ -254,19 +260,19 @@ class _LazyPool:
     """In place of the pool that syncs in the background: at once, or at the last moment."""
 
     rng: random.Random
-    futures: list[_LazyFuture] = field(default_factory=list)
 
     def submit(self, work: Callable[[str], None], path: str) -> Future[None]:
         future = _LazyFuture(lambda: work(path))
-        self.futures.append(future)
         if self.rng.random() < 0.5:
             future.run()
         return future
 
-    def shutdown(self) -> None:
-        for future in self.futures:
-            if not future.done():
-                future.run()
+
+def _wait_lazily(futures: Iterable[_LazyFuture]) -> None:
+    """In place of `concurrent.futures.wait`: what was not done yet is done."""
+    for future in futures:
+        if not future.done():
+            future.run()
 
 
 @dataclass

@@ -18,10 +18,13 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 def empty_table(table: FileStoreTable, commit_user: str) -> Snapshot | None:
-    """Delete all rows of a table in one OVERWRITE snapshot; None: it has none.
+    """Delete all rows of a table, and its index of keys, in one OVERWRITE snapshot.
 
     Args:
         commit_user: of the job.
+
+    Returns:
+        None: there is nothing to delete.
 
     Raises:
         CommitError: other writers won every race; nothing has changed.
@@ -32,7 +35,9 @@ def empty_table(table: FileStoreTable, commit_user: str) -> Snapshot | None:
         live[:] = FileStoreScan(table).live(snapshot)
 
     latest = look_at_newest(table, look)
-    if not live:
+    # Compactions may have dropped all rows of keys that the table's index still has.
+    index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
+    if not live and not index:
         return None
     history = CommitHistory(table, f"{commit_user}-truncate", latest)
     return FileStoreCommit(table, history).truncate(BATCH_COMMIT_IDENTIFIER)

@@ -99,6 +99,11 @@ class _Recent:
                 self._kept.move_to_end(path)
             return self._kept.get(path)
 
+    def clear(self) -> None:
+        with self._lock:
+            self._kept.clear()
+            self._count = 0
+
     def put(self, manifest: IndexManifest) -> IndexManifest:
         with self._lock:
             if manifest.path not in self._kept:
@@ -125,6 +130,11 @@ def index_manifest(table: FileStoreTable, name: str | None) -> IndexManifest:
     if (known := _RECENT.get(path)) is not None:
         return known
     return _RECENT.put(IndexManifest(path, tuple(table.manifests.read_index_manifest(name))))
+
+
+def forget_index_manifests() -> None:
+    """Forget what this process has read: for one whose file systems are exchanged."""
+    _RECENT.clear()
 
 
 def write_index_manifest(table: FileStoreTable, entries: Sequence[IndexManifestEntry]) -> str:

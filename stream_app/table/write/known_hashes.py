@@ -56,6 +56,12 @@ class KeptHashes:
                 self._bytes -= self._kept.popitem(last=False)[1].nbytes
         return hashes
 
+    def clear(self) -> None:
+        """Keep none."""
+        with self._lock:
+            self._kept.clear()
+            self._bytes = 0
+
     def _placed(self, hashes: Hashes) -> Hashes:
         if hashes.nbytes < self._mapped_bytes:
             return hashes
@@ -66,6 +72,11 @@ class KeptHashes:
 
 
 _KEPT = KeptHashes()
+
+
+def forget_hashes() -> None:
+    """Forget what this process has read: for one whose file systems are exchanged."""
+    _KEPT.clear()
 
 
 def known_buckets(
