@@ -30,6 +30,8 @@ class FindingKind(enum.Enum):
     BUCKET = "bucket"
     PARTITION = "partition"
     DELETION_VECTOR = "deletion-vector"
+    HASH_INDEX = "hash-index"
+    DOUBLE_KEYS = "double-keys"
     CHANGELOG = "changelog"
     CONSUMER = "consumer"
     SOURCE = "source"

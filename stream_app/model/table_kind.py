@@ -17,7 +17,8 @@ class BucketMode(enum.Enum):
     """How a row finds its bucket."""
 
     FIXED = "by the hash of its bucket key"
-    DYNAMIC = "by an index of keys"
+    HASH_DYNAMIC = "by an index of the hashes of its partition's keys"
+    KEY_DYNAMIC = "by an index of all keys: a key of any partition finds its older row"
     POSTPONE = "by a later compaction"
     UNAWARE = "by none: each partition is one folder, bucket-0, of files in no order"
 
@@ -45,6 +46,11 @@ class KindTraits:
         """Whether rows belong to buckets, and files of a bucket have an order."""
         return self.bucket_mode is not BucketMode.UNAWARE
 
+    @property
+    def indexes_hashes(self) -> bool:
+        """Whether index files tell the buckets of keys by their hashes."""
+        return self.bucket_mode is BucketMode.HASH_DYNAMIC
+
 
 def _keyed(bucket_mode: BucketMode, *, is_written: bool) -> KindTraits:
     return KindTraits(
@@ -60,23 +66,32 @@ def _append(bucket_mode: BucketMode) -> KindTraits:
 
 
 KEYED = _keyed(BucketMode.FIXED, is_written=True)
-DYNAMIC_KEYED = _keyed(BucketMode.DYNAMIC, is_written=False)
+DYNAMIC_KEYED = _keyed(BucketMode.HASH_DYNAMIC, is_written=True)
+CROSS_PARTITION_KEYED = _keyed(BucketMode.KEY_DYNAMIC, is_written=False)
 POSTPONE_KEYED = _keyed(BucketMode.POSTPONE, is_written=False)
 BUCKETED_APPEND = _append(BucketMode.FIXED)
 APPEND = _append(BucketMode.UNAWARE)
-KIND_TRAITS = (KEYED, DYNAMIC_KEYED, POSTPONE_KEYED, BUCKETED_APPEND, APPEND)
+KIND_TRAITS = (
+    *(KEYED, DYNAMIC_KEYED, CROSS_PARTITION_KEYED, POSTPONE_KEYED),
+    *(BUCKETED_APPEND, APPEND),
+)
 """All kinds that Paimon has."""
 
 
-def kind_traits(primary_keys: Collection[str], bucket: int) -> KindTraits:
-    """The kind that a table has by its primary key and its option ``bucket``."""
+def kind_traits(
+    primary_keys: Collection[str], partition_keys: Collection[str], bucket: int
+) -> KindTraits:
+    """The kind that a table has by its keys and its option ``bucket``."""
     if not primary_keys:
         return APPEND if bucket == -1 else BUCKETED_APPEND
     if bucket == -1:
-        return DYNAMIC_KEYED
+        return DYNAMIC_KEYED if {*partition_keys} <= {*primary_keys} else CROSS_PARTITION_KEYED
     return KEYED if bucket >= 1 else POSTPONE_KEYED
 
 
-def is_writable(primary_keys: Collection[str], bucket: int) -> bool:
-    """Whether stream_app writes tables with this primary key and value of ``bucket``."""
-    return kind_traits(primary_keys, bucket).is_written and (bucket >= 1 or bucket == -1)
+def is_writable(
+    primary_keys: Collection[str], partition_keys: Collection[str], bucket: int
+) -> bool:
+    """Whether stream_app writes tables with these keys and this value of ``bucket``."""
+    kind = kind_traits(primary_keys, partition_keys, bucket)
+    return kind.is_written and (bucket >= 1 or bucket == -1)

@@ -18,6 +18,7 @@ from stream_app.errors import (
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.filestore.versions.branches import table_and_branch
 from stream_app.filestore.versions.schema_manager import SchemaManager
+from stream_app.mergetree.merge_engines.registry import merge_function_of
 from stream_app.model.options.core_options import check_writable
 from stream_app.model.schema.merge_problems import merge_problems
 from stream_app.model.schema.table_schema import (
@@ -77,13 +78,14 @@ def open_for_writing(table: FileStoreTable) -> FileStoreTable:
         table.file_io.check_atomic_create(table.location)
     schema = table.schema
     options = {"branch": table.branch or "main", **schema.options}
-    check_writable(options, schema.primary_keys)
+    check_writable(options, schema.primary_keys, schema.partition_keys)
     problems = expiry_problems(schema.fields, schema.options)
     problems += merge_problems(schema.fields, schema.primary_keys, schema.options)
     if problems:
         raise UnsupportedTableError(
             "; ".join(problems), where=table.location, fix="mend the table's options"
         )
+    merge_function_of(schema)
     return table
 
 
@@ -101,7 +103,8 @@ def create_or_open(
         SchemaMismatchError: columns, keys or fixed options differ.
         UnsupportedTableError: we cannot write it.
     """
-    check_writable(wanted.options, wanted.primary_keys)
+    check_writable(wanted.options, wanted.primary_keys, wanted.partition_keys)
+    merge_function_of(wanted)
     path, file_io = file_io_of(location, file_io_options)
     schemas = SchemaManager(file_io, path)
     with storage_errors(path), _folders(path):
@@ -110,13 +113,7 @@ def create_or_open(
             if schemas.create(wanted):
                 return FileStoreTable(path, wanted, file_io, clock or SystemClock())
     table = open_for_writing(open_table(location, clock, file_io_options=file_io_options))
-    problems = fit_problems(table.schema, wanted)
-    if problems:
-        raise SchemaMismatchError(
-            "the configured table does not fit the one that is there: " + "; ".join(problems),
-            where=table.location,
-            fix="mend the [table] section, or give another table name",
-        )
+    check_fits(table, wanted)
     return table.with_options(wanted.options)
 
 
@@ -130,6 +127,20 @@ def _folders(path: str) -> Iterator[None]:
             where=path,
             fix="give another table.warehouse, table.database or table.name",
         ) from None
+
+
+def check_fits(table: FileStoreTable, wanted: TableSchema) -> None:
+    """Check that a table can take rows of the `wanted` columns.
+
+    Raises:
+        SchemaMismatchError: it cannot.
+    """
+    if problems := fit_problems(table.schema, wanted):
+        raise SchemaMismatchError(
+            "the configured table does not fit the one that is there: " + "; ".join(problems),
+            where=table.location,
+            fix="mend the [table] section, or give another table name",
+        )
 
 
 def fit_problems(table: TableSchema, wanted: TableSchema) -> list[str]:

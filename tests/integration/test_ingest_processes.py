@@ -113,8 +113,11 @@ def _check_metrics(bench: JobBench, port: int) -> None:
         (sample.name.removeprefix("stream_app_"), sample.labels.get("kind", "")): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
-        if sample.labels["table"] == "db.t"
+        if sample.labels.get("table") == "db.t"
     }
+    for path in ("healthz", "readyz"):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=60) as answer:
+            assert answer.read() == b"ok\n"
     all_events = read_events(bench.events_file)
     begins = [number for number, one in enumerate(all_events) if one["event"] == "started"]
     events = all_events[begins[-1] :]
@@ -129,6 +132,9 @@ def _check_metrics(bench: JobBench, port: int) -> None:
         "messages_total": sum(one["messages"] for one in epochs),
         "bad_records_total": 0,
         "lag_messages": 0,
+        "partition_lag_messages": 0,
+        "freshness_seconds": 0,
+        "table_records": 41,
         "level0_files_max": 0,
         "sorted_runs_max": 1,
         "compactions_queued": 0,

@@ -212,6 +212,12 @@ class PaimonJava:
         places = {name: [int(row) for row in rows] for name, rows in deleted.items()}
         return self._call("delete_rows", path, deleted=places, options={})["snapshot"]
 
+    def hashes(self, path: Path | str) -> dict[tuple[str, int], list[int]]:
+        """Partition's folder and bucket → hashes of its keys, ascending, by Paimon's index."""
+        found = self._call("hashes", path, options={})["buckets"]
+        assert all(each["row_count"] == len(each["hashes"]) for each in found)
+        return {(each["partition"], each["bucket"]): each["hashes"] for each in found}
+
     def compact(
         self, path: Path | str, *, full: bool = True, options: Mapping[str, Any] | None = None
     ) -> int | None:
@@ -285,13 +291,15 @@ class PaimonJava:
     ) -> tuple[dict[str, dict[str, Any]], list[str | None]]:
         """Every option of CoreOptions by key (type, default, older_keys, is_fixed), and what Paimon
         reads from each (key, text): bytes and milliseconds as numbers, None when it refuses."""
-        answer = self._server.call({"command": "options", "texts": [list(pair) for pair in texts]})
-        if "error" in answer:
-            raise PaimonError(answer["error"])
+        answer = self.ask("options", texts=[list(pair) for pair in texts])
         return {option["key"]: option for option in answer["options"]}, answer["values"]
 
     def _call(self, command: str, path: Path | str, **arguments: Any) -> Any:
-        answer = self._server.call({"command": command, **table_location(path), **arguments})
+        return self.ask(command, **table_location(path), **arguments)
+
+    def ask(self, command: str, **arguments: Any) -> Any:
+        """The answer to a request of PaimonServer.java that needs no table."""
+        answer = self._server.call({"command": command, **arguments})
         if "error" in answer:
             raise PaimonError(answer["error"])
         return answer

@@ -129,7 +129,8 @@ class Comparison:
         """
         left = Uncompared(table.location, format_named(source.format))
         snapshot, ends = table_end(table, source)
-        check = SourceCheck(table, f"{self.folder}/{len(self._tables)}")
+        folder = f"{self.folder}/{len(self._tables)}"
+        check = SourceCheck(table, folder, snapshot.index_manifest)
         filling = None
         if why := incomparable(table, rules):
             left.add(

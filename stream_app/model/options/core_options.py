@@ -15,6 +15,7 @@ from typing import Any
 
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.merge_engine import traits_of
+from stream_app.model.options.bucket_options import BUCKET_OPTIONS
 from stream_app.model.options.commit_options import COMMIT_OPTIONS
 from stream_app.model.options.compaction_options import (
     COMMIT_FORCE_COMPACT,
@@ -50,6 +51,7 @@ from stream_app.model.table_kind import is_writable
 
 _DECLARED: tuple[Option[Any], ...] = (
     *TABLE_OPTIONS,
+    *BUCKET_OPTIONS,
     *COMPACTION_OPTIONS,
     *READ_OPTIONS,
     *STREAM_OPTIONS,
@@ -64,6 +66,7 @@ FIXED_OPTIONS = (
     "bucket",
     "bucket-key",
     "bucket-function.type",
+    "dynamic-bucket.initial-buckets",
     "merge-engine",
     "partial-update.remove-record-on-delete",
     "partial-update.remove-record-on-sequence-group",
@@ -162,7 +165,9 @@ def unknown_key(what: str, key: str, known: Iterable[str]) -> str:
     return f"unknown {what} {key!r}" + (f"; did you mean {nearest[0]!r}?" if nearest else "")
 
 
-def check_writable(options: Mapping[str, str], primary_keys: Collection[str]) -> None:
+def check_writable(
+    options: Mapping[str, str], primary_keys: Collection[str], partition_keys: Collection[str] = ()
+) -> None:
     """Refuse a table whose options need a writer that does more than stream_app.
 
     Unknown options of an existing table are kept, not refused: Paimon itself validated them.
@@ -178,7 +183,7 @@ def check_writable(options: Mapping[str, str], primary_keys: Collection[str]) ->
             wrong += [key for key in (option.key, *option.older_keys) if key in options]
     # Also when it is absent: with a key, Paimon's default -1 is buckets chosen as rows come.
     bucket = -1 if "bucket" in wrong else CoreOptions(options).bucket
-    if "bucket" not in wrong and not is_writable(primary_keys, bucket):
+    if "bucket" not in wrong and not is_writable(primary_keys, partition_keys, bucket):
         wrong.append("bucket")
     reasons = [*(key for key, value in options.items() if _is_refused(key, value)), *wrong]
     if reasons:

@@ -31,10 +31,9 @@ from stream_app.model.table_kind import KindTraits, is_writable, kind_traits
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
 VALUE_KIND = "_VALUE_KIND"
 KEY_PREFIX = "_KEY_"
-DEFAULT_BUCKETS = 4
-"""Of each partition of a table that a job makes without being told; good for some gigabytes."""
 RESERVED_NAMES = frozenset({SEQUENCE_NUMBER, VALUE_KIND, "_LEVEL", "rowkind", "_ROW_ID"})
 SYSTEM_FIELD_ID_MAX = 1_073_741_823
+_BUCKET_KEY_ALONE = "bucket-key needs a number of buckets: give option 'bucket' ≥ 1"
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class TableSchema:
     @cached_property
     def kind(self) -> KindTraits:
         """What kind of table it is."""
-        return kind_traits(self.primary_keys, self.core_options.bucket)
+        return kind_traits(self.primary_keys, self.partition_keys, self.core_options.bucket)
 
     @property
     def bucket_numbers(self) -> range:
@@ -209,13 +208,14 @@ def _key_problems(
         if key in columns.names and columns.field(key).data_type.root in FLOAT_ROOTS
     ]
     core = CoreOptions(options)
-    if not is_writable(primary_keys, core.bucket):
-        state = f"is {options['bucket']}" if "bucket" in options else "is missing"
+    if core.bucket != -1 and not is_writable(primary_keys, partition_keys, core.bucket):
         problems.append(
-            f"option 'bucket' {state}: "
-            f"give a fixed number ≥ 1, such as bucket = {DEFAULT_BUCKETS} (dynamic and postpone "
-            "buckets are not supported)"
+            f"option 'bucket' is {options['bucket']}: give a fixed number ≥ 1, such as bucket = 4, "
+            "or -1 for buckets as keys come (postpone buckets are not "
+            "supported)"
         )
+    if core.bucket == -1 and core.columns(BUCKET_KEY):
+        problems.append(_BUCKET_KEY_ALONE)
     problems += [
         f"bucket-key names {key!r}, which is not in the primary key without the partition keys"
         for key in core.columns(BUCKET_KEY)
@@ -231,10 +231,10 @@ def _append_problems(
     problems = []
     core = CoreOptions(options)
     bucket_keys = core.columns(BUCKET_KEY)
-    if not is_writable((), core.bucket):
+    if not is_writable((), partition_keys, core.bucket):
         problems.append("option 'bucket' must be -1 or at least 1")
     elif core.bucket == -1 and bucket_keys:
-        problems.append("bucket-key needs a number of buckets: give option 'bucket' ≥ 1")
+        problems.append(_BUCKET_KEY_ALONE)
     elif core.bucket > 0 and not bucket_keys:
         problems.append(
             "without primary-keys, buckets need option 'bucket-key'; or leave 'bucket' out"
@@ -263,12 +263,6 @@ def _option_problems(columns: RowType, options: Mapping[str, str]) -> list[str]:
         if name not in columns.names
     ]
     problems += [f"sequence.field names {name!r} twice" for name in _repeated(sequence_fields)]
-    core = CoreOptions(options)
-    if core.looks_up and core.changelog_producer == "full-compaction":
-        problems.append(
-            "changelog-producer = full-compaction goes neither with deletion-vectors.enabled nor "
-            "with force-lookup"
-        )
     problems += expiry_problems(columns, options)
     # Paimon refuses to open a table with such an option, whatever the engine.
     problems += [

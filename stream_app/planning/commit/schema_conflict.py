@@ -51,7 +51,7 @@ def adoption_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
         if key not in _MAY_CHANGE and values[0] != values[1]:
             return f"option {key!r} was {values[0]} and is {values[1]}"
     try:
-        check_writable(newest.options, newest.primary_keys)
+        check_writable(newest.options, newest.primary_keys, newest.partition_keys)
     except UnsupportedTableError as error:
         return error.what
     return None

@@ -17,6 +17,7 @@ from stream_app.cdc.message_format import MessageFormat
 from stream_app.spark.epoch.decode_counts import Where
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.tasks import bucket_assigner
+from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
 
 BLOCK_BYTES = 32 << 20
@@ -35,23 +36,34 @@ class TablePlan:
         next_sequence_number: greater than any sequence number in the table.
         begins: Kafka partition → the first offset that counts. It is that of a TRUNCATE, so the
             messages before it are left out.
+        basis: the index of keys on which the rows rest, in tables that have one.
     """
 
     table: FileStoreTable
     message_format: MessageFormat
     next_sequence_number: int = 0
     begins: Mapping[Where, int] = field(default_factory=dict)
+    basis: IndexBasis = NO_INDEX
     _packed: list[bytes] = field(default_factory=list, compare=False, repr=False)
 
-    def of_next_epoch(self, next_sequence_number: int) -> TablePlan:
+    def of_next_epoch(self, next_sequence_number: int, basis: IndexBasis) -> TablePlan:
         """The same table and format in a later epoch; itself where the table has got no rows."""
-        if next_sequence_number == self.next_sequence_number and not self.begins:
+        is_same = next_sequence_number == self.next_sequence_number and basis == self.basis
+        if is_same and not self.begins:
             return self
-        return replace(self, next_sequence_number=next_sequence_number, begins={})
+        return replace(self, next_sequence_number=next_sequence_number, begins={}, basis=basis)
 
     def from_offsets(self, begins: Mapping[Where, int]) -> TablePlan:
-        """The same without messages before these offsets."""
-        return self if begins == self.begins else replace(self, begins=begins)
+        """The same without messages before these offsets, and without the keys of rows before."""
+        if begins == self.begins:
+            return self
+        return replace(self, begins=begins, basis=NO_INDEX if begins else self.basis)
+
+    def of_routed(self, routed: TablePlan) -> TablePlan:
+        """The same for rows that were routed by an earlier plan."""
+        basis = replace(self.basis, routed_on=routed.basis.routed_on)
+        plan = self if basis == self.basis else replace(self, basis=basis)
+        return plan.from_offsets(routed.begins)
 
     def packed(self) -> PackedPlan:
         """The plan as bytes, which are made once for all epochs with this table and format.
@@ -61,14 +73,17 @@ class TablePlan:
         if not self._packed:
             table = replace(self.table, file_io=cast(Any, None))
             self._packed.append(pickle.dumps((table, self.message_format)))
-        return self._packed[0], self.table.file_io, self.next_sequence_number, self.begins
+        return (
+            *(self._packed[0], self.table.file_io),
+            *(self.next_sequence_number, self.begins, self.basis),
+        )
 
     def assigner(self) -> BucketAssigner:
         """Finds the bucket of each row."""
-        return bucket_assigner(self.table.schema)
+        return bucket_assigner(self.table, self.basis.routed_on)
 
 
-PackedPlan = tuple[bytes, Any, int, Mapping[Where, int]]
+PackedPlan = tuple[bytes, Any, int, Mapping[Where, int], IndexBasis]
 
 
 @lru_cache(_TABLES_KEPT)
@@ -93,13 +108,14 @@ class _PackedPlans(Sequence[TablePlan | None]):
         if packed is None:
             return None
         if index not in self._plans:
-            data, file_io, next_sequence_number, begins = packed
+            data, file_io, next_sequence_number, begins, basis = packed
             table, message_format = _unpacked_table(data)
             self._plans[index] = TablePlan(
                 table=replace(table, file_io=file_io),
                 message_format=message_format,
                 next_sequence_number=next_sequence_number,
                 begins=begins,
+                basis=basis,
             )
         return self._plans[index]
 
@@ -201,6 +217,11 @@ class EpochPlan:
     def has_tables(self) -> bool:
         """Whether a table takes part."""
         return any(table is not None for table in self.tables)
+
+    @property
+    def bases(self) -> Sequence[IndexBasis | None]:
+        """The index of keys of each table."""
+        return [None if table is None else table.basis for table in self.tables]
 
     @property
     def reads_keys(self) -> bool:

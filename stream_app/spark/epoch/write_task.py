@@ -81,7 +81,8 @@ class _TableWriting:
         of_table = plan.table(index)
         # Rows before a TRUNCATE are no older rows, though the newest snapshot has them still.
         self._table = replace(of_table.table, is_emptied=bool(of_table.begins))
-        self._first = plan.table(index).next_sequence_number
+        self._first = of_table.next_sequence_number
+        self._index_of_keys = of_table.basis.written_on
         self._stack = ExitStack()
         self._write: TableWrite | None = None
 
@@ -138,7 +139,9 @@ class _TableWriting:
 
     def _open(self) -> TableWrite:
         if self._write is None:
-            write = table_write(self._table, next_sequence_number=self._first)
+            write = table_write(
+                self._table, next_sequence_number=self._first, index=self._index_of_keys
+            )
             self._write = self._stack.enter_context(write)
         return self._write
 

@@ -21,6 +21,7 @@ from stream_app.table.job.checkpoint_checks import check_not_behind, check_same_
 from stream_app.table.job.schema_adoption import newest_version
 from stream_app.table.job.stream_commit import EpochCommit, StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,23 @@ class TableJob:
         """As `begin_epoch` gives it, without other writers' newest commits."""
         return self._opened.state.constraints.next_sequence_number
 
+    @property
+    def index_basis(self) -> IndexBasis:
+        """See `HashIndexState.basis`; any thread may ask."""
+        commit = self._commit
+        return NO_INDEX if commit is None else commit.hash_index.basis
+
+    def is_well_routed(self, basis: IndexBasis) -> bool:
+        """See `HashIndexState.fits`."""
+        return self._opened.hash_index.fits(basis)
+
+    def index_stands(self, basis: IndexBasis, changes: Sequence[BucketChange]) -> bool:
+        """See `HashIndexState.stands`; follows other writers, if the table has an index."""
+        if not self.table.kind.indexes_hashes:
+            return True
+        newest = self._opened.state.follow()
+        return self._opened.hash_index.stands(basis, changes, newest)
+
     def must_wait(self) -> bool:
         """See `StreamTableCommit.must_wait`."""
         return self._opened.must_wait()
@@ -145,7 +163,7 @@ class TableJob:
         self.table, earlier = table, self._commit
         if earlier is not None:
             earlier.settle()
-            self._commit = self._committer(earlier.commit_user)
+            self._commit = self._committer(earlier.state.commit_user)
             self._commit.take_over(earlier)
         return True
 
@@ -156,9 +174,12 @@ class TableJob:
         properties: Mapping[str, str],
         *,
         empties: bool = False,
+        basis: IndexBasis = NO_INDEX,
     ) -> EpochCommit:
         """See `StreamTableCommit.commit_epoch`."""
-        return self._opened.commit_epoch(epoch, changes, properties=properties, empties=empties)
+        return self._opened.commit_epoch(
+            epoch, changes, properties=properties, empties=empties, basis=basis
+        )
 
     def while_idle(self) -> IdleReport | None:
         """Publish finished compactions; when there are none, do upkeep."""

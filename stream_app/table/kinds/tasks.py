@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
-from stream_app.model.bucket_change import BucketChange
-from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.bucket_change import BucketChange, LookUp
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.registry import kind_of
+from stream_app.table.storage_errors import merge_errors
 from stream_app.table.write.bucket_assigner import BucketAssigner
 from stream_app.table.write.bucket_writer import BucketWriter
 from stream_app.table.write.table_write import TableWrite
@@ -23,19 +23,31 @@ __all__ = [
 ]
 
 
-def bucket_assigner(schema: TableSchema) -> BucketAssigner:
-    """Finds the partition and bucket of new rows."""
-    return kind_of(schema).bucket_assigner(schema)
+def bucket_assigner(table: FileStoreTable, index: str | None) -> BucketAssigner:
+    """Finds the partition and bucket of new rows.
+
+    Args:
+        index: name of the index manifest of the table's newest snapshot; see `IndexBasis`.
+    """
+    return kind_of(table.schema).bucket_assigner(table, index)
 
 
-def table_write(table: FileStoreTable, *, next_sequence_number: int) -> TableWrite:
+def table_write(
+    table: FileStoreTable, *, next_sequence_number: int, index: str | None
+) -> TableWrite:
     """The writer of one task's share of an epoch.
 
     Args:
         next_sequence_number: greater than any in the table.
+        index: as `bucket_assigner`.
     """
-    make = kind_of(table.schema).bucket_writer
-    return TableWrite(table, make, next_sequence_number=next_sequence_number)
+    kind = kind_of(table.schema)
+    return TableWrite(
+        table,
+        kind.bucket_writer,
+        next_sequence_number=next_sequence_number,
+        bucket_index=None if kind.bucket_indexes is None else kind.bucket_indexes(index),
+    )
 
 
 def bucket_writer(
@@ -55,5 +67,10 @@ def compact_bucket(table: FileStoreTable, request: CompactRequest) -> BucketChan
         CorruptFileError: a file to merge cannot be read.
     """
     began = table.clock.steady_seconds()
-    change = kind_of(table.schema).rewrite(table, request)
+    with merge_errors(table.paths.bucket(request.partition, request.bucket)):
+        change = kind_of(table.schema).rewrite(table, request)
+    if table.kind.merges_by_key and table.options.looks_up:
+        names = frozenset(file.file_name for file in request.above)
+        look_up = LookUp(output_level=request.unit.output_level, files=names)
+        change = replace(change, look_up=look_up)
     return replace(change, seconds=table.clock.steady_seconds() - began)

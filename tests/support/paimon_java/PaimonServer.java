@@ -114,6 +114,10 @@ public final class PaimonServer {
                 return batchWrite(request);
             case "compact":
                 return compact(request);
+            case "hashes":
+                ObjectNode index = JSON.createObjectNode();
+                DynamicBuckets.list(storeTable(request), index.putArray("buckets"));
+                return index;
             case "delete_rows":
                 FileStoreTable table = storeTable(request);
                 RowDeletion.commit(table, request.get("deleted"));
@@ -148,6 +152,8 @@ public final class PaimonServer {
                 return files(request);
             case "options":
                 return options(request);
+            case "set_values":
+                return setValues(request);
             default:
                 throw new IllegalArgumentException("unknown command " + command);
         }
@@ -383,7 +389,7 @@ public final class PaimonServer {
                 table.newStreamWriteBuilder().withCommitUser(request.get("commit_user").asText());
         try (StreamTableWrite write = builder.newWrite();
                 StreamTableCommit commit = builder.newCommit()) {
-            writeRows(write, request, table.rowType());
+            writeRows(table, write, request, false);
             List<CommitMessage> messages =
                     write.prepareCommit(request.get("wait_compaction").asBoolean(), identifier);
             if (request.get("recover").asBoolean()) {
@@ -403,14 +409,19 @@ public final class PaimonServer {
         }
         try (BatchTableWrite write = builder.newWrite();
                 BatchTableCommit commit = builder.newCommit()) {
-            writeRows(write, request, table.rowType());
+            writeRows(table, write, request, request.get("overwrite").asBoolean());
             commit.commit(write.prepareCommit());
         }
         return latest(table);
     }
 
-    private static void writeRows(TableWrite write, JsonNode request, RowType type)
+    private static void writeRows(
+            FileStoreTable table, TableWrite write, JsonNode request, boolean overwrite)
             throws Exception {
+        DynamicBuckets buckets =
+                table.bucketMode() == BucketMode.HASH_DYNAMIC
+                        ? new DynamicBuckets(table, "java", overwrite)
+                        : null;
         write.withIOManager(IOManager.create(TEMP_DIR));
         Map<String, RowKind> kinds = new HashMap<>();
         for (RowKind kind : RowKind.values()) {
@@ -420,9 +431,13 @@ public final class PaimonServer {
                 Files.newBufferedReader(Paths.get(request.get("rows").asText()))) {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 JsonNode kindAndRow = JSON.readTree(line);
-                GenericRow row = Values.decodeRow(kindAndRow.get(1), type);
+                GenericRow row = Values.decodeRow(kindAndRow.get(1), table.rowType());
                 row.setRowKind(kinds.get(kindAndRow.get(0).asText()));
-                write.write(row);
+                if (buckets == null) {
+                    write.write(row);
+                } else {
+                    write.write(row, buckets.bucket(row));
+                }
             }
         }
     }
@@ -513,6 +528,19 @@ public final class PaimonServer {
     // ---------------------------------------------------------------- metadata
 
     /** Every option of CoreOptions: its default, its older keys, and how it reads given texts. */
+    private static ObjectNode setValues(JsonNode request) throws Exception {
+        ObjectNode answer = JSON.createObjectNode();
+        String function = request.get("function").asText();
+        for (JsonNode numbers : request.get("made")) {
+            answer.withArray("made")
+                    .add(SetValues.of(function, JSON.convertValue(numbers, long[].class)));
+        }
+        for (JsonNode value : request.get("described")) {
+            answer.withArray("described").add(SetValues.described(function, value.binaryValue()));
+        }
+        return answer;
+    }
+
     private static ObjectNode options(JsonNode request) throws Exception {
         Map<String, ConfigOption<?>> known = new LinkedHashMap<>();
         ObjectNode answer = JSON.createObjectNode();

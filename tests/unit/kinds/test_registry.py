@@ -9,6 +9,7 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.table_kind import (
     APPEND,
     BUCKETED_APPEND,
+    CROSS_PARTITION_KEYED,
     DYNAMIC_KEYED,
     KEYED,
     KIND_TRAITS,
@@ -18,17 +19,20 @@ from stream_app.model.table_kind import (
 )
 from stream_app.table.kinds.append import APPEND_KIND
 from stream_app.table.kinds.bucketed_append import BUCKETED_APPEND_KIND
+from stream_app.table.kinds.dynamic_keyed import DYNAMIC_KEYED_KIND
 from stream_app.table.kinds.keyed import KEYED_KIND
 from stream_app.table.kinds.registry import KINDS, kind_of
 from stream_app.table.kinds.table_kind import TableKind
 
 
-def schema(keys: tuple[str, ...], **options: str) -> TableSchema:
+def schema(
+    keys: tuple[str, ...], partition_keys: tuple[str, ...] = (), **options: str
+) -> TableSchema:
     return TableSchema(
         schema_id=0,
         fields=parse_columns("id BIGINT NOT NULL, name STRING"),
         highest_field_id=1,
-        partition_keys=(),
+        partition_keys=partition_keys,
         primary_keys=keys,
         options=options,
     )
@@ -55,6 +59,12 @@ def test_without_the_option_bucket_there_is_no_fixed_number() -> None:
     assert schema(()).kind == APPEND
 
 
+def test_a_key_without_the_partition_crosses_partitions() -> None:
+    both = ("id", "name")
+    assert schema(both, ("name",), bucket="-1").kind == DYNAMIC_KEYED
+    assert schema(("id",), ("name",), bucket="-1").kind == CROSS_PARTITION_KEYED
+
+
 def test_every_kind_is_registered() -> None:
     assert set(KINDS) == set(KIND_TRAITS)
 
@@ -63,6 +73,7 @@ def test_every_kind_is_registered() -> None:
     ("keys", "bucket", "kind"),
     [
         (("id",), "1", KEYED_KIND),
+        (("id",), "-1", DYNAMIC_KEYED_KIND),
         ((), "1", BUCKETED_APPEND_KIND),
         ((), "-1", APPEND_KIND),
     ],
@@ -75,16 +86,17 @@ def test_each_written_kind_has_its_own_parts(
 
 @pytest.mark.parametrize("bucket", [0, -2, -3])
 def test_a_number_that_is_none_is_not_written(bucket: int) -> None:
-    assert not is_writable((), bucket)
-    assert not is_writable(("id",), bucket)
+    assert not is_writable((), (), bucket)
+    assert not is_writable(("id",), (), bucket)
 
 
-def test_dynamic_buckets_are_not_written() -> None:
-    assert not is_writable(("id",), -1)
-    assert is_writable((), -1)
+def test_without_a_number_of_buckets_a_key_must_hold_the_partition() -> None:
+    assert is_writable((), ("name",), -1)
+    assert is_writable(("id", "name"), ("name",), -1)
+    assert not is_writable(("id",), ("name",), -1)
 
 
 def test_kinds_differ_in_the_size_of_their_files() -> None:
     assert schema(("id",), bucket="1").target_file_size == 128 << 20
     assert schema(()).target_file_size == 256 << 20
-    assert schema((), **{"target-file-size": "1 kb"}).target_file_size == 1024
+    assert schema((), (), **{"target-file-size": "1 kb"}).target_file_size == 1024

@@ -1,0 +1,75 @@
+"""Decides which buckets of a partition are open: they take the keys that the partition lacks.
+
+A table with ``bucket = -1`` and a key has an index: the 32-bit hashes of all keys in each bucket. A
+key whose hash is in the index goes to the bucket of that hash. Any other goes to an open bucket, by
+its hash alone. So all tasks that know the index and the open buckets agree without asking each
+other.
+
+An epoch is planned by the counts of a snapshot, so a bucket outgrows the target by what one or two
+epochs add.
+
+Source: Paimon `index/PartitionIndex.java#assign`, `index/HashBucketAssigner.java`. There each of
+several assigners fills its own buckets, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count, islice
+
+from stream_app.model.options.bucket_options import (
+    BUCKET_COUNT_MAX,
+    DYNAMIC_BUCKET_ASSIGNER_PARALLELISM,
+    DYNAMIC_BUCKET_INITIAL_BUCKETS,
+    DYNAMIC_BUCKET_MAX_BUCKETS,
+    DYNAMIC_BUCKET_TARGET_ROW_NUM,
+)
+from stream_app.model.options.core_options import CoreOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DynamicBucketRules:
+    """How a table's options want its buckets.
+
+    Attributes:
+        target_rows: a bucket with this many hashes is full (``dynamic-bucket.target-row-num``).
+        width: how many buckets of a partition are open (``dynamic-bucket.initial-buckets``).
+        max_buckets: of a partition (``dynamic-bucket.max-buckets``).
+    """
+
+    target_rows: int
+    width: int = 1
+    max_buckets: int = BUCKET_COUNT_MAX
+
+    @classmethod
+    def of(cls, options: CoreOptions) -> DynamicBucketRules:
+        """The rules of a table."""
+        widths = (
+            options[DYNAMIC_BUCKET_INITIAL_BUCKETS],
+            options[DYNAMIC_BUCKET_ASSIGNER_PARALLELISM],
+        )
+        most = options[DYNAMIC_BUCKET_MAX_BUCKETS]
+        return cls(
+            target_rows=options[DYNAMIC_BUCKET_TARGET_ROW_NUM],
+            width=min((width for width in widths if width is not None), default=1),
+            max_buckets=BUCKET_COUNT_MAX if most < 0 else min(most, BUCKET_COUNT_MAX),
+        )
+
+
+def open_buckets(counts: Mapping[int, int], rules: DynamicBucketRules) -> tuple[int, ...]:
+    """The open buckets of a partition, ascending; at least one.
+
+    1. The lowest buckets that are not full, as many as the rules say.
+    2. If these are too few: new buckets, with the lowest numbers that are free.
+    3. If all buckets are full and no further one is allowed: all.
+
+    Args:
+        counts: bucket → hashes in its index; empty for a new partition.
+    """
+    lacking = [bucket for bucket in sorted(counts) if counts[bucket] < rules.target_rows]
+    found = lacking[: rules.width]
+    allowed = max(rules.max_buckets - len(counts), 0)
+    free = (number for number in count() if number not in counts)
+    found += islice(free, min(rules.width - len(found), allowed))
+    return tuple(sorted(found or counts))
