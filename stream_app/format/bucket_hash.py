@@ -152,6 +152,13 @@ def _hash_fixed_width(columns: Sequence[pa.Array], types: Sequence[DataType]) ->
     return hashes
 
 
+def hash_columns(columns: Sequence[pa.Array], types: Sequence[DataType]) -> npt.NDArray[np.int32]:
+    """The hash of each row, int32 [n]; the arguments are those of `bucket_of`."""
+    if fixed_width(types):
+        return _hash_fixed_width(columns, types).view(np.int32)
+    return hash_rows(*encode_columns(columns, types))
+
+
 def bucket_of(
     columns: Sequence[pa.Array], types: Sequence[DataType], num_buckets: int
 ) -> npt.NDArray[np.int32]:
@@ -171,11 +178,12 @@ def bucket_of(
         int32 [n].
     """
     assert num_buckets >= 1, num_buckets
-    if fixed_width(types):
-        hashes = _hash_fixed_width(columns, types).view(np.int32)
-    else:
-        hashes = hash_rows(*encode_columns(columns, types))
+    return share_of(hash_columns(columns, types), num_buckets)
+
+
+def share_of(hashes: npt.NDArray[np.int32], shares: int) -> npt.NDArray[np.int32]:
+    """The share, 0 to `shares` - 1, of each hash: int32 [n]."""
     # abs(hash % n) with Java's truncating %; the magnitude of the least int fits unsigned only.
     magnitudes = np.abs(hashes).view(np.uint32)
-    buckets: npt.NDArray[np.int32] = (magnitudes % np.uint32(num_buckets)).view(np.int32)
-    return buckets
+    found: npt.NDArray[np.int32] = (magnitudes % np.uint32(shares)).view(np.int32)
+    return found

@@ -18,8 +18,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count, islice
 
-BUCKET_COUNT_MAX = 32_767
-"""Paimon keeps numbers of buckets in 16 bits (`utils/Int2ShortHashMap.java`)."""
+from stream_app.model.options.bucket_options import (
+    BUCKET_COUNT_MAX,
+    DYNAMIC_BUCKET_ASSIGNER_PARALLELISM,
+    DYNAMIC_BUCKET_INITIAL_BUCKETS,
+    DYNAMIC_BUCKET_MAX_BUCKETS,
+    DYNAMIC_BUCKET_TARGET_ROW_NUM,
+)
+from stream_app.model.options.core_options import CoreOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +41,20 @@ class DynamicBucketRules:
     target_rows: int
     width: int = 1
     max_buckets: int = BUCKET_COUNT_MAX
+
+    @classmethod
+    def of(cls, options: CoreOptions) -> DynamicBucketRules:
+        """The rules of a table."""
+        widths = (
+            options[DYNAMIC_BUCKET_INITIAL_BUCKETS],
+            options[DYNAMIC_BUCKET_ASSIGNER_PARALLELISM],
+        )
+        most = options[DYNAMIC_BUCKET_MAX_BUCKETS]
+        return cls(
+            target_rows=options[DYNAMIC_BUCKET_TARGET_ROW_NUM],
+            width=min((width for width in widths if width is not None), default=1),
+            max_buckets=BUCKET_COUNT_MAX if most < 0 else min(most, BUCKET_COUNT_MAX),
+        )
 
 
 def open_buckets(counts: Mapping[int, int], rules: DynamicBucketRules) -> tuple[int, ...]:
