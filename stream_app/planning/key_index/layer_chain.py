@@ -64,7 +64,7 @@ def merged_from(rows: Sequence[int]) -> int:
         rows: of each layer, lowest first.
     """
     first = len(rows) - 1
-    together = rows[first]
+    together = max(rows[first], 1)
     while first > 0 and rows[first - 1] < GROWTH * together:
         first -= 1
         together += rows[first]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -104,6 +104,24 @@ def key_placement(table: FileStoreTable, snapshot_id: int) -> KeyPlacement | Non
         return None
     known = 0 if table.is_emptied else snapshot_id
     return KeyPlacement(table, rule, KeyIndexes.of(table, rule), known)
+
+
+def placed_rows(
+    table: FileStoreTable, snapshot_id: int, assigned: Iterable[BucketRows]
+) -> Iterator[BucketRows]:
+    """All rows of a commit by partition and bucket, where a caller writes them alone.
+
+    Args:
+        snapshot_id: see `KeyPlacement`.
+        assigned: what the table's `BucketAssigner` gives.
+    """
+    placement = key_placement(table, snapshot_id)
+    if placement is None:
+        yield from assigned
+        return
+    for _, share, rows in assigned:
+        yield from placement.place(share, rows)
+    assert not placement.refused, "whole rows are not refused"
 
 
 def _refusal(rows: pa.RecordBatch, refused: Rows) -> pa.RecordBatch:

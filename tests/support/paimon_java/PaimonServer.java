@@ -383,7 +383,7 @@ public final class PaimonServer {
                 table.newStreamWriteBuilder().withCommitUser(request.get("commit_user").asText());
         try (StreamTableWrite write = builder.newWrite();
                 StreamTableCommit commit = builder.newCommit()) {
-            writeRows(write, request, table.rowType());
+            writeRows(write, request, table);
             List<CommitMessage> messages =
                     write.prepareCommit(request.get("wait_compaction").asBoolean(), identifier);
             if (request.get("recover").asBoolean()) {
@@ -403,26 +403,28 @@ public final class PaimonServer {
         }
         try (BatchTableWrite write = builder.newWrite();
                 BatchTableCommit commit = builder.newCommit()) {
-            writeRows(write, request, table.rowType());
+            writeRows(write, request, table);
             commit.commit(write.prepareCommit());
         }
         return latest(table);
     }
 
-    private static void writeRows(TableWrite write, JsonNode request, RowType type)
+    private static void writeRows(TableWrite write, JsonNode request, FileStoreTable table)
             throws Exception {
-        write.withIOManager(IOManager.create(TEMP_DIR));
+        IOManager disk = IOManager.create(TEMP_DIR);
+        write.withIOManager(disk);
         Map<String, RowKind> kinds = new HashMap<>();
         for (RowKind kind : RowKind.values()) {
             kinds.put(kind.shortString(), kind);
         }
         try (BufferedReader lines =
-                Files.newBufferedReader(Paths.get(request.get("rows").asText()))) {
+                        Files.newBufferedReader(Paths.get(request.get("rows").asText()));
+                CrossPartitionRows rows = new CrossPartitionRows(table, write, disk)) {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 JsonNode kindAndRow = JSON.readTree(line);
-                GenericRow row = Values.decodeRow(kindAndRow.get(1), type);
+                GenericRow row = Values.decodeRow(kindAndRow.get(1), table.rowType());
                 row.setRowKind(kinds.get(kindAndRow.get(0).asText()));
-                write.write(row);
+                rows.write(row);
             }
         }
     }

@@ -1,0 +1,142 @@
+"""The index of keys: rows stay unique in all partitions, whatever becomes of the index's files."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.filestore.data.data_file_reader import DataFileReader
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.key_index.key_placement import key_placement
+from stream_app.table.key_index.key_shares import KeyShares
+from stream_app.table.upkeep.rollback import plan_rollback, roll_back
+from tests.support.cross_partition import CrossPartitionJob, cross_partition_table
+from tests.support.small_table import Change
+from tests.support.table_checks import check_chain
+from tests.support.table_writer import read_rows
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+@pytest.fixture(autouse=True)
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The local disk of the executor."""
+    local = tmp_path / "disk"
+    local.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(local))
+    return local
+
+
+def rows_of(table: FileStoreTable) -> dict[int, tuple[str | None, int]]:
+    rows = read_rows(table)
+    found = {row["id"]: (row["p"], row["v"]) for row in rows}
+    assert len(found) == len(rows), "a key has one row in all partitions"
+    return found
+
+
+def random_changes(
+    chance: random.Random, truth: dict[int, Any], partitions: str = "abcd"
+) -> list[Change]:
+    changes: list[Change] = []
+    for _ in range(chance.randrange(1, 60)):
+        key, partition = chance.randrange(60), chance.choice(partitions)
+        if chance.random() < 0.25:
+            changes.append(("-D", {"id": key, "p": partition}))
+            truth.pop(key, None)
+        else:
+            truth[key] = (partition, chance.randrange(1000))
+            changes.append(("+I", {"id": key, "p": partition, "v": truth[key][1]}))
+    return changes
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"dynamic_bucket__target_row_num": "5", "num_sorted_run__compaction_trigger": "3"},
+        {"partition_lookup": "true", "bucket": "3", "keys": "id,p"},
+        {"dynamic_bucket__assigner_parallelism": "1", "changelog_producer": "lookup"},
+    ],
+    ids=["dynamic buckets", "fixed buckets", "one share"],
+)
+def test_a_key_has_one_row_in_all_partitions(
+    tmp_path: Path, disk: Path, seed: int, more: dict[str, str]
+) -> None:
+    table = cross_partition_table(tmp_path / "t", **more)
+    job = CrossPartitionJob(table)
+    chance, truth = random.Random(seed), dict[int, Any]()
+    for _ in range(15):
+        job.write(*random_changes(chance, truth))
+        assert rows_of(table) == truth
+        match chance.randrange(6):
+            case 0:  # another executor, or a lost disk
+                shutil.rmtree(disk / "stream_app-0", ignore_errors=True)
+                for folder in disk.iterdir():
+                    shutil.rmtree(folder)
+            case 1:  # a torn file
+                for file in disk.rglob("*.arrow"):
+                    file.write_bytes(file.read_bytes()[:100])
+            case 2:
+                job.commit.drain()
+    check_chain(table)
+
+
+def test_what_another_writer_has_moved_is_found(tmp_path: Path) -> None:
+    table = cross_partition_table(tmp_path / "t")
+    job = CrossPartitionJob(table)
+    job.write(*(("+I", {"id": key, "p": "a", "v": 1}) for key in range(8)))
+    other = CrossPartitionJob(table, user="other")
+    for key in range(4):
+        buckets = {bucket for _, bucket in _buckets_of(job, key)}
+        other.write_into(*buckets, ("-D", {"id": key, "p": "a", "v": 1}))
+    other.write_into(77, *(("+I", {"id": key, "p": "b", "v": 2}) for key in range(4)))
+    job.write(*(("+U", {"id": key, "p": "c", "v": 3}) for key in range(0, 8, 2)))
+    c, b, a = ("c", 3), ("b", 2), ("a", 1)
+    assert rows_of(table) == {0: c, 1: b, 2: c, 3: b, 4: c, 5: a, 6: c, 7: a}
+
+
+def _buckets_of(job: CrossPartitionJob, key: int) -> list[tuple[bytes, int]]:
+    """The bucket in which the job keeps a key."""
+    placement = key_placement(job.table, job.table.snapshots.latest_id() or 0)
+    assert placement is not None
+    rows = job.rows([("+U", {"id": key, "p": "a", "v": 1})])
+    ((_, share, part),) = KeyShares(job.table.schema, placement.rule).assign(rows)
+    return [(partition, bucket) for partition, bucket, _ in placement.place(share, part)]
+
+
+def test_a_rollback_frees_the_numbers_of_snapshots(tmp_path: Path) -> None:
+    table = cross_partition_table(tmp_path / "t")
+    job = CrossPartitionJob(table)
+    job.write(("+I", {"id": 1, "p": "a", "v": 1}))
+    job.write(("+I", {"id": 1, "p": "b", "v": 2}))
+    job.write(("+I", {"id": 2, "p": "b", "v": 2}))  # brings the index to the second snapshot
+    plan = plan_rollback(table, table.snapshots.snapshot(1))
+    roll_back(table, plan, resets_consumers=False)
+    job = CrossPartitionJob(table, user="next")
+    job.write(("+I", {"id": 3, "p": "a", "v": 1}))
+    job.write(("+I", {"id": 1, "p": "c", "v": 3}))
+    assert rows_of(table) == {1: ("c", 3), 3: ("a", 1)}
+
+
+def test_an_index_is_brought_forward_by_the_new_files_alone(
+    tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = cross_partition_table(tmp_path / "t", dynamic_bucket__assigner_parallelism="1")
+    job = CrossPartitionJob(table)
+    for key in range(5):
+        job.write(("+I", {"id": key, "p": "a", "v": key}))
+    read: list[str] = []
+    original = DataFileReader.read
+
+    def noted(self: Any, path: str, file: Any) -> Any:
+        read.append(file.file_name)
+        return original(self, path, file)
+
+    monkeypatch.setattr(DataFileReader, "read", noted)
+    job.written([("+U", {"id": 0, "p": "b", "v": 9})])
+    assert len(read) == 1
+    assert len(list(disk.rglob("*.arrow"))) <= 3
