@@ -75,7 +75,7 @@ def run_worker(folder: Path, times: int) -> int:
 
 
 def _write(table: object, partition: bytes, blocks: Iterator[pa.RecordBatch]) -> None:
-    with table_write(table, next_sequence_number=0) as task:  # type: ignore[arg-type]
+    with table_write(table, next_sequence_number=0, index=None) as task:  # type: ignore[arg-type]
         for block in blocks:
             task.write((partition, 0), block)
         task.prepare_commit()

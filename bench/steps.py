@@ -50,6 +50,7 @@ from stream_app.table.kinds.tasks import (
     table_write,
 )
 from stream_app.table.opening import create_or_open
+from stream_app.table.write.bucket_assigner import FixedBuckets
 from stream_app.table.write.bucket_writer import finish
 
 RUNS_MERGED = 5
@@ -124,9 +125,7 @@ def measure(messages: int, runs: int, folder: Path) -> list[Step]:
         lambda: [decode_format.decode(batch) for batch in batches],
         lambda: [pj.read_json(pa.BufferReader(data), read, explicit) for data in parse],
         lambda: [
-            part.serialize()
-            for rows in decoded
-            for _, _, part in bucket_assigner(schema).assign(rows)
+            part.serialize() for rows in decoded for _, _, part in FixedBuckets(schema).assign(rows)
         ],
     )
     changes = sum(rows.num_rows for rows in decoded)
@@ -168,11 +167,11 @@ def _write_step(folder: Path, decoded: list[pa.RecordBatch], runs: int) -> Step:
     table = create_or_open(fresh_folder(folder, "write"), shop_schema())
     parts: dict[tuple[bytes, int], list[pa.RecordBatch]] = {}
     for rows in decoded:
-        for partition, bucket, part in bucket_assigner(table.schema).assign(rows):
+        for partition, bucket, part in bucket_assigner(table, None).assign(rows):
             parts.setdefault((partition, bucket), []).append(part)
 
     def write() -> list[BucketChange]:
-        with table_write(table, next_sequence_number=0) as task:
+        with table_write(table, next_sequence_number=0, index=None) as task:
             for bucket, blocks in parts.items():
                 for block in blocks:
                     task.write(bucket, block)

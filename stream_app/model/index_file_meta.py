@@ -1,7 +1,7 @@
 """One index file as an index manifest knows it: deletion vectors, hashes, or a global index.
 
-We read and write deletion vectors. Each index manifest copies all other entries, because a missing
-entry loses its file.
+We read and write deletion vectors and hashes. Each index manifest copies all other entries, because
+a missing entry loses its file.
 
 Source: Paimon `index/IndexFileMeta.java`, `index/DeletionVectorMeta.java`,
 `index/GlobalIndexMeta.java`, `manifest/IndexManifestEntry.java`. Bytes on disk:
@@ -16,6 +16,8 @@ from stream_app.model.manifest_entry import FileKind
 
 DELETION_VECTORS = "DELETION_VECTORS"
 """The index type of files that hold deletion vectors."""
+HASH = "HASH"
+"""The index type of files that hold the hashes of a bucket's keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +53,7 @@ class IndexFileMeta:
     """One index file.
 
     Attributes:
-        row_count: deletion vectors in it; of other types, what they count.
+        row_count: deletion vectors in it, or hashes; of other types, what they count.
         deletion_vectors: the entries of a file of deletion vectors, in its order; None for others.
     """
 
@@ -86,6 +88,11 @@ class IndexManifestEntry:
     def holds_deletion_vectors(self) -> bool:
         """Whether the file is one of deletion vectors."""
         return self.index_file.index_type == DELETION_VECTORS
+
+    @property
+    def holds_hashes(self) -> bool:
+        """Whether the file is the index of a bucket's keys."""
+        return self.index_file.index_type == HASH
 
     def as_delete(self) -> IndexManifestEntry:
         """The change that takes this file away."""

@@ -46,6 +46,11 @@ class KindTraits:
         """Whether rows belong to buckets, and files of a bucket have an order."""
         return self.bucket_mode is not BucketMode.UNAWARE
 
+    @property
+    def indexes_hashes(self) -> bool:
+        """Whether index files tell the buckets of keys by their hashes."""
+        return self.bucket_mode is BucketMode.HASH_DYNAMIC
+
 
 def _keyed(bucket_mode: BucketMode, *, is_written: bool) -> KindTraits:
     return KindTraits(
@@ -61,7 +66,7 @@ def _append(bucket_mode: BucketMode) -> KindTraits:
 
 
 KEYED = _keyed(BucketMode.FIXED, is_written=True)
-DYNAMIC_KEYED = _keyed(BucketMode.HASH_DYNAMIC, is_written=False)
+DYNAMIC_KEYED = _keyed(BucketMode.HASH_DYNAMIC, is_written=True)
 CROSS_PARTITION_KEYED = _keyed(BucketMode.KEY_DYNAMIC, is_written=True)
 POSTPONE_KEYED = _keyed(BucketMode.POSTPONE, is_written=False)
 BUCKETED_APPEND = _append(BucketMode.FIXED)

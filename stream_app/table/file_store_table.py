@@ -23,6 +23,7 @@ from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.data_file_reader import BATCH_ROWS, DataFileReader
 from stream_app.filestore.data.row_group_filter import RowGroupChoice
 from stream_app.filestore.manifests.deletion_vector_files import DeletionVectorFiles
+from stream_app.filestore.manifests.hash_index_files import HashIndexFiles
 from stream_app.filestore.manifests.manifest_files import ManifestFiles
 from stream_app.filestore.path_factory import FileStorePathFactory
 from stream_app.filestore.versions.announcements import EXPIRIES, ROLLBACKS, Announcements
@@ -149,6 +150,11 @@ class FileStoreTable:
         )
 
     @property
+    def hash_index_files(self) -> HashIndexFiles:
+        """The files with the hashes of keys."""
+        return HashIndexFiles(self.file_io, self.paths)
+
+    @property
     def kind(self) -> KindTraits:
         """The traits of the table's kind."""
         return self.schema.kind
@@ -240,7 +246,7 @@ class FileStoreTable:
             for file in change.written:
                 self.file_io.delete(self.paths.data_file(*change.bucket_id, file))
             for entry in change.written_index:
-                self.deletion_vector_files.delete(entry)
+                self.file_io.delete(self.paths.index_file(*change.bucket_id, entry.index_file))
 
     def known_schemas(self) -> Callable[[int], TableSchema]:
         """Maps a number to its schema; reads each schema file once."""

@@ -24,7 +24,7 @@ from stream_app.table.opening import open_table
 from stream_app.table.versions.deletion_vectors import (
     deletion_vectors,
     index_changes,
-    write_index_manifest,
+    new_index_manifest,
 )
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.normal_rows import Row, normal_rows, sorted_rows
@@ -231,7 +231,7 @@ def publish(
             latest, snapshot_id=number, commit_kind=kind, commit_user="ours",
             base_manifest_list=base, base_manifest_list_size=base_size,
             delta_manifest_list=delta_list, delta_manifest_list_size=delta_size,
-            index_manifest=write_index_manifest(table.manifests, latest, changes),
+            index_manifest=new_index_manifest(table, latest, changes),
             delta_record_count=rows, total_record_count=latest.total_record_count + rows,
         )
     )  # fmt: skip

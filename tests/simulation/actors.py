@@ -168,7 +168,7 @@ class Job:
     def attempt(self, process: Process, commit: StreamTableCommit) -> None:
         """Do the pending epoch, as `spark.ingest.micro_batch` does."""
         epoch = self.finished + 1
-        if epoch == len(self.epochs) or commit.commit_user not in ("compactor", self.user):
+        if epoch == len(self.epochs) or commit.state.commit_user not in ("compactor", self.user):
             return
         if not commit.is_committed(epoch):
             first = commit.begin_epoch()
@@ -179,7 +179,7 @@ class Job:
                 properties={SOURCE_END_PROPERTY: str(epoch)},
                 empties=(self.user, epoch) in self.emptying,
             )
-        if commit.commit_user == self.user:
+        if commit.state.commit_user == self.user:
             self.finished = max(self.finished, epoch)
 
     def survives(self, error: BaseException | None, rng: random.Random) -> None:
@@ -225,7 +225,7 @@ class Job:
             task = self.world.process(f"{self.name}/task", process)
             table = seen_by(self.table, self.world, task)
             try:
-                with table_write(table, next_sequence_number=first) as write:
+                with table_write(table, next_sequence_number=first, index=None) as write:
                     for bucket, rows in by_bucket(table, changes):
                         write.write(bucket, rows)
                     return write.prepare_commit()

@@ -14,13 +14,11 @@ from stream_app.format.binary_row import serialize_row
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
-from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
-from stream_app.table.key_index.key_placement import placed_rows
-from stream_app.table.key_index.key_shares import KeyShares
-from stream_app.table.kinds.tasks import table_write
+from stream_app.table.kinds.tasks import bucket_assigner, bucket_writer, table_write
 from stream_app.table.opening import create_or_open
+from stream_app.table.write.bucket_writer import finish
 from tests.support.small_table import KINDS, Change, CompactHere, SteppingClock
 
 COLUMNS = "id BIGINT NOT NULL, p STRING, v INT"
@@ -45,27 +43,31 @@ class CrossPartitionJob:
     def written(self, changes: Sequence[Change]) -> list[BucketChange]:
         """Begin an epoch, and write its files."""
         first = self.commit.begin_epoch()
-        rule = index_rule(self.table.schema)
-        assert rule is not None
-        assigned = KeyShares(self.table.schema, rule).assign(self.rows(changes))
-        known = self.commit.state.history.known_id
-        with table_write(self.table, next_sequence_number=first) as write:
-            for partition, bucket, rows in placed_rows(self.table, known, assigned):
-                write.write((partition, bucket), rows)
+        known = self.commit.index.basis.snapshot_id
+        with table_write(
+            self.table, next_sequence_number=first, index=None, snapshot_id=known
+        ) as write:
+            for _, share, rows in bucket_assigner(self.table, None).assign(self.rows(changes)):
+                write.write((b"", share), rows)
             return write.prepare_commit()
 
     def write_into(self, bucket: int, *changes: Change) -> None:
         """An epoch as of a writer with other ways: each row goes to the partition that it names."""
         first, types = self.commit.begin_epoch(), self.table.schema.partition_type.types
-        with table_write(self.table, next_sequence_number=first) as write:
-            for kind, row in sorted(changes, key=lambda change: str(change[1]["p"])):
-                partition = serialize_row([row["p"]], types)
-                write.write((partition, bucket), self.rows([(kind, row)]))
-            self.publish(write.prepare_commit())
+        written = []
+        for number, (kind, row) in enumerate(changes):
+            partition = serialize_row([row["p"]], types)
+            writer = bucket_writer(
+                self.table, partition, bucket, next_sequence_number=first + number
+            )
+            writer.write(self.rows([(kind, row)]))
+            written.append(finish(writer, partition, bucket))
+        self.publish(written)
 
     def publish(self, changes: Sequence[BucketChange]) -> None:
         """Commit the epoch's files."""
-        self.commit.commit_epoch(self.epoch, changes, properties={})
+        basis = self.commit.index.basis
+        self.commit.commit_epoch(self.epoch, changes, basis=basis)
         self.epoch += 1
 
     def rows(self, changes: Sequence[Change]) -> pa.RecordBatch:

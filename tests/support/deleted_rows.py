@@ -12,7 +12,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.deletion_vectors import (
     deletion_vectors,
     index_changes,
-    write_index_manifest,
+    new_index_manifest,
 )
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -56,7 +56,7 @@ def planned_delete(
         latest, snapshot_id=latest.snapshot_id + 1, base_manifest_list=base[0],
         base_manifest_list_size=base[1], delta_manifest_list=delta[0],
         delta_manifest_list_size=delta[1], commit_user="deleter",
-        index_manifest=write_index_manifest(table.manifests, latest, changes),
+        index_manifest=new_index_manifest(table, latest, changes),
         commit_identifier=BATCH_COMMIT_IDENTIFIER, commit_kind=CommitKind.OVERWRITE,
         delta_record_count=0, properties=None, changelog_manifest_list=None,
         changelog_manifest_list_size=None, time_millis=table.clock.now_ms(),

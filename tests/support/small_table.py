@@ -21,7 +21,7 @@ from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
-from stream_app.table.kinds.tasks import bucket_writer, compact_bucket
+from stream_app.table.kinds.tasks import bucket_assigner, bucket_writer, compact_bucket, table_write
 from stream_app.table.opening import create_or_open
 from stream_app.table.write.bucket_writer import finish
 
@@ -93,28 +93,41 @@ class SmallTable:
     def commit(self, *changes: Change) -> None:
         """Write changes, in order, and commit them; compactions that are due begin."""
         first = self._commit.begin_epoch()
-        messages = self._messages(changes, first) if changes else []
-        self._commit.commit_epoch(self._epoch, messages)
+        basis = self._commit.index.basis
+        messages = self._messages(changes, first, basis.written_on) if changes else []
+        self._commit.commit_epoch(self._epoch, messages, basis=basis)
         self._epoch += 1
 
     def compact(self) -> None:
         """Commit the compactions that are due."""
         self._commit.drain()
 
-    def _messages(self, changes: Sequence[Change], first: int) -> list[BucketChange]:
-        return write_changes(self.table, changes, first)
+    def _messages(
+        self, changes: Sequence[Change], first: int, index: str | None = None
+    ) -> list[BucketChange]:
+        return write_changes(self.table, changes, first, index)
 
 
 def write_changes(
-    table: FileStoreTable, changes: Sequence[Change], first: int
+    table: FileStoreTable, changes: Sequence[Change], first: int, index: str | None = None
 ) -> list[BucketChange]:
-    """Write changes, in order, to the files of their buckets; `first` is a sequence number."""
+    """Write changes, in order, to the files of their buckets.
+
+    Args:
+        first: a sequence number.
+        index: name of the index manifest, for tables with an index of keys.
+    """
     schema = table.schema
     kinds = pa.array([int(KINDS[kind]) for kind, _ in changes], pa.int8())
     rows = pa.RecordBatch.from_pylist(
         [dict(row) for _, row in changes], arrow_schema(schema.fields)
     )
     batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
+    if schema.kind.indexes_hashes:
+        with table_write(table, next_sequence_number=first, index=index) as write:
+            for partition, bucket, part in bucket_assigner(table, index).assign(batch):
+                write.write((partition, bucket), part)
+            return write.prepare_commit()
     keys = [rows.column(name) for name in schema.bucket_keys]
     types = schema.fields.project(schema.bucket_keys).types
     buckets = [0] * len(changes)
@@ -122,9 +135,9 @@ def write_changes(
         buckets = bucket_of(keys, types, table.options.bucket).tolist()
     parts = [rows.column(name) for name in schema.partition_keys]
     places: dict[tuple[bytes, int], list[int]] = {}
-    for index, bucket in enumerate(buckets):
-        partition = serialize_arrow_row(parts, schema.partition_type.types, index)
-        places.setdefault((partition, bucket), []).append(index)
+    for place, bucket in enumerate(buckets):
+        partition = serialize_arrow_row(parts, schema.partition_type.types, place)
+        places.setdefault((partition, bucket), []).append(place)
     messages = []
     for (partition, bucket), indices in places.items():
         writer = bucket_writer(table, partition, bucket, next_sequence_number=first)

@@ -108,7 +108,7 @@ class Backfill:
         _, ends = table_end(self.table, self.source)
         left = Uncompared(self.table.location, format_named(self.source.format))
         with tempfile.TemporaryDirectory(prefix="stream_app-backfill-") as folder:
-            state = SourceCheck(self.table, folder)
+            state = SourceCheck(self.table, folder, append.index)
             read = topic_messages(self.source, ends, self.progress, left, self.since_ms)
             messages = own_messages(read, self.splitter)
             count = fill(state, messages, self.source, self.rules, left)  # step 2

@@ -79,7 +79,7 @@ def source_findings(
     for topic in sorted(set(source.topics) - {topic for topic, _ in ends}):
         left.add(f"the topic {topic} was not read by the table's job", "let the job read it")
     with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
-        check = SourceCheck(table, folder)
+        check = SourceCheck(table, folder, snapshot.index_manifest)
         messages = own_messages(topic_messages(source, ends, progress, left), splitter)
         count = fill(check, messages, source, rules, left)
         yield from check.findings(snapshot)
@@ -106,7 +106,7 @@ def fill(
     setup = format_setup(source, rules, schema, restores=True)
     setup = replace(setup, keep_update_before=False)
     decode = table_format(source, rules, schema, setup)
-    assigner = bucket_assigner(schema)
+    assigner = bucket_assigner(check.table, check.index)
     for rows in _changes(messages, decode, left, check.empty):
         count += rows.num_rows
         check.add(assigner.assign(rows))

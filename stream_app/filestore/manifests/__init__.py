@@ -1,1 +1,1 @@
-"""Manifests, manifest lists and the index of deletion vectors."""
+"""Manifests, manifest lists and the indexes: deletion vectors, hashes of keys."""

@@ -26,8 +26,8 @@ BUCKET = Option(
     default=-1,
     kind="integer",
     minimum=-2,
-    meaning="Number of buckets of each partition (≥ 1). Without a primary key also -1: no "
-    "buckets, files in the order of arrival.",
+    meaning="Number of buckets of each partition (≥ 1). With a primary key, -1: as many as its "
+    "keys need. Without one, -1: no buckets, files in the order of arrival.",
 )
 BUCKET_KEY = text_option(
     "bucket-key",

@@ -36,6 +36,7 @@ DEFAULT_BUCKETS = 4
 """Of each partition of a table that a job makes without being told; good for some gigabytes."""
 RESERVED_NAMES = frozenset({SEQUENCE_NUMBER, VALUE_KIND, "_LEVEL", "rowkind", "_ROW_ID"})
 SYSTEM_FIELD_ID_MAX = 1_073_741_823
+_BUCKET_KEY_ALONE = "bucket-key needs a number of buckets: give option 'bucket' ≥ 1"
 
 
 @dataclass(frozen=True)
@@ -214,13 +215,14 @@ def _key_problems(
         if key in columns.names and columns.field(key).data_type.root in FLOAT_ROOTS
     ]
     core = CoreOptions(options)
-    if not is_writable(primary_keys, partition_keys, core.bucket):
-        state = f"is {options['bucket']}" if "bucket" in options else "is missing"
+    if core.bucket != -1 and not is_writable(primary_keys, partition_keys, core.bucket):
         problems.append(
-            f"option 'bucket' {state}: "
-            f"give a fixed number ≥ 1, such as bucket = {DEFAULT_BUCKETS} (dynamic and postpone "
-            "buckets are not supported)"
+            f"option 'bucket' is {options['bucket']}: give a fixed number ≥ 1, such as bucket = "
+            f"{DEFAULT_BUCKETS}, or -1 for buckets as keys come (postpone buckets are not "
+            "supported)"
         )
+    if core.bucket == -1 and core.columns(BUCKET_KEY):
+        problems.append(_BUCKET_KEY_ALONE)
     problems += [
         f"bucket-key names {key!r}, which is not in the primary key without the partition keys"
         for key in core.columns(BUCKET_KEY)
@@ -239,7 +241,7 @@ def _append_problems(
     if not is_writable((), partition_keys, core.bucket):
         problems.append("option 'bucket' must be -1 or at least 1")
     elif core.bucket == -1 and bucket_keys:
-        problems.append("bucket-key needs a number of buckets: give option 'bucket' ≥ 1")
+        problems.append(_BUCKET_KEY_ALONE)
     elif core.bucket > 0 and not bucket_keys:
         problems.append(
             "without primary-keys, buckets need option 'bucket-key'; or leave 'bucket' out"

@@ -87,20 +87,37 @@ def index_conflict(
     Args:
         live: index files of the whole table, before the commit.
         deleted_files: data files that the commit deletes.
-        live_files: data files after the commit, of at least the partitions that it touches.
+        live_files: data files after the commit, of at least the partitions in which it changes
+            vectors.
         in_one_file: the vectors of a bucket belong into one file.
 
-    There are three rules. A removed index file must exist. No row of a deleted file was deleted
-    meanwhile, for the replacing file would have the row again. An added vector belongs to a live
-    file, and is its only one.
+    There are four rules. A removed index file must exist. A bucket has one file of hashes. No row
+    of a deleted file was deleted meanwhile, for the replacing file would have the row again. An
+    added vector belongs to a live file, and is its only one.
     """
     names = {entry.index_file.file_name for entry in live}
     for change in changes:
         if change.kind is FileKind.DELETE and change.index_file.file_name not in names:
             return f"index file {change.index_file.file_name} is gone"
-    combined = [entry for entry in combined_index(live, changes) if entry.holds_deletion_vectors]
+    after = combined_index(live, changes)
+    if crowded := _crowded(entry for entry in after if entry.holds_hashes):
+        return f"bucket {crowded[0]} would have two files of hashes"
+    marking = [entry for entry in after if entry.holds_deletion_vectors]
+    if problem := _vector_conflict(marking, names, deleted_files, live_files):
+        return problem
+    if in_one_file and (crowded := _crowded(marking)):
+        return f"bucket {crowded[0]} would have two files of deletion vectors"
+    return None
+
+
+def _vector_conflict(
+    after: Sequence[IndexManifestEntry],
+    names: Collection[str],
+    deleted_files: Collection[str],
+    live_files: Collection[str],
+) -> str | None:
     vectors: set[str] = set()
-    for entry in combined:
+    for entry in after:
         is_new = entry.index_file.file_name not in names
         for data_file in entry.index_file.data_file_names:
             if data_file in vectors:
@@ -110,8 +127,10 @@ def index_conflict(
             if is_new and data_file not in live_files:
                 return f"{data_file}, whose rows the commit deletes, is gone"
             vectors.add(data_file)
-    buckets = Counter((entry.partition, entry.bucket) for entry in combined)
-    crowded = [bucket for (_, bucket), files in buckets.items() if files > 1]
-    if in_one_file and crowded:
-        return f"bucket {crowded[0]} would have two files of deletion vectors"
     return None
+
+
+def _crowded(entries: Iterable[IndexManifestEntry]) -> list[int]:
+    """The buckets with several of these files."""
+    buckets = Counter((entry.partition, entry.bucket) for entry in entries)
+    return [bucket for (_, bucket), files in buckets.items() if files > 1]

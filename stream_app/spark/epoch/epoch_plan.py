@@ -17,6 +17,7 @@ from stream_app.cdc.message_format import MessageFormat
 from stream_app.spark.epoch.decode_counts import Where
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.tasks import bucket_assigner
+from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
 
 BLOCK_BYTES = 32 << 20
@@ -33,21 +34,31 @@ class TablePlan:
         next_sequence_number: greater than any sequence number in the table.
         begins: Kafka partition → the first offset that counts. It is that of a TRUNCATE, so the
             messages before it are left out.
+        basis: the index of keys on which the rows rest, in tables that have one.
     """
 
     table: FileStoreTable
     message_format: MessageFormat
     next_sequence_number: int = 0
     begins: Mapping[Where, int] = field(default_factory=dict)
+    basis: IndexBasis = NO_INDEX
     _packed: list[bytes] = field(default_factory=list, compare=False, repr=False)
 
-    def of_next_epoch(self, next_sequence_number: int) -> TablePlan:
+    def of_next_epoch(self, next_sequence_number: int, basis: IndexBasis) -> TablePlan:
         """The same table and format in a later epoch."""
-        return replace(self, next_sequence_number=next_sequence_number, begins={})
+        return replace(self, next_sequence_number=next_sequence_number, begins={}, basis=basis)
 
     def from_offsets(self, begins: Mapping[Where, int]) -> TablePlan:
-        """The same without messages before these offsets."""
-        return self if begins == self.begins else replace(self, begins=begins)
+        """The same without messages before these offsets, and without the keys of rows before."""
+        if begins == self.begins:
+            return self
+        return replace(self, begins=begins, basis=NO_INDEX if begins else self.basis)
+
+    def of_routed(self, routed: TablePlan) -> TablePlan:
+        """The same for rows that were routed by an earlier plan."""
+        basis = replace(self.basis, routed_on=routed.basis.routed_on)
+        plan = self if basis == self.basis else replace(self, basis=basis)
+        return plan.from_offsets(routed.begins)
 
     def packed(self) -> PackedPlan:
         """The plan as bytes, which are made once for all epochs with this table and format.
@@ -58,14 +69,17 @@ class TablePlan:
             data = io.BytesIO()
             _Packer(data, self.table.file_io).dump((self.table, self.message_format))
             self._packed.append(data.getvalue())
-        return self._packed[0], self.table.file_io, self.next_sequence_number, self.begins
+        return (
+            *(self._packed[0], self.table.file_io),
+            *(self.next_sequence_number, self.begins, self.basis),
+        )
 
     def assigner(self) -> BucketAssigner:
         """Finds the bucket of each row."""
-        return bucket_assigner(self.table.schema)
+        return bucket_assigner(self.table, self.basis.routed_on)
 
 
-PackedPlan = tuple[bytes, object, int, Mapping[Where, int]]
+PackedPlan = tuple[bytes, object, int, Mapping[Where, int], IndexBasis]
 
 
 class _Packer(pickle.Pickler):
@@ -105,13 +119,14 @@ class _PackedPlans(Sequence[TablePlan | None]):
         if packed is None:
             return None
         if index not in self._plans:
-            data, file_io, next_sequence_number, begins = packed
+            data, file_io, next_sequence_number, begins, basis = packed
             table, message_format = _Unpacker(data, file_io).load()
             self._plans[index] = TablePlan(
                 table=table,
                 message_format=message_format,
                 next_sequence_number=next_sequence_number,
                 begins=begins,
+                basis=basis,
             )
         return self._plans[index]
 

@@ -81,7 +81,8 @@ class _TableWriting:
         of_table = plan.table(index)
         # Rows before a TRUNCATE are no older rows, though the newest snapshot has them still.
         self._table = replace(of_table.table, is_emptied=bool(of_table.begins))
-        self._first = plan.table(index).next_sequence_number
+        self._first = of_table.next_sequence_number
+        self._basis = of_table.basis
         self._stack = ExitStack()
         self._write: TableWrite | None = None
 
@@ -138,7 +139,12 @@ class _TableWriting:
 
     def _open(self) -> TableWrite:
         if self._write is None:
-            write = table_write(self._table, next_sequence_number=self._first)
+            write = table_write(
+                self._table,
+                next_sequence_number=self._first,
+                index=self._basis.written_on,
+                snapshot_id=self._basis.snapshot_id,
+            )
             self._write = self._stack.enter_context(write)
         return self._write
 

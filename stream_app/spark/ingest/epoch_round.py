@@ -253,7 +253,11 @@ class Round(Generic[Messages]):
                 feed.job.table.location, topic, partition, offset,
             )  # fmt: skip
         committed = feed.job.commit_epoch(
-            self.begun.epoch, output.changes, properties, empties=bool(output.counts.truncated)
+            self.begun.epoch,
+            output.changes,
+            properties,
+            empties=bool(output.counts.truncated),
+            basis=share.plan.basis,
         )
         files = [file for change in output.changes for file in change.written]
         return EpochReport(

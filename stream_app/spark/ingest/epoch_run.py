@@ -191,10 +191,10 @@ class EpochRun(Generic[Messages]):
         for index, feed in enumerate(self.feeds):
             routed = planned.tables[index] if index < len(planned.tables) else None
             part = self._part(feed) if feed.name in wanted else None
-            if part is not None and (routed is None or routed.table is not part.table):
+            if part is not None and (routed is None or _is_outdated(routed, part, feed)):
                 others.append(feed)
                 part = None
-            parts.append(part and part.from_offsets(routed.begins if routed else {}))
+            parts.append(part and routed and part.of_routed(routed))
         return EpochPlan(tables=tuple(parts), shape=planned.shape), others
 
     def _part(self, feed: TableFeed) -> TablePlan | None:
@@ -234,3 +234,10 @@ class EpochRun(Generic[Messages]):
         assert self.isolation is not None, "such tables come and fail each for itself"
         waiting = self.isolation.waiting()
         return self.shape.with_splitter(newcomers.splitter(self.feeds, waiting, untold))
+
+
+def _is_outdated(routed: TablePlan, part: TablePlan, feed: TableFeed) -> bool:
+    """Whether rows must be routed anew: by another schema, or by an index with other hashes."""
+    if routed.table is not part.table:
+        return True
+    return not routed.begins and not feed.job.is_well_routed(routed.basis)

@@ -101,19 +101,21 @@ class TableFeed:
         known = self._plan
         same = known is not None and known.table is table
         if known is not None and same:
-            self._plan = known.of_next_epoch(next_sequence_number)
+            self._plan = known.of_next_epoch(next_sequence_number, self.job.index_basis)
         else:
             self._plan = TablePlan(
                 table=table,
                 message_format=self.format_of(table),
                 next_sequence_number=next_sequence_number,
+                basis=self.job.index_basis,
             )
         return self._plan
 
     def is_outdated(self, plan: TablePlan, output: TableOutput) -> bool:
-        """Whether the rows of a plan must be written anew, by another schema of the table.
+        """Whether the rows of a plan must be written anew, by another schema or index.
 
-        That is the schema of another writer, or one that the rows ask for and get.
+        That is the schema of another writer, or one that the rows ask for and get. An index of keys
+        can only be another writer's.
 
         Raises:
             WrongSourceError: a column's type in the source is one that the table does not follow.
@@ -125,7 +127,9 @@ class TableFeed:
         self.job.adopt()
         before, now = plan.table.schema.fields.names, self.job.table.schema.fields.names
         self._new_columns.update(set(now).difference(before))
-        return self.job.table is not plan.table
+        if self.job.table is not plan.table:
+            return True
+        return not plan.begins and not self.job.index_stands(plan.basis, output.changes)
 
     def counts_to_tell(self, counts: DecodeCounts) -> DecodeCounts:
         """The counts of an epoch that is committed.

@@ -36,12 +36,15 @@ class SourceCheck:
 
     Attributes:
         folder: an empty one on local disk, which the caller deletes.
+        index: name of the index manifest of the snapshot that is compared, by which keys have their
+            buckets; None: there is no index.
         refused: changes that leave out a value which the source has not sent before; see
             `WrittenFiles.refused`.
     """
 
     table: FileStoreTable
     folder: str
+    index: str | None = None
     refused: list[pa.RecordBatch] = field(default_factory=list)
     _files: dict[BucketId, list[DataFileMeta]] = field(default_factory=lambda: defaultdict(list))
     _next_sequence_number: int = 0

@@ -22,6 +22,7 @@ from stream_app.planning.commit.schema_conflict import schema_conflict, schema_o
 from stream_app.table.commit.commit_changes import CommitChanges
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.index_manifests import index_manifest
 
 HISTORY_MAX = 100
 """Snapshots searched for the cause of a conflict. The cause only explains; it decides nothing."""
@@ -74,15 +75,15 @@ class CommitConflicts:
         if not changes.index:
             return
         buckets = {(entry.partition, entry.bucket) for entry in changes.index}
-        index_manifest = latest.index_manifest if latest else None
-        live = FileStoreScan(self.table).live_in(latest, {partition for partition, _ in buckets})
+        marked = {entry.partition for entry in changes.index if entry.holds_deletion_vectors}
+        live = FileStoreScan(self.table).live_in(latest, marked) if marked else []
         after = live_entries([*live, *changes.entries])
         gone, come = (
             {entry.file.file_name for entry in changes.entries if entry.kind is kind}
             for kind in (FileKind.DELETE, FileKind.ADD)
         )
         problem = index_conflict(
-            self.table.manifests.read_index_manifest(index_manifest),
+            index_manifest(self.table, latest.index_manifest if latest else None).entries,
             changes.index,
             deleted_files=gone - come,
             live_files={entry.file.file_name for entry in after},

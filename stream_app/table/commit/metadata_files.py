@@ -16,7 +16,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.commit.commit_changes import CommitChanges
 from stream_app.table.commit.manifest_merger import ManifestMerger
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.deletion_vectors import write_index_manifest
+from stream_app.table.versions.deletion_vectors import new_index_manifest
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 ManifestList = tuple[str, int]
@@ -95,7 +95,7 @@ class CommitFiles:
             self._write_changes(changes)
         base = self._write_base_list(latest)
         index_changes = (*changes.index, *computed)
-        index = write_index_manifest(self.table.manifests, latest, index_changes)
+        index = new_index_manifest(self.table, latest, index_changes)
         if index_changes and index is not None:
             self._of_attempt.append(index)
         return CommitLists(base=base, delta=self._delta, changelog=self._changelog, index=index)

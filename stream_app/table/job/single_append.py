@@ -47,13 +47,18 @@ class SingleAppend:
 
     def write(self, rows: pa.RecordBatch) -> Sequence[BucketChange]:
         """Write the files of rows (`_VALUE_KIND` and the table's columns), oldest first."""
-        return self.write_buckets(bucket_assigner(self.table.schema).assign(rows))
+        return self.write_buckets(bucket_assigner(self.table, self.index).assign(rows))
 
     def write_buckets(
         self, parts: Iterable[tuple[bytes, int, pa.RecordBatch]]
     ) -> Sequence[BucketChange]:
         """Write the files of rows by partition and bucket, one bucket after another."""
-        write = table_write(self.table, next_sequence_number=self.next_sequence_number)
+        write = table_write(
+            self.table,
+            next_sequence_number=self.next_sequence_number,
+            index=self.index,
+            snapshot_id=0 if self.known is None else self.known.snapshot_id,
+        )
         with write:
             for partition, bucket, part in parts:
                 write.write((partition, bucket), part)
@@ -77,6 +82,11 @@ class SingleAppend:
         except CommitError:
             self.table.discard(changes)
             raise
+
+    @property
+    def index(self) -> str | None:
+        """Name of the index manifest of what is known."""
+        return None if self.known is None else self.known.index_manifest
 
     def _check_alone(self, latest: Snapshot | None) -> None:
         known = 0 if self.known is None else self.known.snapshot_id

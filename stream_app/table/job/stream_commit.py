@@ -30,8 +30,10 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.checkpoint_checks import check_no_replay
 from stream_app.table.job.compaction_publisher import CompactionPublisher
 from stream_app.table.job.emptied_table import empty_table
+from stream_app.table.job.index_state import index_state
 from stream_app.table.job.table_state import TableState
 from stream_app.table.job.write_only_bound import WriteOnlyBound
+from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 
 _LOG = logging.getLogger(__name__)
 IDLE_LOOK_S = 10.0
@@ -59,6 +61,7 @@ class StreamTableCommit:
 
     Attributes:
         state: what is known of the table.
+        index: of its keys, in tables that have one.
     """
 
     def __init__(
@@ -78,17 +81,13 @@ class StreamTableCommit:
         """
         self.table = table
         self.state = TableState(table, commit_user, executor, last_identifier)
+        self.index = index_state(table, self.state.history)
         self._commit = FileStoreCommit(table, self.state.history)
         self._publisher = CompactionPublisher(table, self._commit, self.state.coordinator)
         self._write_only = WriteOnlyBound(self.state, stopping)
         self._while_waiting: list[Snapshot] = []
         self._looked_at = -math.inf
         self._begun_on: int | None = None
-
-    @property
-    def commit_user(self) -> str:
-        """See `TableState.commit_user`."""
-        return self.state.commit_user
 
     @property
     def last_identifier(self) -> int | None:
@@ -137,6 +136,7 @@ class StreamTableCommit:
         properties: Mapping[str, str] | None = None,
         watermark: int | None = None,
         empties: bool = False,
+        basis: IndexBasis = NO_INDEX,
     ) -> EpochCommit:
         """Publish the epoch's files, over an emptied table if so, and the finished compactions.
 
@@ -147,7 +147,7 @@ class StreamTableCommit:
         """
         touched = {change.bucket_id for change in changes}
         try:
-            emptied = empty_table(self.table, self.commit_user) if empties else None
+            emptied = empty_table(self.table, self.state.commit_user) if empties else None
             self.state.follow_with(touched)
             self.state.constraints.check_bucket_counts({partition for partition, _ in touched})
             self._wait_for_compaction()  # for buckets that this process touches first
@@ -156,15 +156,20 @@ class StreamTableCommit:
             self.table.discard(changes)
             raise
         finished = self.coordinator.finished()
-        told = ManifestCommittable(identifier=epoch, watermark=watermark, properties=properties)
+        told = ManifestCommittable(
+            identifier=epoch,
+            watermark=watermark,
+            properties={**(properties or {}), **self.index.properties},
+        )
         try:
-            check = partial(check_no_replay, self.table, self._begun_on)
+            check = partial(_check, self, basis, changes)
             append = self._commit.commit_appends(replace(told, changes=tuple(changes)), check=check)
         except CommitError:
             self.table.discard(changes)
             raise
         # From here on the epoch is committed, whatever the outcome of the compactions.
         self.state.note_epoch(epoch, changes, (properties or {}).get(SOURCE_END_PROPERTY))
+        self.index.note(basis, changes)
         self._publisher.tally.add_flushes(changes)
         compact = self._publisher.publish(told, finished)
         begun = self.coordinator.trigger()
@@ -301,3 +306,14 @@ class StreamTableCommit:
             return self._publish_idle()
         self.table.clock.sleep(self.coordinator.failures.seconds_until_retry() or 0.0)
         return None
+
+
+def _check(
+    commit: StreamTableCommit,
+    basis: IndexBasis,
+    changes: Sequence[BucketChange],
+    latest: Snapshot | None,
+) -> None:
+    """Check that an epoch fits on top of a snapshot."""
+    check_no_replay(commit.table, commit._begun_on, latest)
+    commit.index.check(basis, changes, latest)

@@ -21,6 +21,7 @@ from stream_app.table.job.checkpoint_checks import check_not_behind, check_same_
 from stream_app.table.job.schema_adoption import newest_version
 from stream_app.table.job.stream_commit import EpochCommit, StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,22 @@ class TableJob:
         """As `begin_epoch` gives it, without other writers' newest commits."""
         return self._opened.state.constraints.next_sequence_number
 
+    @property
+    def index_basis(self) -> IndexBasis:
+        """See `IndexState.basis`; any thread may ask."""
+        return NO_INDEX if self._commit is None else self._commit.index.basis
+
+    def is_well_routed(self, basis: IndexBasis) -> bool:
+        """See `IndexState.fits`."""
+        return self._opened.index.fits(basis)
+
+    def index_stands(self, basis: IndexBasis, changes: Sequence[BucketChange]) -> bool:
+        """See `IndexState.stands`; follows other writers, if the table has an index."""
+        index = self._opened.index
+        if not index.is_needed:
+            return True
+        return index.stands(basis, changes, self._opened.state.follow())
+
     def must_wait(self) -> bool:
         """See `StreamTableCommit.must_wait`."""
         return self._opened.must_wait()
@@ -145,7 +162,7 @@ class TableJob:
         self.table, earlier = table, self._commit
         if earlier is not None:
             earlier.settle()
-            self._commit = self._committer(earlier.commit_user)
+            self._commit = self._committer(earlier.state.commit_user)
             self._commit.take_over(earlier)
         return True
 
@@ -156,9 +173,12 @@ class TableJob:
         properties: Mapping[str, str],
         *,
         empties: bool = False,
+        basis: IndexBasis = NO_INDEX,
     ) -> EpochCommit:
         """See `StreamTableCommit.commit_epoch`."""
-        return self._opened.commit_epoch(epoch, changes, properties=properties, empties=empties)
+        return self._opened.commit_epoch(
+            epoch, changes, properties=properties, empties=empties, basis=basis
+        )
 
     def while_idle(self) -> IdleReport | None:
         """Publish finished compactions; when there are none, do upkeep."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -28,7 +28,7 @@ from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import MESSAGE, UNCHANGED
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_buckets
-from stream_app.planning.key_index.index_rule import Existing, IndexRule, index_rule
+from stream_app.planning.key_index.index_rule import Existing, IndexRule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.key_indexes import KeyIndex, KeyIndexes
 from stream_app.table.key_index.key_layer import GONE, Keys, Places, Rows, key_codes
@@ -37,8 +37,6 @@ from stream_app.table.key_index.table_keys import TableKeys
 from stream_app.table.write.bucket_assigner import BucketRows
 from stream_app.table.write.bucket_writer import ignored_kinds
 
-PART_BYTES = 128 << 20
-"""Arrow memory of the rows that are placed together."""
 _BUCKETS = 1 << 32
 
 
@@ -91,37 +89,6 @@ class KeyPlacement:
             return rows
         kept = ~np.isin(rows.column(VALUE_KIND).to_numpy(), [int(kind) for kind in ignored])
         return rows if kept.all() else rows.filter(pa.array(kept))
-
-
-def key_placement(table: FileStoreTable, snapshot_id: int) -> KeyPlacement | None:
-    """The placement of a table's rows; None: each row names its partition and bucket itself.
-
-    Args:
-        snapshot_id: see `KeyPlacement`.
-    """
-    rule = index_rule(table.schema)
-    if rule is None:
-        return None
-    known = 0 if table.is_emptied else snapshot_id
-    return KeyPlacement(table, rule, KeyIndexes.of(table, rule), known)
-
-
-def placed_rows(
-    table: FileStoreTable, snapshot_id: int, assigned: Iterable[BucketRows]
-) -> Iterator[BucketRows]:
-    """All rows of a commit by partition and bucket, where a caller writes them alone.
-
-    Args:
-        snapshot_id: see `KeyPlacement`.
-        assigned: what the table's `BucketAssigner` gives.
-    """
-    placement = key_placement(table, snapshot_id)
-    if placement is None:
-        yield from assigned
-        return
-    for _, share, rows in assigned:
-        yield from placement.place(share, rows)
-    assert not placement.refused, "whole rows are not refused"
 
 
 def _refusal(rows: pa.RecordBatch, refused: Rows) -> pa.RecordBatch:

@@ -47,7 +47,7 @@ def _planned_compactions(
 
 
 APPEND_KIND = TableKind(
-    bucket_assigner=WithoutBuckets,
+    bucket_assigner=lambda table, _: WithoutBuckets(table.schema),
     bucket_writer=_bucket_writer,
     compactions=AppendCompactCoordinator,
     planned_compactions=_planned_compactions,

@@ -49,7 +49,7 @@ def _planned_compactions(
 
 
 BUCKETED_APPEND_KIND = TableKind(
-    bucket_assigner=FixedBuckets,
+    bucket_assigner=lambda table, _: FixedBuckets(table.schema),
     bucket_writer=_bucket_writer,
     compactions=lambda table, executor: CompactCoordinator(
         table, executor, bucketed_append_managers

@@ -76,7 +76,7 @@ def _planned_compactions(
 
 
 KEYED_KIND = TableKind(
-    bucket_assigner=FixedBuckets,
+    bucket_assigner=lambda table, _: FixedBuckets(table.schema),
     bucket_writer=_bucket_writer,
     compactions=lambda table, executor: CompactCoordinator(table, executor, bucket_managers),
     planned_compactions=_planned_compactions,

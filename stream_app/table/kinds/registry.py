@@ -21,13 +21,14 @@ from stream_app.model.table_kind import (
 )
 from stream_app.table.kinds.append import APPEND_KIND
 from stream_app.table.kinds.bucketed_append import BUCKETED_APPEND_KIND
+from stream_app.table.kinds.dynamic_keyed import DYNAMIC_KEYED_KIND
 from stream_app.table.kinds.keyed import KEYED_KIND
 from stream_app.table.kinds.table_kind import TableKind
 
 KINDS: Mapping[KindTraits, TableKind] = {
     KEYED: KEYED_KIND,
+    DYNAMIC_KEYED: DYNAMIC_KEYED_KIND,
     # `open_for_writing` refuses to write them. Their compactions are planned alike.
-    DYNAMIC_KEYED: KEYED_KIND,
     CROSS_PARTITION_KEYED: KEYED_KIND,
     POSTPONE_KEYED: KEYED_KIND,
     BUCKETED_APPEND: BUCKETED_APPEND_KIND,

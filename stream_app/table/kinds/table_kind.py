@@ -16,12 +16,12 @@ from typing import Protocol
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.compactions import Compactions
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.write.bucket_assigner import BucketAssigner
 from stream_app.table.write.bucket_writer import BucketWriters
+from stream_app.table.write.table_write import BucketIndexes
 
 
 class PlansCompactions(Protocol):
@@ -49,15 +49,19 @@ class TableKind:
     """One kind of table.
 
     Attributes:
-        bucket_assigner: finds the buckets of rows.
+        bucket_assigner: finds the buckets of rows. It gets the name of an index manifest, for
+            kinds that have an index of keys.
         bucket_writer: makes the writer of one bucket for one epoch, in a task.
         compactions: makes a job's compactions, on the driver.
         planned_compactions: for a single compaction, without following the table.
         rewrite: runs one planned compaction, in a task; on failure it deletes its files.
+        bucket_indexes: makes the index of one bucket's keys, by the name of an index manifest;
+            None: the kind has none.
     """
 
-    bucket_assigner: Callable[[TableSchema], BucketAssigner]
+    bucket_assigner: Callable[[FileStoreTable, str | None], BucketAssigner]
     bucket_writer: BucketWriters
     compactions: Callable[[FileStoreTable, CompactExecutor], Compactions]
     planned_compactions: PlansCompactions
     rewrite: Callable[[FileStoreTable, CompactRequest], BucketChange]
+    bucket_indexes: Callable[[str | None], BucketIndexes] | None = None

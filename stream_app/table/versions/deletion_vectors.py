@@ -5,7 +5,7 @@ A commit that deletes data files, or rows of them, calls in this order:
 1. `index_changes`, once for each bucket. It writes index files and returns ADD and DELETE entries.
    Until a snapshot names the files they are orphans.
 2. `planning.commit.index_changes.index_conflict`, on top of the latest snapshot.
-3. `write_index_manifest`, whose name goes into the snapshot.
+3. `new_index_manifest`, whose name goes into the snapshot.
 
 Source: Paimon `deletionvectors/append/AppendDeleteFileMaintainer.java`,
 `deletionvectors/BucketedDvMaintainer.java`, `append/AppendCompactTask.java`.
@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
-from stream_app.filestore.manifests.manifest_files import ManifestFiles
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.index_changes import combined_index, rewrites
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.index_manifests import index_manifest, write_index_manifest
 
 
 def deletion_vectors(
@@ -81,12 +81,12 @@ def index_changes(
     return changes + files.write(*bucket, kept | changed, in_one_file=table.kind.has_buckets)
 
 
-def write_index_manifest(
-    manifests: ManifestFiles, latest: Snapshot | None, changes: Sequence[IndexManifestEntry]
+def new_index_manifest(
+    table: FileStoreTable, latest: Snapshot | None, changes: Sequence[IndexManifestEntry]
 ) -> str | None:
     """The index manifest of the snapshot on top of `latest`; the same one when nothing changes."""
     previous = latest.index_manifest if latest else None
     if not changes:
         return previous
-    live = manifests.read_index_manifest(previous)
-    return manifests.write_index_manifest(combined_index(live, changes))
+    live = index_manifest(table, previous).entries
+    return write_index_manifest(table, combined_index(live, changes))

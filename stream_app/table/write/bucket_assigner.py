@@ -1,8 +1,8 @@
 """Finds the partition and bucket of each new row.
 
 `BucketAssigner` is the port. A table without buckets has one bucket in each partition; a table with
-a fixed number hashes the bucket key. Rows stay columnar: they are sorted by a code for each
-(partition, bucket), and cut where the code changes.
+a fixed number hashes the bucket key; `dynamic_buckets` has an index of keys. Rows stay columnar:
+they are sorted by a code for each (partition, bucket), and cut where the code changes.
 
 Source: Paimon `table/sink/FixedBucketRowKeyExtractor.java`, `UnawareBucketRowKeyExtractor.java`.
 """
@@ -70,7 +70,7 @@ class FixedBuckets:
         keys = self.schema.fields.project(self.schema.bucket_keys)
         columns = [rows.column(key.name) for key in keys]
         buckets = bucket_of(columns, keys.types, self.buckets).astype(np.int64)
-        return _grouped(rows, self.schema, buckets, self.buckets)
+        return grouped(rows, self.schema, buckets, self.buckets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +91,10 @@ class WithoutBuckets:
 
     def assign(self, rows: pa.RecordBatch) -> Iterator[BucketRows]:
         """See `BucketAssigner.assign`."""
-        return _grouped(rows, self.schema, np.zeros(rows.num_rows, np.int64), 1)
+        return grouped(rows, self.schema, np.zeros(rows.num_rows, np.int64), 1)
 
 
-def _grouped(
+def grouped(
     rows: pa.RecordBatch, schema: TableSchema, buckets: Codes, buckets_count: int
 ) -> Iterator[BucketRows]:
     """Rows by (partition, bucket), given the bucket of each.
@@ -103,7 +103,7 @@ def _grouped(
     1, 0. The groups are 1, 2, 2, 1, the order is 0, 3, 1, 2, and the cuts are at 0, 2 and 4.
     """
     partition_columns = [rows.column(name) for name in schema.partition_keys]
-    groups = buckets + _partition_codes(partition_columns, rows.num_rows) * buckets_count
+    groups = buckets + partition_codes(partition_columns, rows.num_rows) * buckets_count
     order = np.argsort(_narrow(groups), kind="stable")
     groups = groups[order]
     starts = [0, *(np.flatnonzero(groups[1:] != groups[:-1]) + 1).tolist(), len(groups)]
@@ -119,7 +119,7 @@ def _grouped(
         yield known[code], bucket, rows.slice(start, stop - start)
 
 
-def _partition_codes(columns: list[pa.Array], rows: int) -> Codes:
+def partition_codes(columns: list[pa.Array], rows: int) -> Codes:
     """A small code for each row: equal for equal partitions."""
     codes = np.zeros(rows, np.int64)
     for column in columns:

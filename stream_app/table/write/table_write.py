@@ -10,25 +10,57 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import TracebackType
+from typing import Protocol
 
 import pyarrow as pa
 
 from stream_app.fileio.background_sync import BackgroundSync
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.write.bucket_writer import BucketWriter, BucketWriters, change_of
+
+
+class BucketIndex(Protocol):
+    """The index of one bucket's keys, beside the bucket's writer."""
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Take in the keys of rows (`_VALUE_KIND` and the table's columns)."""
+        ...
+
+    def finish(self) -> tuple[IndexManifestEntry, ...]:
+        """Write what is new; the DELETE of the bucket's file and the ADD of another one.
+
+        Nothing, when no key is new.
+        """
+        ...
+
+
+class BucketIndexes(Protocol):
+    """Makes the index of a bucket."""
+
+    def __call__(self, table: FileStoreTable, partition: bytes, bucket: int) -> BucketIndex:
+        """The index of a bucket for one epoch."""
+        ...
 
 
 class TableWrite:
     """A task's writer, for use in ``with``: a failing body deletes the files."""
 
     def __init__(
-        self, table: FileStoreTable, bucket_writer: BucketWriters, *, next_sequence_number: int
+        self,
+        table: FileStoreTable,
+        bucket_writer: BucketWriters,
+        *,
+        next_sequence_number: int,
+        bucket_index: BucketIndexes | None = None,
     ) -> None:
         self._sync = BackgroundSync(table.file_io)
         self._table = replace(table, file_io=self._sync)
         self._bucket_writer = bucket_writer
+        self._bucket_index = bucket_index
+        self._index: BucketIndex | None = None
         self._next_sequence_number = next_sequence_number
         self._bucket: BucketId | None = None
         self._writer: BucketWriter | None = None
@@ -47,8 +79,17 @@ class TableWrite:
             self._writer = self._bucket_writer(
                 self._table, *bucket, next_sequence_number=self._next_sequence_number
             )
+            if self._bucket_index is not None:
+                self._index = self._bucket_index(self._table, *bucket)
         assert self._writer is not None
         self._writer.write(rows)
+        if self._index is not None:
+            self._index.add(rows)
+
+    def begin_part(self, rows: int) -> None:
+        """What follows is newer than as many rows of any bucket as were written before."""
+        self.finish_bucket()
+        self._next_sequence_number += rows
 
     def finish_bucket(self) -> None:
         """Finish the newest bucket, so that its writer frees its memory."""
@@ -56,6 +97,8 @@ class TableWrite:
             files = self._writer.prepare_commit()
             self._changes.append(change_of(files, *self._bucket))
             self.refused += files.refused
+            if self._index is not None:
+                self._changes[-1] = replace(self._changes[-1], index=self._index.finish())
         self._writer = self._bucket = None
 
     def prepare_commit(self) -> list[BucketChange]:

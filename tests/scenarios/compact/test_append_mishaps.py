@@ -18,7 +18,7 @@ from stream_app.table.compact.compacted_buckets import CompactionChoice
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
-from stream_app.table.versions.deletion_vectors import index_changes, write_index_manifest
+from stream_app.table.versions.deletion_vectors import index_changes, new_index_manifest
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.faulty_file_io import Fault, FaultyFileIO
 from tests.support.small_table import Change, small_table, write_changes
@@ -95,7 +95,7 @@ def delete(table: FileStoreTable, bucket: tuple[bytes, int], name: str, at: list
             base_manifest_list_size=base[1],
             delta_manifest_list=delta[0],
             delta_manifest_list_size=delta[1],
-            index_manifest=write_index_manifest(table.manifests, latest, changes),
+            index_manifest=new_index_manifest(table, latest, changes),
             commit_user="deleter",
             commit_identifier=BATCH_COMMIT_IDENTIFIER,
             commit_kind=CommitKind.OVERWRITE,
@@ -150,7 +150,7 @@ def test_a_compaction_that_rows_were_deleted_under_leaves_no_index_file(tmp_path
             latest, snapshot_id=latest.snapshot_id + 1, base_manifest_list=base[0],
             base_manifest_list_size=base[1], delta_manifest_list=delta[0],
             delta_manifest_list_size=delta[1], commit_user="deleter",
-            index_manifest=write_index_manifest(table.manifests, latest, changes),
+            index_manifest=new_index_manifest(table, latest, changes),
             commit_identifier=BATCH_COMMIT_IDENTIFIER, commit_kind=CommitKind.OVERWRITE,
             delta_record_count=0, properties=None,
         )

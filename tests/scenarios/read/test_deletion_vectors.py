@@ -22,7 +22,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.deletion_vectors import (
     deletion_vectors,
     index_changes,
-    write_index_manifest,
+    new_index_manifest,
 )
 from tests.support.small_table import TIME_MS, SteppingClock
 
@@ -62,7 +62,7 @@ def a_snapshot(index_manifest: str | None) -> Snapshot:
 def committed(
     table: FileStoreTable, changes: Sequence[IndexManifestEntry], latest: Snapshot | None = None
 ) -> Snapshot:
-    return a_snapshot(write_index_manifest(table.manifests, latest, changes))
+    return a_snapshot(new_index_manifest(table, latest, changes))
 
 
 def entries_of(table: FileStoreTable, snapshot: Snapshot) -> list[IndexManifestEntry]:

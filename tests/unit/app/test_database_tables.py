@@ -229,12 +229,12 @@ def test_the_status_tells_of_each_table_where_it_is_and_why(tmp_path: Path) -> N
 def commit_row(table: FileStoreTable, epoch: int) -> None:
     """One epoch of the job in a table."""
     table = replace(table, clock=StandingClock())
-    with table_write(table, next_sequence_number=0) as write:
+    with table_write(table, next_sequence_number=0, index=None) as write:
         row = pa.RecordBatch.from_pylist(
             [{VALUE_KIND: 0, "id": 1, "v": "a", "n": 1}],
             schema=change_schema(arrow_schema(table.schema.fields)),
         )
-        for partition, bucket, part in bucket_assigner(table.schema).assign(row):
+        for partition, bucket, part in bucket_assigner(table, None).assign(row):
             write.write((partition, bucket), part)
         write.finish_bucket()
         changes = write.prepare_commit()

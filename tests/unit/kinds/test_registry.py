@@ -19,6 +19,7 @@ from stream_app.model.table_kind import (
 )
 from stream_app.table.kinds.append import APPEND_KIND
 from stream_app.table.kinds.bucketed_append import BUCKETED_APPEND_KIND
+from stream_app.table.kinds.dynamic_keyed import DYNAMIC_KEYED_KIND
 from stream_app.table.kinds.keyed import KEYED_KIND
 from stream_app.table.kinds.registry import KINDS, kind_of
 from stream_app.table.kinds.table_kind import TableKind
@@ -72,6 +73,7 @@ def test_every_kind_is_registered() -> None:
     ("keys", "bucket", "kind"),
     [
         (("id",), "1", KEYED_KIND),
+        (("id",), "-1", DYNAMIC_KEYED_KIND),
         ((), "1", BUCKETED_APPEND_KIND),
         ((), "-1", APPEND_KIND),
     ],
@@ -88,9 +90,10 @@ def test_a_number_that_is_none_is_not_written(bucket: int) -> None:
     assert not is_writable(("id",), (), bucket)
 
 
-def test_dynamic_buckets_are_not_written() -> None:
-    assert not is_writable(("id",), (), -1)
-    assert is_writable((), (), -1)
+def test_without_a_number_of_buckets_a_key_may_lack_the_partition() -> None:
+    assert is_writable((), ("name",), -1)
+    assert is_writable(("id", "name"), ("name",), -1)
+    assert is_writable(("id",), ("name",), -1)
 
 
 def test_kinds_differ_in_the_size_of_their_files() -> None:

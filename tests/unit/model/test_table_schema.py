@@ -43,13 +43,13 @@ def test_every_problem_is_in_one_error() -> None:
             columns=parse_columns("id FLOAT"),
             primary_keys=("id", "no"),
             partition_keys=(),
-            options={},
+            options={"bucket": "0"},
             time_millis=0,
         )
     assert str(caught.value) == (
         "the table definition is wrong: primary-keys names 'no', which is no column; "
         "primary key 'id' is FLOAT: floating point cannot be a key; "
-        "option 'bucket' is missing: give a fixed number ≥ 1, such as bucket = 4 (dynamic and "
-        "postpone buckets are not supported)\n"
+        "option 'bucket' is 0: give a fixed number ≥ 1, such as bucket = 4, or -1 for buckets as "
+        "keys come (postpone buckets are not supported)\n"
         "  to fix: mend the [table] section"
     )

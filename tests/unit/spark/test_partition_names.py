@@ -33,7 +33,7 @@ def test_what_can_have_no_folder_is_bad_and_the_others_are_written(tmp_path: Pat
     assert len(reasons) + len(written) == 1 + len(events)
 
     table = small_table(tmp_path / "t", "k INT, dt STRING", ("dt", "k"), ("dt",))
-    assigner = bucket_assigner(table.table.schema)
+    assigner = bucket_assigner(table.table, None)
     parts = {name for name, _, _ in assigner.assign(decoded.changes.rows)}
     assert len(parts) == len(written)
     table.commit(*[("+I", {"k": 0, "dt": value}) for value in written])

@@ -1,0 +1,63 @@
+"""Files with the hashes of a bucket's keys, of tables with ``bucket = -1`` and a key.
+
+Source: Paimon `index/HashIndexFile.java`, `index/IndexFileHandler.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stream_app.errors import CorruptFileError
+from stream_app.fileio.file_io import FileIO
+from stream_app.filestore.path_factory import FileStorePathFactory, new_index_file_name
+from stream_app.format.hash_index import Hashes, decode_hashes, encode_hashes
+from stream_app.model.index_file_meta import HASH, IndexFileMeta, IndexManifestEntry
+from stream_app.model.manifest_entry import FileKind
+
+
+@dataclass(frozen=True, slots=True)
+class HashIndexFiles:
+    """Reads and writes the files of one table."""
+
+    file_io: FileIO
+    paths: FileStorePathFactory
+
+    def read(self, entry: IndexManifestEntry) -> Hashes:
+        """The hashes of one file, int32 [n] in ascending order.
+
+        Raises:
+            CorruptFileError: missing, or of another size than its metadata says.
+        """
+        file = entry.index_file
+        path = self.paths.index_file(entry.partition, entry.bucket, file)
+        try:
+            return decode_hashes(self.file_io.read_bytes(path), file.row_count)
+        except FileNotFoundError:
+            raise CorruptFileError(
+                "an index file of hashes that an index manifest names is missing",
+                where=path,
+                fix="if the snapshot has just expired read a newer one; else restore the file",
+            ) from None
+        except CorruptFileError as error:
+            raise CorruptFileError(error.what, where=path, fix=error.fix) from error
+
+    def write(self, partition: bytes, bucket: int, hashes: Hashes) -> IndexManifestEntry:
+        """Write the hashes of a bucket; the ADD entry of the new file.
+
+        Args:
+            hashes: int32 [n], each once.
+        """
+        data = encode_hashes(hashes)
+        entry = IndexManifestEntry(
+            kind=FileKind.ADD,
+            partition=partition,
+            bucket=bucket,
+            index_file=IndexFileMeta(
+                index_type=HASH,
+                file_name=new_index_file_name(),
+                file_size=len(data),
+                row_count=len(hashes),
+            ),
+        )
+        self.file_io.write_bytes(self.paths.index_file(partition, bucket, entry.index_file), data)
+        return entry

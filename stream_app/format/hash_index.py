@@ -1,0 +1,44 @@
+"""Index files of type HASH: the hashes of a bucket's keys, four bytes each, largest byte first.
+
+Source: Paimon `index/HashIndexFile.java`, `utils/IntFileUtils.java`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from stream_app.errors import CorruptFileError
+
+Hashes = npt.NDArray[np.int32]
+HASH_BYTES = 4
+
+
+def encode_hashes(hashes: Hashes) -> bytes:
+    """The bytes of an index file.
+
+    Args:
+        hashes: int32 [n], each once, in any order.
+    """
+    return hashes.astype(">i4").tobytes()
+
+
+def decode_hashes(data: bytes, count: int) -> Hashes:
+    """The hashes of an index file, int32 [n] in ascending order.
+
+    Args:
+        count: n, by the index manifest.
+
+    Raises:
+        CorruptFileError: the file has another length.
+    """
+    if len(data) != count * HASH_BYTES:
+        raise CorruptFileError(
+            f"an index file of hashes has {len(data)} bytes, its index manifest says {count} "
+            f"hashes of {HASH_BYTES} bytes",
+            fix="restore the file from a backup, or roll the table back to a tag",
+        )
+    hashes = np.frombuffer(data, ">i4").astype(np.int32)
+    if (hashes[1:] < hashes[:-1]).any():  # Java writes them in no order
+        hashes.sort()
+    return hashes

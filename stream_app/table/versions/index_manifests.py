@@ -1,0 +1,137 @@
+"""Index manifests that this process has read or written, and the hashes of keys that they name.
+
+An index manifest never changes, and its name is unique. A job's committer reads the one that it has
+just written, and each task of an epoch the same one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from stream_app.errors import CorruptFileError
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.table.file_store_table import FileStoreTable
+
+
+@dataclass(frozen=True, slots=True)
+class IndexBasis:
+    """The names of the index manifests on which an epoch's rows rest; None: there is no index.
+
+    Only kinds of tables with an index of keys look at it.
+
+    Attributes:
+        routed_on: by whose hashes the rows got their buckets.
+        written_on: to whose hashes the epoch adds those of new keys.
+        snapshot_id: of the version in which keys find their rows, in tables where these may be in
+            any partition; 0: there are none.
+    """
+
+    routed_on: str | None = None
+    written_on: str | None = None
+    snapshot_id: int = 0
+
+
+NO_INDEX = IndexBasis()
+
+_ENTRIES_MAX = 200_000
+"""Entries that are kept, of all manifests; one has some hundred bytes."""
+
+
+@dataclass(frozen=True)
+class IndexManifest:
+    """The index files of a snapshot."""
+
+    path: str
+    entries: tuple[IndexManifestEntry, ...]
+
+    @cached_property
+    def hashes(self) -> Mapping[bytes, Mapping[int, IndexManifestEntry]]:
+        """Partition → bucket → the file with the hashes of its keys.
+
+        Raises:
+            CorruptFileError: a bucket has two.
+        """
+        found: dict[bytes, dict[int, IndexManifestEntry]] = {}
+        for entry in self.entries:
+            if not entry.holds_hashes:
+                continue
+            buckets = found.setdefault(entry.partition, {})
+            if entry.bucket in buckets:
+                files = (
+                    f"{buckets[entry.bucket].index_file.file_name}, {entry.index_file.file_name}"
+                )
+                raise CorruptFileError(
+                    f"bucket {entry.bucket} has two index files of hashes: {files}",
+                    where=self.path,
+                    fix="roll the table back to a tag",
+                )
+            buckets[entry.bucket] = entry
+        return found
+
+    def counts(self, partition: bytes) -> dict[int, int]:
+        """Bucket → hashes in its index, of one partition."""
+        buckets = self.hashes.get(partition, {})
+        return {bucket: entry.index_file.row_count for bucket, entry in buckets.items()}
+
+    @cached_property
+    def hash_files(self) -> Mapping[BucketId, str]:
+        """Bucket → name of the file with the hashes of its keys."""
+        return {
+            (partition, bucket): entry.index_file.file_name
+            for partition, buckets in self.hashes.items()
+            for bucket, entry in buckets.items()
+        }
+
+
+class _Recent:
+    """The manifests that were asked for last. Any thread may ask."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, IndexManifest] = OrderedDict()
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def get(self, path: str) -> IndexManifest | None:
+        with self._lock:
+            if path in self._kept:
+                self._kept.move_to_end(path)
+            return self._kept.get(path)
+
+    def put(self, manifest: IndexManifest) -> IndexManifest:
+        with self._lock:
+            if manifest.path not in self._kept:
+                self._kept[manifest.path] = manifest
+                self._count += len(manifest.entries)
+            while self._count > _ENTRIES_MAX and len(self._kept) > 1:
+                self._count -= len(self._kept.popitem(last=False)[1].entries)
+        return manifest
+
+
+_RECENT = _Recent()
+_NONE = IndexManifest("", ())
+
+
+def index_manifest(table: FileStoreTable, name: str | None) -> IndexManifest:
+    """The index files of a snapshot that names this index manifest; none without one.
+
+    Raises:
+        CorruptFileError: it is missing or unreadable.
+    """
+    if name is None:
+        return _NONE
+    path = table.paths.manifest(name)
+    if (known := _RECENT.get(path)) is not None:
+        return known
+    return _RECENT.put(IndexManifest(path, tuple(table.manifests.read_index_manifest(name))))
+
+
+def write_index_manifest(table: FileStoreTable, entries: Sequence[IndexManifestEntry]) -> str:
+    """Write all index files of a snapshot; the name for the snapshot."""
+    name = table.manifests.write_index_manifest(entries)
+    _RECENT.put(IndexManifest(table.paths.manifest(name), tuple(entries)))
+    return name

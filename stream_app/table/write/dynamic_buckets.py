@@ -1,0 +1,145 @@
+"""``bucket = -1`` with a key that holds the partition: an index of hashes tells a row's bucket.
+
+Stage 1 of an epoch assigns (`DynamicBuckets`), stage 2 adds to the index (`BucketIndex`). Between
+them rows are shuffled once: a task needs no other task to give a new key its bucket
+(`planning.buckets.open_buckets`).
+
+Source: Paimon `index/HashBucketAssigner.java`, `index/DynamicBucketIndexMaintainer.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.format.binary_row import serialize_arrow_row
+from stream_app.format.bucket_hash import hash_columns
+from stream_app.format.hash_index import Hashes
+from stream_app.mergetree.row_kinds import with_kinds_of
+from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.options.table_options import ROWKIND_FIELD
+from stream_app.model.schema.table_schema import VALUE_KIND, TableSchema
+from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_buckets
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.index_manifests import IndexManifest, index_manifest
+from stream_app.table.write.bucket_assigner import BucketRows, grouped, partition_codes
+from stream_app.table.write.bucket_writer import ignored_kinds
+from stream_app.table.write.known_hashes import added_hashes, known_buckets
+
+_GATHERED_MAX = 4 << 20
+"""Hashes that a bucket's index gathers before it drops repeated ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicBuckets:
+    """Implements `BucketAssigner`.
+
+    Attributes:
+        index: name of the index manifest whose hashes have buckets; None: no key has one yet.
+    """
+
+    table: FileStoreTable
+    index: str | None
+
+    @property
+    def buckets(self) -> int:
+        """See `BucketAssigner.buckets`; those of the largest partition."""
+        known = self._manifest().hashes.values()
+        return max((len(buckets) for buckets in known), default=self._rules().width)
+
+    @property
+    def keeps_order(self) -> bool:
+        """See `BucketAssigner.keeps_order`."""
+        return True
+
+    def assign(self, rows: pa.RecordBatch) -> Iterator[BucketRows]:
+        """See `BucketAssigner.assign`.
+
+        Raises:
+            CorruptFileError: the index manifest or one of its files cannot be read.
+        """
+        schema = self.table.schema
+        hashes = key_hashes(rows, schema)
+        columns = [rows.column(name) for name in schema.partition_keys]
+        codes = partition_codes(columns, rows.num_rows)
+        order = np.argsort(codes, kind="stable")
+        starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+        buckets = np.empty(rows.num_rows, np.int64)
+        for places in np.split(order, starts[1:]):  # a loop over partitions
+            types = schema.partition_type.types
+            partition = serialize_arrow_row(columns, types, int(places[0]))
+            buckets[places] = self._buckets_in(partition, hashes[places])
+        return grouped(rows, schema, buckets, int(buckets.max()) + 1)
+
+    def _buckets_in(self, partition: bytes, hashes: Hashes) -> npt.NDArray[np.int64]:
+        manifest = self._manifest()
+        each, places = np.unique(hashes, return_inverse=True)
+        buckets = known_buckets(self.table, manifest.hashes.get(partition, {}), each)
+        new = buckets < 0
+        if new.any():
+            open_ = np.array(open_buckets(manifest.counts(partition), self._rules()))
+            buckets[new] = open_[each[new] % len(open_)]
+        found: npt.NDArray[np.int64] = buckets[places]
+        return found
+
+    def _manifest(self) -> IndexManifest:
+        return index_manifest(self.table, self.index)
+
+    def _rules(self) -> DynamicBucketRules:
+        return DynamicBucketRules.of(self.table.options)
+
+
+@dataclass(slots=True)
+class BucketIndex:
+    """Implements `table_write.BucketIndex`: gathers the hashes of a bucket's new rows.
+
+    Attributes:
+        index: name of the index manifest with the bucket's hashes so far; None: it has none.
+    """
+
+    table: FileStoreTable
+    partition: bytes
+    bucket: int
+    index: str | None
+    _gathered: list[Hashes] = field(default_factory=list)
+    _count: int = 0
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """See `table_write.BucketIndex.add`."""
+        options = self.table.options
+        if kind_column := options[ROWKIND_FIELD]:
+            rows = with_kinds_of(rows, kind_column)
+        hashes = key_hashes(rows, self.table.schema)
+        if ignored := ignored_kinds(options):
+            kinds = rows.column(VALUE_KIND).to_numpy()
+            hashes = hashes[~np.isin(kinds, [int(kind) for kind in ignored])]
+        self._gathered.append(hashes)
+        self._count += len(hashes)
+        if self._count > _GATHERED_MAX:
+            self._gathered = [self._each_once()]
+            self._count = len(self._gathered[0]) // 2  # so few passes over many hashes
+
+    def finish(self) -> tuple[IndexManifestEntry, ...]:
+        """See `table_write.BucketIndex.finish`."""
+        files = index_manifest(self.table, self.index).hashes.get(self.partition, {})
+        before = files.get(self.bucket)
+        hashes = added_hashes(self.table, before, self._each_once())
+        if hashes is None:
+            return ()
+        added = self.table.hash_index_files.write(self.partition, self.bucket, hashes)
+        return (added,) if before is None else (before.as_delete(), added)
+
+    def _each_once(self) -> Hashes:
+        if not self._gathered:
+            return np.empty(0, np.int32)
+        return np.unique(np.concatenate(self._gathered))
+
+
+def key_hashes(rows: pa.RecordBatch, schema: TableSchema) -> Hashes:
+    """The hash of each row's key without the partition columns, int32 [n]."""
+    keys = schema.key_type
+    return hash_columns([rows.column(name) for name in keys.names], keys.types)
