@@ -213,6 +213,12 @@ class PaimonJava:
         places = {name: [int(row) for row in rows] for name, rows in deleted.items()}
         return self._call("delete_rows", path, deleted=places, options={})["snapshot"]
 
+    def hashes(self, path: Path | str) -> dict[tuple[str, int], list[int]]:
+        """Partition's folder and bucket → hashes of its keys, ascending, by Paimon's index."""
+        found = self._call("hashes", path, options={})["buckets"]
+        assert all(each["row_count"] == len(each["hashes"]) for each in found)
+        return {(each["partition"], each["bucket"]): each["hashes"] for each in found}
+
     def compact(
         self, path: Path | str, *, full: bool = True, options: Mapping[str, Any] | None = None
     ) -> int | None:

@@ -177,9 +177,10 @@ class TableWriter:
         if self.commit.is_committed(epoch):
             return None
         first = self.commit.begin_epoch()
-        changes = self.model.changes[epoch]
-        messages = write_changes(self.table, changes, first) if changes else []
-        return self.commit.commit_epoch(epoch, messages)
+        changes, basis = self.model.changes[epoch], self.commit.index.basis
+        index = basis.written_on
+        messages = write_changes(self.table, changes, first, index) if changes else []
+        return self.commit.commit_epoch(epoch, messages, basis=basis)
 
     def replay(self) -> None:
         """Restart and process whatever is missing."""

@@ -74,18 +74,20 @@ class TwoTables:
 
     Attributes:
         query: the id of the streaming query.
+        orders: options of the first table.
         sent: epoch by epoch, the rows of each topic.
     """
 
     folder: Path
     query: str = "the job"
+    orders: Mapping[str, Any] = field(default_factory=lambda: {"bucket": 2})
     tables: list[FileStoreTable] = field(init=False)
     sent: list[Mapping[str, Sequence[Row]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         orders = small_table(
-            self.folder / "orders", "k BIGINT, v STRING", ("k",), bucket=2,
-            changelog_producer="input",
+            self.folder / "orders", "k BIGINT, v STRING", ("k",),
+            **{"changelog_producer": "input", **self.orders},
         )  # fmt: skip
         events = small_table(self.folder / "events", "day STRING, n BIGINT", (), ("day",))
         self.tables = [orders.table, events.table]

@@ -58,6 +58,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "changes kept": {
         **KEYED, "changelog__num_retained__min": 4, "changelog__num_retained__max": 4,
     },
+    "dynamic buckets": {**KEYED, "bucket": -1, "dynamic_bucket__target_row_num": 7},
     "deleted rows": {"deletion_vectors__enabled": "true", "compaction__min__file_num": 3},
 }  # fmt: skip
 

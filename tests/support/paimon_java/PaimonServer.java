@@ -114,6 +114,10 @@ public final class PaimonServer {
                 return batchWrite(request);
             case "compact":
                 return compact(request);
+            case "hashes":
+                ObjectNode index = JSON.createObjectNode();
+                DynamicBuckets.list(storeTable(request), index.putArray("buckets"));
+                return index;
             case "delete_rows":
                 FileStoreTable table = storeTable(request);
                 RowDeletion.commit(table, request.get("deleted"));
@@ -383,7 +387,7 @@ public final class PaimonServer {
                 table.newStreamWriteBuilder().withCommitUser(request.get("commit_user").asText());
         try (StreamTableWrite write = builder.newWrite();
                 StreamTableCommit commit = builder.newCommit()) {
-            writeRows(write, request, table);
+            writeRows(table, write, request, false);
             List<CommitMessage> messages =
                     write.prepareCommit(request.get("wait_compaction").asBoolean(), identifier);
             if (request.get("recover").asBoolean()) {
@@ -403,14 +407,19 @@ public final class PaimonServer {
         }
         try (BatchTableWrite write = builder.newWrite();
                 BatchTableCommit commit = builder.newCommit()) {
-            writeRows(write, request, table);
+            writeRows(table, write, request, request.get("overwrite").asBoolean());
             commit.commit(write.prepareCommit());
         }
         return latest(table);
     }
 
-    private static void writeRows(TableWrite write, JsonNode request, FileStoreTable table)
+    private static void writeRows(
+            FileStoreTable table, TableWrite write, JsonNode request, boolean overwrite)
             throws Exception {
+        DynamicBuckets buckets =
+                table.bucketMode() == BucketMode.HASH_DYNAMIC
+                        ? new DynamicBuckets(table, "java", overwrite)
+                        : null;
         IOManager disk = IOManager.create(TEMP_DIR);
         write.withIOManager(disk);
         Map<String, RowKind> kinds = new HashMap<>();
@@ -424,7 +433,11 @@ public final class PaimonServer {
                 JsonNode kindAndRow = JSON.readTree(line);
                 GenericRow row = Values.decodeRow(kindAndRow.get(1), table.rowType());
                 row.setRowKind(kinds.get(kindAndRow.get(0).asText()));
-                rows.write(row);
+                if (buckets == null) {
+                    rows.write(row);
+                } else {
+                    write.write(row, buckets.bucket(row));
+                }
             }
         }
     }

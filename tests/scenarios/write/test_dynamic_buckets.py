@@ -1,0 +1,258 @@
+"""``bucket = -1`` with a key: each key stays in its bucket, whatever overlaps, fails or crashes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.errors import CommitConflictError
+from stream_app.model.snapshot import Snapshot
+from stream_app.spark.ingest.epoch_round import EpochBegun
+from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.index_manifests import index_manifest
+from stream_app.table.write.dynamic_buckets import key_hashes
+from tests.support.epoch_here import EpochHere, Parts
+from tests.support.faulty_file_io import Fault, FaultyFileIO, Mode
+from tests.support.small_table import write_changes
+from tests.support.sound_table import sound_report
+from tests.support.table_checks import check_chain, files_on_disk
+from tests.support.table_writer import CompactInCaller, TableWriter, by_content, read_rows
+from tests.support.two_tables import TRUNCATE, Row, TwoTables
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+HOURS = 4 * 3600
+SMALL = {"bucket": -1, "dynamic_bucket__target_row_num": 5, "dynamic_bucket__initial_buckets": 2}
+
+
+def orders(*keys: int, v: str = "") -> list[Row]:
+    return [{"k": k, "v": v or f"{k}"} for k in keys]
+
+
+def parts(tables: TwoTables, epoch: int) -> Parts:
+    """An epoch's messages for two tasks."""
+    [messages] = tables.messages(epoch).combine_chunks().to_batches()
+    half = messages.num_rows // 2
+    return [messages.slice(0, half), messages.slice(half)]
+
+
+def index_of(table: FileStoreTable) -> dict[int, set[int]]:
+    """Bucket → hashes, in the newest snapshot; each hash is in one bucket."""
+    latest = table.snapshots.latest()
+    assert latest is not None
+    [buckets] = index_manifest(table, latest.index_manifest).hashes.values()
+    found = {
+        bucket: set(table.hash_index_files.read(entry).tolist())
+        for bucket, entry in buckets.items()
+    }
+    seen = Counter(each for hashes in found.values() for each in hashes)
+    assert max(seen.values()) == 1
+    return found
+
+
+def assert_right(tables: TwoTables) -> None:
+    """Rows are right, and a row lies in the bucket that has its hash."""
+    for table, rows in zip(tables.tables, tables.wanted(), strict=True):
+        check_chain(table)
+        assert by_content(read_rows(table)) == by_content(rows)
+    table = tables.tables[0]
+    index = index_of(table)
+    for entry in FileStoreScan(table).live(table.snapshots.latest()):
+        files = table.bucket_files(entry.partition, entry.bucket)
+        for batch in files.read(entry.file):
+            hashes = key_hashes(batch, table.schema).tolist()
+            assert set(hashes) <= index[entry.bucket]
+    sound_report(table)
+
+
+def begun(work: EpochRun[Parts], tables: TwoTables, epoch: int) -> EpochBegun[Parts]:
+    return work.begin(epoch, parts(tables, epoch), work.feeds, f"end of {epoch}")
+
+
+def opened(tables: TwoTables, runner: EpochHere) -> MicroBatch[Parts]:
+    batch: MicroBatch[Parts] = tables.started(runner)
+    for feed in batch.feeds:
+        feed.job.open("the job")
+    return batch
+
+
+class CountingRoutes(EpochHere):
+    """Counts how often each epoch is routed."""
+
+    def __init__(self) -> None:
+        super().__init__(overlaps=True)
+        self.routed: Counter[int] = Counter()
+
+    def route(self, epoch: int, messages: Parts, plan: Any) -> Any:
+        self.routed[epoch] += 1
+        return super().route(epoch, messages, plan)
+
+
+def test_an_epoch_that_is_routed_beside_another_gives_its_keys_the_same_buckets(
+    tmp_path: Path,
+) -> None:
+    tables, runner = TwoTables(tmp_path, orders=SMALL), CountingRoutes()
+    for epoch in range(3):
+        tables.send(orders(1, 2, 3, 10 + epoch), [])
+    work = opened(tables, runner).work
+    first, second = begun(work, tables, 0), begun(work, tables, 1)
+    work.finish(first, work.feeds)
+    third = begun(work, tables, 2)
+    work.finish(second, work.feeds)
+    work.finish(third, work.feeds)
+    assert_right(tables)
+    assert runner.routed == {0: 1, 1: 1, 2: 1}
+
+
+def test_an_epoch_is_routed_again_when_the_one_before_had_other_open_buckets(
+    tmp_path: Path,
+) -> None:
+    """Epoch 0 fills the buckets, and so epoch 2 opens others than epoch 1 did."""
+    tables, runner = TwoTables(tmp_path, orders=SMALL), CountingRoutes()
+    tables.send(orders(*range(40)), [])
+    tables.send(orders(*range(100, 110)), [])
+    tables.send(orders(*range(100, 110), v="newer"), [])
+    work = opened(tables, runner).work
+    first, second = begun(work, tables, 0), begun(work, tables, 1)
+    work.finish(first, work.feeds)
+    third = begun(work, tables, 2)
+    work.finish(second, work.feeds)
+    work.finish(third, work.feeds)
+    assert_right(tables)
+    assert runner.routed == {0: 1, 1: 1, 2: 2}
+    assert sorted(index_of(tables.tables[0])) == [0, 1]
+
+
+def test_keys_of_another_writer_are_seen_before_the_rows_are_written(tmp_path: Path) -> None:
+    tables, runner = TwoTables(tmp_path, orders=SMALL), CountingRoutes()
+    tables.send(orders(1, 2), [])
+    tables.send(orders(*range(10), v="ours"), [])
+    work = opened(tables, runner).work
+    work.finish(begun(work, tables, 0), work.feeds)
+    routed = begun(work, tables, 1)
+    other = TableWriter(tables.tables[0], CompactInCaller, user="other")
+    other.write([("+I", {"k": k, "v": "theirs"}) for k in range(100, 150)])
+    other.write([("+I", {"k": k, "v": "theirs"}) for k in range(5, 9)])
+    work.finish(routed, work.feeds)
+    assert runner.routed == {0: 1, 1: 2}
+    tables.sent.append({"a": orders(*range(100, 150), v="theirs"), "b": []})
+    assert_right(tables)
+
+
+def test_keys_of_another_writer_are_seen_before_the_rows_are_committed(tmp_path: Path) -> None:
+    tables, runner = TwoTables(tmp_path, orders=SMALL), CountingRoutes()
+    tables.send(orders(1, 2), [])
+    tables.send(orders(*range(10), v="ours"), [])
+    work = opened(tables, runner).work
+    work.finish(begun(work, tables, 0), work.feeds)
+    routed = begun(work, tables, 1)
+    other = TableWriter(tables.tables[0], CompactInCaller, user="other")
+    write = routed.write
+    writes: list[Any] = []
+
+    def overtaken(plan: Any) -> Any:
+        output = write(plan)
+        if not writes:
+            other.write([("+I", {"k": k, "v": "theirs"}) for k in (3, 200)])
+        writes.append(plan)
+        return output
+
+    object.__setattr__(routed, "write", overtaken)
+    work.finish(routed, work.feeds)
+    assert runner.routed == {0: 1, 1: 2}
+    tables.sent.append({"a": orders(200, v="theirs"), "b": []})
+    assert_right(tables)
+
+
+def test_a_commit_on_another_index_is_refused_and_leaves_no_file(tmp_path: Path) -> None:
+    tables = TwoTables(tmp_path, orders=SMALL)
+    table = tables.tables[0]
+    ours = TableWriter(table, CompactInCaller)
+    ours.write([("+I", {"k": 1, "v": "x"})])
+    taken = ours.commit.index.basis
+    other = TableWriter(table, CompactInCaller, user="other")
+    other.write([("+I", {"k": 2, "v": "theirs"})])
+    before = files_on_disk(table, "index-") | files_on_disk(table, "data-")
+    first = ours.commit.begin_epoch()
+    changes = write_changes(table, [("+I", {"k": 2, "v": "ours"})], first, taken.written_on)
+    with pytest.raises(CommitConflictError, match="would be in two buckets") as caught:
+        ours.commit.commit_epoch(1, changes, basis=taken)
+    assert "gives the epoch's rows their buckets anew" in caught.value.fix
+    assert files_on_disk(table, "index-") | files_on_disk(table, "data-") == before
+
+
+def test_an_epoch_without_new_keys_writes_no_index_file(tmp_path: Path) -> None:
+    tables = TwoTables(tmp_path, orders=SMALL)
+    writer = TableWriter(tables.tables[0], CompactInCaller)
+    writer.write([("+I", {"k": k, "v": "x"}) for k in range(4)])
+    before = latest_of(tables.tables[0]).index_manifest
+    writer.write([("+U", {"k": k, "v": "y"}) for k in range(4)])
+    writer.commit.compact_whole()
+    assert latest_of(tables.tables[0]).index_manifest == before
+    assert len(files_on_disk(tables.tables[0], "index-")) == 1 + 2
+
+
+def latest_of(table: FileStoreTable) -> Snapshot:
+    latest = table.snapshots.latest()
+    assert latest is not None
+    return latest
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_a_truncate_begins_the_index_anew(tmp_path: Path, isolated: bool) -> None:
+    tables, runner = TwoTables(tmp_path, orders=SMALL), EpochHere(overlaps=True)
+    batch = tables.started(runner, each_for_itself=isolated)
+    sent: list[Sequence[Row]] = [
+        orders(*range(30)),
+        [*orders(50, 51), TRUNCATE, *orders(*range(20, 40))],
+        orders(*range(25, 60), v="later"),
+    ]
+    for epoch, rows in enumerate(sent):
+        tables.send(rows, [])
+        runner.topics = [b for each in range(epoch + 1) for b in tables.messages(each).to_batches()]
+        batch(parts(tables, epoch), epoch)
+        tables.done(epoch)
+    batch.settle()
+    assert_right(tables)
+    assert sum(map(len, index_of(tables.tables[0]).values())) == 40
+
+
+@pytest.mark.parametrize("mode", ["before", "after"])
+def test_wherever_the_job_ends_the_next_one_goes_on_with_the_same_buckets(
+    tmp_path: Path, mode: Mode
+) -> None:
+    """Each file operation of an epoch ends the job in turn."""
+    for at in range(1000):
+        tables = TwoTables(tmp_path / str(at), orders={**SMALL, "changelog_producer": "none"})
+        tables.send(orders(*range(8)), [])
+        tables.send(orders(*range(4, 20), v="newer"), [])
+        tables.send(orders(*range(16, 24), v="newest"), [])
+        run(tables.started(EpochHere()), tables, 0)
+        fault = Fault(at, mode, stays_dead=True)
+        with contextlib.suppress(Exception):
+            run(tables.started(EpochHere(), file_io=FaultyFileIO(fault=fault)), tables, 1)
+        again = tables.started(EpochHere())
+        run(again, tables, 1)
+        run(again, tables, 2)
+        tables.tables[0].clock.sleep(HOURS)
+        again.drain()
+        assert_right(tables)
+        if not fault.has_struck:
+            break
+    assert at > 15
+
+
+def run(batch: MicroBatch[Parts], tables: TwoTables, epoch: int) -> None:
+    """An epoch; what stops the job is raised as it is."""
+    try:
+        batch(parts(tables, epoch), epoch)
+    except RuntimeError:
+        assert batch.failure is not None
+        raise batch.failure from None
