@@ -23,11 +23,12 @@ ENGINES: dict[str, tuple[Mapping[str, str], Sequence[str]]] = {
     "deduplicate": ({}, ALL),
     "a changelog of all changes": ({"changelog_producer": "input"}, ADDS),
     "vectors": ({"deletion_vectors__enabled": "true", "changelog_producer": "lookup"}, ALL),
-    "partial update": ({"merge_engine": "partial-update", "ignore_delete": "true"}, ALL),
-    "sums": ({"merge_engine": "aggregation", "fields__v__aggregate_function": "sum"}, ALL),
+    # Of rows that go to the partition of an older one, Paimon forgets the kind: a delete adds.
+    "partial update": ({"merge_engine": "partial-update"}, ADDS),
+    "sums": ({"merge_engine": "aggregation", "fields__v__aggregate_function": "sum"}, ADDS),
     "first row": ({"merge_engine": "first-row"}, ADDS),
 }
-EPOCHS, OF_JAVA = 6, (2, 4)
+EPOCHS, OF_JAVA = 4, (2,)
 
 
 @pytest.fixture(autouse=True)
