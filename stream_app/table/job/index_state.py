@@ -129,17 +129,13 @@ class KeyIndexState:
         """See `IndexState.note`; the index follows from the table."""
 
     def _mover(self, basis: IndexBasis, latest: Snapshot | None) -> str | None:
-        """What has changed rows above the basis, in words; None: nothing.
-
-        What the job itself overwrites, for a TRUNCATE of the source, leaves no older row.
-        """
+        """What has changed rows above the basis, in words; None: nothing."""
         known = basis.snapshot_id
+        if known is None:
+            return None
         newest = known if latest is None else latest.snapshot_id
         seen = newest + 1
         for snapshot in self.table.snapshots.backwards(begin=newest, down_to=known + 1):
-            own = snapshot.commit_user == self.history.commit_user
-            if own and snapshot.commit_kind is CommitKind.OVERWRITE:
-                return None
             if snapshot.commit_kind not in _MOVES_NOTHING:
                 return f"snapshot {snapshot.snapshot_id} of user {snapshot.commit_user}"
             seen = snapshot.snapshot_id

@@ -53,13 +53,13 @@ def table_write(
     """
     kind = kind_of(table.schema)
     if (rule := index_rule(table.schema)) is not None:
-        assert snapshot_id is not None, "keys find their rows in a version"
+        assert table.is_emptied or snapshot_id is not None, "keys find their rows in a version"
         return PlacedWrite(
             table,
             kind.bucket_writer,
             KeyIndexes.of(table, rule),
             next_sequence_number=next_sequence_number,
-            snapshot_id=snapshot_id,
+            snapshot_id=snapshot_id or 0,
         )
     return TableWrite(
         table,
