@@ -39,6 +39,8 @@ from typing import ClassVar
 
 FAILED = 1
 PERSON_NEEDED = 2
+NOT_COMPARED = 3
+"""`check` found nothing wrong, and could not compare everything with the source."""
 
 
 class StreamAppError(Exception):

@@ -49,6 +49,7 @@ VERBS = (
         "run the job: Kafka CDC into a Paimon table, or a whole database",
     ),
     Verb("status", "stream_app.app.verbs.status", "show how far a job is, table by table"),
+    Verb("web", "stream_app.app.verbs.web", "show tables in a browser"),
     Verb(
         "resume",
         "stream_app.app.verbs.resume",

@@ -1,9 +1,10 @@
 """A format whose batches tell what the table does not have: for tables that follow their source.
 
 Wraps a format where ``unknown-columns`` is ``evolve``. Of a batch it describes the first message of
-each schema that messages bring, and the first with each unknown column. Of bad records it tells
-only types of the table's columns: one of them may not fit. Where a format fingerprints no schemas,
-it does the same for the first and the last message. It tells what differs from the table.
+each schema that messages bring, and the first with each unknown column. It leaves out a schema that
+was alone in an earlier batch and told nothing new. Of bad records it tells only types of the
+table's columns: one of them may not fit. Where a format fingerprints no schemas, it does the same
+for the first and the last message. It tells what differs from the table.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class DescribedDecode:
         describe: as in `message_format.Format`.
         columns: the table's.
         aliases: names of the source by which it means the table's columns.
+        followed: fingerprint of the newest schema that told nothing new of a batch by itself.
     """
 
     messages: MessageFormat
@@ -40,6 +42,7 @@ class DescribedDecode:
     options: MappingOptions
     columns: RowType
     aliases: Mapping[str, str] = field(default_factory=dict)
+    followed: set[str] = field(default_factory=set)
 
     @property
     def reads_keys(self) -> bool:
@@ -56,6 +59,9 @@ class DescribedDecode:
         for other in (known, fitting):
             told = merged(told, other) if told and other else told or other
         if told is None or not differs(told, self.columns):
+            if len(decoded.schemas) == 1:
+                self.followed.clear()
+                self.followed.update(decoded.schemas)
             return decoded
         return replace(decoded, told=told)
 
@@ -66,7 +72,8 @@ class DescribedDecode:
             for (kind, _), sighting in decoded.columns.items()
             if kind is DriftKind.UNKNOWN
         }
-        return first.union(decoded.schemas.values())
+        news = decoded.schemas.keys() - self.followed
+        return first.union(decoded.schemas[fingerprint] for fingerprint in news)
 
     def _typed(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> Collection[int]:
         """Positions of messages that may tell types: of formats that fingerprint no schemas."""

@@ -6,7 +6,9 @@ What `wait` has returned from is as safe as with a sync after each file.
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+import os
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cache
 
 import pyarrow as pa
 
@@ -20,7 +22,6 @@ class BackgroundSync:
 
     def __init__(self, file_io: FileIO) -> None:
         self._file_io = file_io
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="sync")
         self._syncs: list[Future[None]] = []
 
     def wait(self) -> None:
@@ -34,8 +35,8 @@ class BackgroundSync:
             sync.result()
 
     def close(self) -> None:
-        """Wait for the threads; their errors are ignored."""
-        self._threads.shutdown()
+        """Wait for what has begun; errors are ignored."""
+        wait(self._syncs)
 
     def check_atomic_create(self, folder: str) -> None:
         """Whether tables can be written."""
@@ -43,7 +44,7 @@ class BackgroundSync:
 
     def sync(self, path: str) -> None:
         """Begin to sync a file."""
-        self._syncs.append(self._threads.submit(self._file_io.sync, path))
+        self._syncs.append(_threads(os.getpid()).submit(self._file_io.sync, path))
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Open for random reading."""
@@ -96,3 +97,9 @@ class BackgroundSync:
     def delete_empty_folder(self, folder: str) -> None:
         """Delete a folder, unless something lies in it."""
         self._file_io.delete_empty_folder(folder)
+
+
+@cache
+def _threads(_process: int) -> ThreadPoolExecutor:
+    """The threads of this process, for all of its writers; a fork has none of them."""
+    return ThreadPoolExecutor(_THREADS, thread_name_prefix="sync")

@@ -30,6 +30,7 @@ class FindingKind(enum.Enum):
     BUCKET = "bucket"
     PARTITION = "partition"
     DELETION_VECTOR = "deletion-vector"
+    HASH_INDEX = "hash-index"
     CHANGELOG = "changelog"
     CONSUMER = "consumer"
     SOURCE = "source"

@@ -49,13 +49,13 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
 ) -> None:
     """SIGTERM to the JVM alone, as a supervisor does; then to all. (Ctrl-C: test_ctrl_c.py.)"""
     topic = bench.topic(change(k, "a") for k in range(40))
-    port = a_free_port()
+    port, web_port = a_free_port(), a_free_port()
     running(
         bench,
         topic,
         source={"max-offsets-per-trigger": 4},
         table={"options.bucket": "1", "options.num-sorted-run.compaction-trigger": "2"},
-        stream={"metrics-port": port},
+        stream={"metrics-port": port, "web-port": web_port},
     )
     job.start()
     job.wait_for(count("epoch", 2))
@@ -78,6 +78,7 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
     assert (idle["compactions_running"], idle["sorted_runs"]) == (0, {"1": 1})
     assert bench.snapshots()[-1] == f"COMPACT {epochs - 1}"
     _check_metrics(bench, port)
+    _check_page(bench, web_port)
     assert job.stop() == 0, job.log()
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", port)) != 0, "nobody listens any more"
@@ -90,6 +91,20 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
         last = snapshot["commitIdentifier"]
 
 
+def _check_page(bench: JobBench, port: int) -> None:
+    """The job's page shows its table and its epochs."""
+    epochs = len(bench.events("epoch"))
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as answer:
+        tables = answer.read().decode()
+    assert "db.t" in tables
+    assert "ready" in tables
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/tables/db.t", timeout=60) as answer:
+        page = answer.read().decode()
+    assert page.count('<rect class="write"') <= epochs
+    assert f"<title>epoch {epochs - 1}: 1 messages; wait" in page
+    assert "sorted run" in page
+
+
 def _check_metrics(bench: JobBench, port: int) -> None:
     """What Prometheus is told over HTTP is what the running job's events say."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
@@ -98,8 +113,11 @@ def _check_metrics(bench: JobBench, port: int) -> None:
         (sample.name.removeprefix("stream_app_"), sample.labels.get("kind", "")): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
-        if sample.labels["table"] == "db.t"
+        if sample.labels.get("table") == "db.t"
     }
+    for path in ("healthz", "readyz"):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=60) as answer:
+            assert answer.read() == b"ok\n"
     all_events = read_events(bench.events_file)
     begins = [number for number, one in enumerate(all_events) if one["event"] == "started"]
     events = all_events[begins[-1] :]
@@ -114,6 +132,9 @@ def _check_metrics(bench: JobBench, port: int) -> None:
         "messages_total": sum(one["messages"] for one in epochs),
         "bad_records_total": 0,
         "lag_messages": 0,
+        "partition_lag_messages": 0,
+        "freshness_seconds": 0,
+        "table_records": 41,
         "level0_files_max": 0,
         "sorted_runs_max": 1,
         "compactions_queued": 0,

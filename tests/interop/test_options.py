@@ -40,7 +40,7 @@ TEXTS = {
     "merge-engine": "deduplicate|DEDUPLICATE|Deduplicate |",
     "changelog-producer": "input|INPUT|NoNe|in put",
     "sequence.field.sort-order": "descending|Ascending|desc",
-    "dynamic-bucket.target-row-num": "9223372036854775807|-3|9223372036854775808|1 |x",
+    "global-index.row-count-per-shard": "9223372036854775807|-3|9223372036854775808|1 |x",
     "compaction.delete-ratio-threshold": "0.5|2|-.25|1e-1|0,5|x|",
 }
 PARSERS = {

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.opening import open_table
 from stream_app.table.schema.evolve import EvolutionRules
+from tests.support.begun_epoch import Ends, begin_epoch
 from tests.support.epoch_here import EpochHere, Parts
 from tests.support.small_table import CompactHere, small_table
 from tests.support.table_writer import by_content, read_rows
@@ -89,12 +89,8 @@ class Job:
 
     def send(self, *values: bytes) -> int:
         self.epochs.append(list(values))
-        epoch, folder = len(self.epochs) - 1, self.checkpoint()
-        for name, upto in (("sources/0/0", 0), (f"offsets/{epoch}", epoch + 1)):
-            ends = json.dumps({"t": {"0": sum(map(len, self.epochs[:upto]))}})
-            before = "v1\n{}\n" if upto else "v1\n"
-            folder.files.overwrite(folder.path(name), f"{before}{ends}".encode())
-        folder.files.overwrite(folder.path("metadata"), b'{"id":"the job"}')
+        epoch = len(self.epochs) - 1
+        begin_epoch(self.checkpoint(), epoch, _ends([]), _ends(self.epochs))
         return epoch
 
     def parts(self, epoch: int) -> Parts:
@@ -122,6 +118,10 @@ class Job:
 
     def rows(self) -> list[str]:
         return by_content(read_rows(open_table(self.table.location)))
+
+
+def _ends(epochs: Sequence[Sequence[bytes]]) -> Ends:
+    return {"t": {"0": sum(map(len, epochs))}}
 
 
 def a_job(folder: Path, columns: str = "k INT, v STRING", **options: Any) -> Job:

@@ -27,6 +27,7 @@ from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import IdleReport, TableJob
+from tests.support.begun_epoch import Ends, begin_epoch
 from tests.support.small_table import CompactHere, small_table
 
 Row = dict[str, Any]
@@ -149,14 +150,15 @@ class TwoTables:
     def send(self, orders: Sequence[Row], events: Sequence[Row]) -> int:
         """Rows of a new epoch; its number."""
         self.sent.append({"a": orders, "b": events})
-        epoch, folder = len(self.sent) - 1, self.checkpoint()
-        for name, upto in (("sources/0/0", 0), (f"offsets/{epoch}", epoch + 1)):
-            counts = {topic: sum(len(each[topic]) for each in self.sent[:upto]) for topic in TOPICS}
-            ends = json.dumps({topic: {"0": count} for topic, count in counts.items()})
-            before = "v1\n{}\n" if upto else "v1\n"
-            folder.files.overwrite(folder.path(name), f"{before}{ends}".encode())
-        folder.files.overwrite(folder.path("metadata"), json.dumps({"id": self.query}).encode())
+        epoch = len(self.sent) - 1
+        begin_epoch(self.checkpoint(), epoch, self._ends(0), self._ends(epoch + 1), self.query)
         return epoch
+
+    def _ends(self, epochs: int) -> Ends:
+        """The offsets behind that many epochs."""
+        return {
+            topic: {"0": sum(len(each[topic]) for each in self.sent[:epochs])} for topic in TOPICS
+        }
 
     def messages(self, epoch: int, bad: Mapping[str, bytes] | None = None) -> pa.Table:
         """An epoch's messages in columns of `MESSAGE_SCHEMA`, topic by topic.

@@ -118,6 +118,8 @@ MEANINGS = {
     "stream.write-parallelism": "Tasks that write; absent: Spark's default parallelism.",
     "stream.decode-parallelism": "Tasks that decode; absent: one for each task that reads.",
     "stream.metrics-port": "Port of `http://…/metrics`, for Prometheus; absent: no metrics.",
+    "stream.max-staleness": "How far a table may be behind its source for `/readyz` to answer 200.",
+    "stream.web-port": "Port of the job's page in a browser, on this machine; absent: no page.",
     "file-system.s3.endpoint": "URL of a store with S3's protocol; absent: Amazon's in the "
     "region, or the variable `AWS_ENDPOINT_URL`.",
     "file-system.s3.region": "The region; absent: the variable `AWS_REGION`, or `us-east-1`.",

@@ -39,7 +39,7 @@ from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.model.snapshot import Snapshot
-from stream_app.spark.epoch.epoch_plan import MessageSplitter
+from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.file_store_table import FileStoreTable
@@ -84,7 +84,7 @@ class Backfill:
         source: the topics of the table's job, and how their messages are read.
         rules: the made columns and the filter of the job.
         since_ms: from which time of messages on, since 1970; None: all messages.
-        splitter: gives the table its messages, as index 0; None: all are its own.
+        splitter: gives the table its messages, as index 0.
     """
 
     table: FileStoreTable
@@ -92,7 +92,7 @@ class Backfill:
     rules: TableConfig
     progress: Progress
     since_ms: int | None = None
-    splitter: MessageSplitter | None = None
+    splitter: MessageSplitter = field(default_factory=AllToOneTable)
 
     def run(self, *, dry_run: bool) -> Backfilled:
         """Bring the table to the state of its topics.
@@ -109,7 +109,7 @@ class Backfill:
         left = Uncompared(self.table.location, format_named(self.source.format))
         with tempfile.TemporaryDirectory(prefix="stream_app-backfill-") as folder:
             state = SourceCheck(self.table, folder, append.index)
-            read = topic_messages(self.source, ends, self.progress, left, self.since_ms)
+            read = topic_messages(self.source, [(ends, left)], self.progress, self.since_ms)
             messages = own_messages(read, self.splitter)
             count = fill(state, messages, self.source, self.rules, left)  # step 2
             self._check_messages(left)

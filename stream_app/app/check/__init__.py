@@ -1,1 +1,1 @@
-"""What `check --conf` compares a table with: its source, read again. Start with `source_replay`."""
+"""What `check --conf` compares a table with: its source, read again. Start with `comparison`."""

@@ -12,7 +12,7 @@ from stream_app.cdc.formats import source_reader
 from stream_app.errors import UsageError
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.assignment import Assignment
-from stream_app.spark.epoch.epoch_plan import MessageSplitter
+from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -36,31 +36,32 @@ def database_paths(config: AppConfig, *, needs_one: bool = True) -> Sequence[str
     return [config.sync.path(name) for name in names]
 
 
-def splitter_of(config: AppConfig, table: FileStoreTable) -> MessageSplitter | None:
-    """Gives the table its messages, as index 0; None: all are its own.
+def splitter_of(config: AppConfig | None, *tables: FileStoreTable) -> MessageSplitter:
+    """Gives each table its messages, by its place among the tables.
 
-    Those of a source table that the job has refused, as another one has its name, are not.
+    Those of a source table that the job has refused, as another one has its name, are no table's.
     """
-    if config.sync is None:
-        return None
+    if config is None or config.sync is None:
+        return AllToOneTable()
     origins: Mapping[Origin, str] = {}
     if config.sync.rules.may_collide:  # else the names tell it, and the checkpoint may be gone
         checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
         origins = remembered_origins(checkpoint)
-    return splitter_for(config, config.sync.name_of(table.location), origins)
+    return splitter_for(config, [config.sync.name_of(each.location) for each in tables], origins)
 
 
 def splitter_for(
-    config: AppConfig, name: str, origins: Mapping[Origin, str]
-) -> MessageSplitter | None:
-    """Gives the table `name` its messages, as index 0; None: all are its own.
+    config: AppConfig, names: Sequence[str], origins: Mapping[Origin, str]
+) -> MessageSplitter:
+    """Gives each table its messages, by the place of its name.
 
     Args:
         origins: where the job's source tables go, as far as that is known.
     """
     if config.sync is None:
-        return None
-    assignment = Assignment(rules=config.sync.rules, indexes={name: 0}, taken=origins)
+        return AllToOneTable()
+    indexes = {name: index for index, name in enumerate(names)}
+    assignment = Assignment(rules=config.sync.rules, indexes=indexes, taken=origins)
     reader = source_reader(config.source.format, config.source.format_options)
     return OriginSplitter(reader.origins, assignment)
 

@@ -1,4 +1,4 @@
-"""Reads a job's topics again, up to the table's newest epoch, and compares the table with them.
+"""Reads a job's topics again, up to the newest epoch of its tables, and decodes them as it does.
 
 Up to where: the newest snapshot of a job says where its epoch ends in each topic. From where: the
 beginning of each topic; what is gone there cannot be compared, and that is a finding.
@@ -7,8 +7,7 @@ beginning of each topic; what is gone there cannot be compared, and that is a fi
 from __future__ import annotations
 
 import json
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,72 +21,74 @@ from stream_app.app.config.format_setup import format_setup, table_format
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.job.preflight import client_settings
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, concat_rows
-from stream_app.cdc.formats import format_named
-from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import SourceError, UsageError
-from stream_app.model.finding import Finding
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.epoch_plan import MessageSplitter
 from stream_app.spark.epoch.unchanged_values import bad_records_of_refused, with_messages
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.source_check import SourceCheck
-from stream_app.table.check.table_check import CheckReport
 from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.tasks import bucket_assigner
-from stream_app.table.versions.read_refusals import check_readable
 
-_CHUNK_ROWS = 200_000
-"""Changes that are written to a sorted run of each bucket at a time."""
+CHUNK_ROWS = 200_000
+"""Changes in memory before they are written to a sorted run of each bucket."""
 _POLL_MS = 10_000
 _RECORDS_MAX = 20_000
 Ends = Mapping[tuple[str, int], int]
 
 
-def source_findings(
-    table: FileStoreTable,
-    source: SourceConfig,
-    rules: TableConfig,
-    progress: Progress,
-    report: CheckReport,
-    splitter: MessageSplitter | None = None,
-) -> Iterator[Finding]:
-    """What differs between the table's newest snapshot of a job and its topics.
+class Filling:
+    """Decodes a table's messages as its job does, into sorted runs beside the table.
 
-    Args:
-        rules: the made columns and the filter of the job's configuration.
-        report: gets what was compared. What could not be compared is a finding.
-        splitter: gives the table its messages, as index 0; None: all are its own.
-
-    Raises:
-        UsageError: no snapshot of the table has offsets of these topics.
-        UnsupportedTableError: stream_app cannot merge the table's rows.
-        SourceError: a message stops a job, or the broker does not answer.
+    Attributes:
+        count: of changes so far.
+        waiting_rows: of these, those in memory.
     """
-    left = Uncompared(table.location, format_named(source.format))
-    snapshot, ends = table_end(table, source)
-    if why := incomparable(table, rules):
-        left.add(
-            f"{snapshot.total_record_count} records of the table were not compared with the "
-            f"source: {why}",
-            "leave --conf and --source-kafka out for such a table",
-        )
-        yield from left.findings()
-        return
-    check_readable(table, merges=True)
-    for topic in sorted(set(source.topics) - {topic for topic, _ in ends}):
-        left.add(f"the topic {topic} was not read by the table's job", "let the job read it")
-    with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
-        check = SourceCheck(table, folder, snapshot.index_manifest)
-        messages = own_messages(topic_messages(source, ends, progress, left), splitter)
-        count = fill(check, messages, source, rules, left)
-        yield from check.findings(snapshot)
-        if len(left.key_names) == 1:
-            yield from check.repeated(snapshot, *left.key_names.values())
-    yield from left.findings()
-    topics = ", ".join(sorted({topic for topic, _ in ends}))
-    report.replayed.append(f"{count} changes of {topics}, up to where the table is")
+
+    def __init__(
+        self, check: SourceCheck, source: SourceConfig, rules: TableConfig, left: Uncompared
+    ) -> None:
+        """Begin.
+
+        Args:
+            left: gets the bad records.
+        """
+        schema = check.table.schema
+        setup = format_setup(source, rules, schema, restores=True)
+        setup = replace(setup, keep_update_before=False)
+        self._decode = table_format(source, rules, schema, setup)
+        self._assigner = bucket_assigner(check.table, check.index)
+        self._check, self._left = check, left
+        self._waiting: list[pa.RecordBatch] = []
+        self.count = self.waiting_rows = 0
+
+    def take(self, messages: pa.RecordBatch) -> None:
+        """Decode messages of the table; those of a Kafka partition come in their order."""
+        decoded = self._decode.decode(messages)
+        self._left.see(messages, decoded)
+        changes = decoded.changes
+        if decoded.truncated is not None:  # the source empties its table: what was so far is void
+            self._waiting, self.waiting_rows = [], 0
+            self._check.empty()
+            changes = changes.behind(decoded.truncated)
+        rows = with_messages(changes, messages)
+        self._waiting.append(rows)
+        self.waiting_rows += rows.num_rows
+        self.count += rows.num_rows
+
+    def flush(self) -> None:
+        """Write what waits into a sorted run of each bucket."""
+        if self.waiting_rows:
+            self._check.add(self._assigner.assign(concat_rows(self._waiting)))
+        self._waiting, self.waiting_rows = [], 0
+
+    def finish(self) -> None:
+        """Write the rest; what the writer refuses are bad records."""
+        self.flush()
+        if self._check.refused:
+            self._left.see_bad(bad_records_of_refused(self._check.refused))
 
 
 def fill(
@@ -97,22 +98,14 @@ def fill(
     rules: TableConfig,
     left: Uncompared,
 ) -> int:
-    """Decode a table's messages as its job does; returns the number of their changes.
-
-    Args:
-        left: gets the bad records.
-    """
-    schema, count = check.table.schema, 0
-    setup = format_setup(source, rules, schema, restores=True)
-    setup = replace(setup, keep_update_before=False)
-    decode = table_format(source, rules, schema, setup)
-    assigner = bucket_assigner(check.table, check.index)
-    for rows in _changes(messages, decode, left, check.empty):
-        count += rows.num_rows
-        check.add(assigner.assign(rows))
-    if check.refused:
-        left.see_bad(bad_records_of_refused(check.refused))
-    return count
+    """Decode all messages of a table; returns the number of their changes. See `Filling`."""
+    filling = Filling(check, source, rules, left)
+    for batch in messages:
+        filling.take(batch)
+        if filling.waiting_rows >= CHUNK_ROWS:
+            filling.flush()
+    filling.finish()
+    return filling.count
 
 
 def incomparable(table: FileStoreTable, rules: TableConfig) -> str:
@@ -156,59 +149,28 @@ def table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, En
 
 
 def own_messages(
-    batches: Iterable[pa.RecordBatch], splitter: MessageSplitter | None
+    batches: Iterable[pa.RecordBatch], splitter: MessageSplitter
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of the table."""
+    """The messages of the table at index 0."""
     for messages in batches:
-        if splitter is None:
-            yield messages
-        else:
-            yield from (part.messages for part in splitter.split(messages) if part.table == 0)
-
-
-def _changes(
-    batches: Iterable[pa.RecordBatch],
-    decode: MessageFormat,
-    left: Uncompared,
-    on_truncate: Callable[[], None],
-) -> Iterator[pa.RecordBatch]:
-    """The changes of all topics, some at a time; a partition's stay in their order.
-
-    Args:
-        on_truncate: called where the source empties its table: the changes so far are void.
-    """
-    waiting: list[pa.RecordBatch] = []
-    for messages in batches:
-        decoded = decode.decode(messages)
-        left.see(messages, decoded)
-        changes = decoded.changes
-        if decoded.truncated is not None:
-            waiting = []
-            on_truncate()
-            changes = changes.behind(decoded.truncated)
-        waiting.append(with_messages(changes, messages))
-        if sum(rows.num_rows for rows in waiting) >= _CHUNK_ROWS:
-            yield concat_rows(waiting)
-            waiting = []
-    if any(rows.num_rows for rows in waiting):
-        yield concat_rows(waiting)
+        yield from (part.messages for part in splitter.split(messages) if part.table == 0)
 
 
 def topic_messages(
     source: SourceConfig,
-    ends: Ends,
+    readers: Sequence[tuple[Ends, Uncompared]],
     progress: Progress,
-    left: Uncompared,
     since_ms: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of topics, up to their ends; what is gone is noted.
+    """The messages of topics, each once, a batch of one partition; up to the last reader's end.
 
     Args:
+        readers: up to where each wants them; what is gone is noted for each.
         since_ms: the time of the oldest messages, since 1970; None: from the beginning.
     """
     consumer = consumer_of(source)
     try:
-        ranges = _ranges(consumer, ends, left, since_ms)
+        ranges = _ranges(consumer, readers, since_ms)
         consumer.assign(list(ranges))
         for place, (begin, _) in ranges.items():
             consumer.seek(place, begin)
@@ -256,37 +218,43 @@ def consumer_of(source: SourceConfig) -> KafkaConsumer:
 
 
 def _ranges(
-    consumer: KafkaConsumer, ends: Ends, left: Uncompared, since_ms: int | None
+    consumer: KafkaConsumer, readers: Sequence[tuple[Ends, Uncompared]], since_ms: int | None
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """The range to read of each partition; deleted offsets become a finding."""
-    places = [TopicPartition(*place) for place in ends]
+    """The range to read of each partition; deleted offsets become a finding of each reader."""
+    furthest: dict[TopicPartition, int] = {}
+    for ends, _ in readers:
+        for place, end in ends.items():
+            furthest[TopicPartition(*place)] = max(end, furthest.get(TopicPartition(*place), 0))
+    places = list(furthest)
     begins, lasts = consumer.beginning_offsets(places), consumer.end_offsets(places)
-    since = {}
+    for ends, left in readers:
+        for place, end in ends.items():
+            known = TopicPartition(*place)
+            _note_gone(left, known, 0 if since_ms is not None else begins[known], lasts[known], end)
     if since_ms is not None:
         since = consumer.offsets_for_times(dict.fromkeys(places, since_ms))
-    ranges = {}
-    for place in places:
-        name, end = f"{place.topic}/{place.partition}", ends[place.topic, place.partition]
-        if begins[place] and since_ms is None:
-            left.has_gaps = True
-            left.add(
-                f"the first {begins[place]} offsets of {name} are gone and were not compared; "
-                f"rows that differ may be older ones",
-                "compare while the topic still has all records (its retention.ms)",
-            )
-        if lasts[place] < end:
-            left.is_other_topic = True
-            left.add(
-                f"{name} ends at {lasts[place]}, and the table has read up to {end}: the topic "
-                f"was recreated, and its older records were not compared",
-                "give the table's job a new checkpoint",
-            )
-        begin, end = begins[place], min(end, lasts[place])
-        if since_ms is not None:
-            # Without a message of that time or a later one there is no offset.
-            begin = end if since[place] is None else min(since[place].offset, end)
-        ranges[place] = begin, end
-    return ranges
+        # Without a message of that time or a later one there is no offset.
+        begins = {at: lasts[at] if since[at] is None else since[at].offset for at in places}
+    stops = {place: min(end, lasts[place]) for place, end in furthest.items()}
+    return {place: (min(begins[place], stops[place]), stops[place]) for place in places}
+
+
+def _note_gone(left: Uncompared, place: TopicPartition, begin: int, last: int, end: int) -> None:
+    name = f"{place.topic}/{place.partition}"
+    if begin:
+        left.has_gaps = True
+        left.add(
+            f"the first {begin} offsets of {name} are gone and were not compared; "
+            f"rows that differ may be older ones",
+            "compare while the topic still has all records (its retention.ms)",
+        )
+    if last < end:
+        left.is_other_topic = True
+        left.add(
+            f"{name} ends at {last}, and the table has read up to {end}: the topic "
+            f"was recreated, and its older records were not compared",
+            "give the table's job a new checkpoint",
+        )
 
 
 def batch_of(records: Sequence[Any]) -> pa.RecordBatch:

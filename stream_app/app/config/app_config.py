@@ -36,6 +36,7 @@ from stream_app.app.config.values import (
     folder,
     free_text,
     integer,
+    milliseconds,
     names,
     offsets,
     one_of,
@@ -104,6 +105,8 @@ class StreamConfig:
         write_parallelism: tasks that write; None: Spark's default parallelism.
         decode_parallelism: tasks that decode; None: one for each task that reads.
         metrics_port: of the endpoint for Prometheus; None: there is none.
+        max_staleness: milliseconds that a table may be behind for the job to be ready.
+        web_port: of the page in a browser, on this machine alone; None: there is none.
     """
 
     checkpoint: str = ""
@@ -114,6 +117,8 @@ class StreamConfig:
     write_parallelism: int | None = None
     decode_parallelism: int | None = None
     metrics_port: int | None = None
+    max_staleness: int = 300_000
+    web_port: int | None = None
 
     @property
     def is_available_now(self) -> bool:
@@ -199,6 +204,8 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
         "write-parallelism": integer(1),
         "decode-parallelism": integer(1),
         "metrics-port": integer(1, 65535),
+        "max-staleness": milliseconds,
+        "web-port": integer(1, 65535),
     },
     "file-system": {},
     "spark": {},

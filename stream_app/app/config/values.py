@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
+from stream_app.model.options.option import parse_retention_ms
 from stream_app.model.schema.data_type import RowType, parse_columns, split_outside_brackets
 
 SET_BY_SPARK = {
@@ -187,6 +188,14 @@ def trigger(setting: Setting) -> str:
     if value != "availableNow" and not _TRIGGER.fullmatch(value.lower()):
         raise WrongValueError(f"must be 'availableNow' or such as '5 seconds', is {value!r}")
     return value
+
+
+def milliseconds(setting: Setting) -> int:
+    """A duration, such as ``5 min``."""
+    try:
+        return parse_retention_ms(text(setting))
+    except ValueError:
+        raise WrongValueError(f"must be a duration such as '5 min', is {setting.value!r}") from None
 
 
 def regular_expression(setting: Setting) -> str:

@@ -50,10 +50,13 @@ def compaction_rows(
     snapshots = [
         one for one in table.snapshots.backwards() if one.commit_kind is CommitKind.COMPACT
     ]
-    return [row for snapshot in snapshots[::-1] for row in _rows(table, snapshot, choice)]
+    return [row for snapshot in snapshots[::-1] for row in compactions_of(table, snapshot, choice)]
 
 
-def _rows(table: FileStoreTable, snapshot: Snapshot, choice: BucketChoice) -> list[CompactionRow]:
+def compactions_of(
+    table: FileStoreTable, snapshot: Snapshot, choice: BucketChoice = EVERYTHING
+) -> list[CompactionRow]:
+    """Those of one COMPACT snapshot, by partition and bucket."""
     changes: dict[BucketId, list[ManifestEntry]] = {}
     for entry in choice.admitted(table, FileStoreScan(table).delta(snapshot)):
         changes.setdefault((entry.partition, entry.bucket), []).append(entry)

@@ -71,7 +71,7 @@ class JobStatus:
             CheckpointError: a file of the checkpoint is damaged.
         """
         job = read_tables(self.checkpoint) or JobTables()
-        for name, path in sorted(self._paths(job).items()):
+        for name, path in sorted(self.paths(job).items()):
             try:
                 yield self._of_table(name, path, job)
             except TableNotFoundError as error:
@@ -88,7 +88,13 @@ class JobStatus:
         lag = None if self.ends is None else _behind(waiting.begin, self.ends)
         return TableStatus(table=name, state=HELD, lag=lag, reason=waiting.reason)
 
-    def _paths(self, job: JobTables) -> Mapping[str, str]:
+    def paths(self, job: JobTables | None = None) -> Mapping[str, str]:
+        """The folder of each table that the job has met, by its name.
+
+        Args:
+            job: what the checkpoint has of the tables; None: it is read.
+        """
+        job = job or read_tables(self.checkpoint) or JobTables()
         sync = self.config.sync
         if sync is None:
             return {self.config.name: self.config.table.path}

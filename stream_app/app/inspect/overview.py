@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stream_app.app.inspect.files import live_files
 from stream_app.app.inspect.views import columns_text
 from stream_app.app.output.listing import size_text, time_text
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import Snapshot
+from stream_app.planning.buckets.bucket_advice import FAIR_BYTES, BucketSize, bucket_advice
+from stream_app.planning.buckets.open_buckets import DynamicBucketRules
 from stream_app.table.file_store_table import FileStoreTable
+
+_HOW = {
+    "bucket": "Paimon rescales a partition by INSERT OVERWRITE",
+    "dynamic-bucket.target-row-num": "for further keys",
+    "dynamic-bucket.initial-buckets": "in a new table",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +30,7 @@ class Overview:
     Attributes:
         rows_in_files: versions of rows; fewer keys are live while runs are not merged.
         runs_max: sorted runs of the bucket that has most of them.
+        bucket_advice: what is wrong with the sizes of buckets, and what would mend it.
     """
 
     table: str
@@ -36,6 +48,7 @@ class Overview:
     partitions: int
     runs_max: int
     compaction_trigger: int
+    bucket_advice: str | None
 
 
 def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
@@ -64,6 +77,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
         partitions=len({entry.partition for entry in entries}),
         runs_max=max((len(members) for members in runs.values()), default=0),
         compaction_trigger=table.options.compaction_trigger,
+        bucket_advice=_bucket_advice(table, entries),
     )
 
 
@@ -85,12 +99,45 @@ def overview_lines(told: Overview) -> list[str]:
         pairs["sorted runs"] = (
             f"at most {told.runs_max} in a bucket; compaction begins at {told.compaction_trigger}"
         )
+    if told.bucket_advice:
+        pairs["advice"] = told.bucket_advice
     return [f"{name:<14} {value}" for name, value in pairs.items()]
+
+
+def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> str | None:
+    if not table.kind.has_buckets:
+        return None
+    buckets: dict[BucketId, list[DataFileMeta]] = {}
+    for entry in entries:
+        buckets.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    rules = DynamicBucketRules.of(table.options)
+    advice = bucket_advice(
+        [
+            BucketSize(
+                partition=partition,
+                rows=sum(file.row_count for file in files),
+                bytes=sum(file.file_size for file in files),
+            )
+            for (partition, _), files in buckets.items()
+        ],
+        buckets=table.options.bucket,
+        width=rules.width,
+        target_rows=rules.target_rows,
+    )
+    if advice is None:
+        return None
+    which = "large" if advice.is_large else "small"
+    return (
+        f"a bucket has {size_text(advice.mean)} on average, which is {which}; "
+        f"{advice.option} = {advice.value} would give it about {size_text(FAIR_BYTES)} "
+        f"({_HOW[advice.option]})"
+    )
 
 
 def _buckets(told: Overview) -> str:
     if told.buckets == -1:
-        return "none: rows are in files as they came" if not told.primary_keys else "dynamic"
+        how = "as many as the keys need" + (", in each partition" * bool(told.partition_keys))
+        return "none: rows are in files as they came" if not told.primary_keys else how
     return f"{told.buckets}{' in each partition' if told.partition_keys else ''}"
 
 

@@ -28,13 +28,10 @@ from stream_app.app.config.settings import environment_secrets
 from stream_app.app.inspect.planned_compactions import planned_compactions
 from stream_app.app.job.event_log import report_line, warn_of_ignored_options
 from stream_app.app.job.job_log import log_to_stderr
-from stream_app.app.job.prometheus_metrics import (
-    CompactionCollector,
-    MaintenanceCollector,
-    serving,
-    table_label,
-)
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
+from stream_app.app.metrics.collectors import CompactionCollector, MaintenanceCollector
+from stream_app.app.metrics.endpoint import serving
+from stream_app.app.metrics.job_metrics import table_label
 from stream_app.app.output.listing import size_text
 from stream_app.clock import Clock
 from stream_app.errors import CompactionError, StreamAppError

@@ -1,6 +1,6 @@
 """Reports of a running job: a line for people on stderr, a JSON line for programs.
 
-`ingest_job` calls it, and it passes the same facts to `prometheus_metrics`. ``--events FILE`` adds
+`ingest_job` calls it, and it passes the same facts to `metrics.job_metrics`. ``--events FILE`` adds
 a JSON line for each event: an object with ``event`` and ``time_ms`` first. At start it names the
 table options that the job ignores.
 """
@@ -14,7 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import IO
 
-from stream_app.app.job.prometheus_metrics import CompactionSource, JobMetrics
+from stream_app.app.job.epoch_history import EpochHistory
+from stream_app.app.metrics.collectors import CompactionSource
+from stream_app.app.metrics.health import JobHealth
+from stream_app.app.metrics.job_metrics import JobMetrics
 from stream_app.app.output.listing import size_text
 from stream_app.cdc.column_drift import Column, DriftKind
 from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS
@@ -44,6 +47,8 @@ class EventLog:
 
     Attributes:
         table: whose events these are; None: of the whole job, or of its only table.
+        history: keeps the newest epochs.
+        health: knows the tables that are held back.
     """
 
     clock: Clock
@@ -51,6 +56,8 @@ class EventLog:
     metrics: JobMetrics | None = None
     message_format: Format = FORMATS[DEFAULT_FORMAT]
     table: str | None = None
+    history: EpochHistory = field(default_factory=EpochHistory)
+    health: JobHealth | None = None
     _told: set[Column] = field(default_factory=set)
     _epochs: set[int] = field(default_factory=set)
 
@@ -85,6 +92,7 @@ class EventLog:
             self._write("epoch", {"epoch": report.epoch, "skipped": True})
             return
         self._epochs.add(report.epoch)
+        self.history.add(self.table or "", report, self.clock.now_ms())
         counts = report.counts
         total = report.wait_s + report.write_s + report.commit_s
         _LOG.info(
@@ -169,7 +177,7 @@ class EventLog:
     def idle_commit(self, report: IdleReport) -> None:
         """A compaction was committed between epochs."""
         if self.metrics is not None:
-            self.metrics.committed((report.snapshot,))
+            self.metrics.committed((report.snapshot,), report.compactions)
         _LOG.info("%sidle commit: snapshot %s", self._prefix, _snapshots_text((report.snapshot,)))
         _tell_compactions(report.compactions, self._prefix)
         self._write(
@@ -180,10 +188,19 @@ class EventLog:
             },
         )
 
+    def looked(self, is_running: bool) -> None:
+        """The job has looked at its query; False: for the last time."""
+        if self.health is not None:
+            self.health.looked(is_running)
+
     def held(self, table: str, waiting: HeldTable | None) -> None:
         """A table is held back, or has all epochs again."""
         if self.metrics is not None:
             self.metrics.held(table, is_held=waiting is not None and waiting.has_failed)
+        if self.health is not None:
+            self.health.held.pop(table, None)
+            if waiting is not None and waiting.has_failed:
+                self.health.held[table] = waiting.reason
         if waiting is None:
             _LOG.info("%s: has all epochs again", table)
             self._write("caught_up", {"table": table})
@@ -295,7 +312,7 @@ def _compaction_event(report: EpochReport | IdleReport) -> dict[str, object]:
     return {
         "sorted_runs": dict(report.sorted_runs),
         "level0_files_max": metrics.level0_files_max,
-        "level0_files_avg": round(metrics.level0_files_avg, 2),
+        "level0_files": metrics.level0_files,
         "compactions": [asdict(compaction) for compaction in report.compactions],
         "compactions_queued": metrics.queued,
         "compactions_running": metrics.running,
@@ -304,7 +321,7 @@ def _compaction_event(report: EpochReport | IdleReport) -> dict[str, object]:
         "compactions_dropped": metrics.dropped,
         "compaction_bytes_in": metrics.bytes_in,
         "compaction_bytes_out": metrics.bytes_out,
-        "compaction_seconds_avg": round(metrics.seconds_avg, 3),
+        "compaction_seconds": round(metrics.seconds, 3),
         "write_amplification": None if amplification is None else round(amplification, 3),
         "back_pressure_s": round(metrics.waited_s, 3),
     }

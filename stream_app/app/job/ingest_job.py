@@ -15,6 +15,7 @@ import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ from stream_app.app.config.format_setup import format_setup
 from stream_app.app.config.secrets import hidden, hiding
 from stream_app.app.config.source_reader import native_reader
 from stream_app.app.job.database_tables import DatabaseTables, warn_of_first_messages
+from stream_app.app.job.epoch_history import EpochHistory
 from stream_app.app.job.event_log import EventLog
 from stream_app.app.job.first_messages import check_first_messages, first_messages_of_all
 from stream_app.app.job.job_feeds import JobFeeds
@@ -35,9 +37,12 @@ from stream_app.app.job.job_folders import hadoop_settings, make_local, open_fol
 from stream_app.app.job.job_log import log_to_stderr
 from stream_app.app.job.one_table import job_table, wanted_schema
 from stream_app.app.job.preflight import TopicInfo, check_topics, recreated, uncheckable
-from stream_app.app.job.prometheus_metrics import JobMetrics, serving, table_label
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.job.stale_checksums import clear_stale_checksums
+from stream_app.app.metrics.endpoint import serving
+from stream_app.app.metrics.health import JobHealth
+from stream_app.app.metrics.job_metrics import JobMetrics, table_label
+from stream_app.app.web.of_job import page_of_job
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.formats import format_named
 from stream_app.clock import Clock, SystemClock
@@ -120,9 +125,12 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
     """
     is_one = config.sync is None
     metrics = JobMetrics(table_label(config.table.path) if is_one else config.name)
-    # Take the port first: if it is taken, the job ends before it reads or writes anything.
+    # Take the ports first: if one is taken, the job ends before it reads or writes anything.
     with ExitStack() as stack:
-        stack.enter_context(serving(metrics.registry, config.stream.metrics_port))
+        health = JobHealth(clock, config.stream.max_staleness / 1000, metrics.source.stalest)
+        stack.enter_context(serving(metrics.registry, config.stream.metrics_port, health))
+        history = EpochHistory()
+        stack.enter_context(page_of_job(config, partial(_checkpoint, config), clock, history))
         signs = stack.enter_context(signs_of_life(clock))
         signs.begin("topics, table and checkpoint are looked at")
         prepared = _prepared(config, clock)
@@ -131,7 +139,8 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
             file = stack.enter_context(events.open("a", encoding="utf-8"))
             sink = hidden(file, config.secrets)
         signs.begin("Spark's session begins")
-        log = EventLog(clock, sink, metrics, format_named(config.source.format))
+        message_format = format_named(config.source.format)
+        log = EventLog(clock, sink, metrics, message_format, history=history, health=health)
         _stream(config, prepared, clock, log, signs)
 
 
@@ -157,7 +166,7 @@ def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
     topic_ids = _check_source(config)
     if scheme_of(config.stream.checkpoint) in ("", "file"):
         clear_stale_checksums(Path(local_path(config.stream.checkpoint)))
-    checkpoint = _folder(config, config.stream.checkpoint)
+    checkpoint = _checkpoint(config)
     reads_first = config.source.starting_offsets == "earliest" and not is_begun(checkpoint)
     table, first = None, MESSAGE_SCHEMA.empty_table()
     if config.sync is None:
@@ -191,6 +200,10 @@ def _checked_table(
         setup = format_setup(config.source, config.table, wanted)
         check_first_messages(config.source, setup, topics, reads_them=reads_first)
     return job_table(config, wanted, clock)
+
+
+def _checkpoint(config: AppConfig) -> Folder:
+    return _folder(config, config.stream.checkpoint)
 
 
 def _folder(config: AppConfig, location: str) -> Folder:
@@ -250,6 +263,7 @@ def _stream(
             on_progress=log.progress,
             on_idle=log.idle,
             on_drained=log.drained,
+            watched=log.looked,
             stop_requested=stop_requested,
         )
         stop_on_signals(spark, stop_requested)

@@ -153,7 +153,7 @@ class _Database:
         self, name: str, where: Where, begin: int, end: int
     ) -> Iterator[pa.RecordBatch]:
         """Implements `ReadRange`: a table's messages alone."""
-        splitter = splitter_for(self.config, name, self.origins)
+        splitter = splitter_for(self.config, [name], self.origins)
         yield from own_messages(self.read(where, begin, end), splitter)
 
     def _are_of(self, name: str, records: Sequence[KeptRecord]) -> Sequence[bool]:

@@ -83,10 +83,8 @@ def run(args: argparse.Namespace) -> int:
         )
     # Imported only when it is asked for: it needs Spark's package and a broker's client.
     backfills = importlib.import_module("stream_app.app.backfill.backfill")
-    splitter = None
-    if args.conf is not None:
-        of_database = importlib.import_module("stream_app.app.check.of_database")
-        splitter = of_database.splitter_of(load_config(args.conf, [], os.environ), table)
+    of_database = importlib.import_module("stream_app.app.check.of_database")
+    config = None if args.conf is None else load_config(args.conf, [], os.environ)
     progress = ProgressLine.of_terminal()
     backfill = backfills.Backfill(
         table=table,
@@ -94,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         rules=rules,
         progress=progress,
         since_ms=since,
-        splitter=splitter,
+        splitter=of_database.splitter_of(config, table),
     )
     done = backfill.run(dry_run=args.dry_run)
     progress.clear()

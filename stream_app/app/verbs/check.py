@@ -6,7 +6,9 @@ import argparse
 import importlib
 import itertools
 import os
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +16,15 @@ from typing import Any
 import orjson
 
 from stream_app.app.arguments.table import add_table_parser, named_table
-from stream_app.app.config.app_config import SourceConfig, load_config
+from stream_app.app.config.app_config import AppConfig, SourceConfig, load_config
 from stream_app.app.config.bootstrap_servers import bootstrap_servers
 from stream_app.app.config.format_setup import rules_of
 from stream_app.app.config.format_setup import source_of as source_of_tables
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.output.progress import ProgressLine
-from stream_app.errors import FAILED, UsageError
+from stream_app.errors import FAILED, NOT_COMPARED, StreamAppError, UsageError
 from stream_app.fileio.file_io_registry import is_same_location
-from stream_app.model.finding import Finding
+from stream_app.model.finding import Finding, FindingKind
 from stream_app.table.check.table_check import CheckReport, TableCheck
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
@@ -52,7 +54,7 @@ examples:
   stream-app check --conf conf/shop-database.toml
   stream-app check warehouse/shop.db/orders --source-kafka 127.0.0.1:9092/shop.public.orders
 
-exit codes: 0 no finding; 1 findings"""
+exit codes: 0 no finding; 1 findings; 3 the only findings are what was not compared"""
 
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
@@ -87,17 +89,57 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Print each finding as it comes, then what was examined."""
+    progress = ProgressLine.of_terminal()
     if args.table is not None:
-        return _check(args, named_table(args.table))
+        table = named_table(args.table)
+        check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
+        source, rules = source_of(args, table)
+        if source is None:
+            return exit_code(_check(args, table, None, progress))
+        with _comparison(progress) as comparison:
+            compared = comparison.add(table, source, rules)
+            comparison.read(_splitter(args, table))
+            return exit_code(_check(args, table, compared, progress))
     if args.conf is None:
         raise UsageError("no table is named", fix="give its folder, or --conf for all of a job")
+    with _comparison(progress) as comparison:
+        return exit_code(_check_all(args, comparison, progress))
+
+
+def _check_all(
+    args: argparse.Namespace, comparison: Any, progress: ProgressLine
+) -> set[FindingKind]:
+    """Check each table of a job; one that cannot be opened or compared stops no other."""
     config = load_config(args.conf, [], os.environ)
-    codes = []
+    _check_source_kind(args, config)
+    found: list[tuple[str, FileStoreTable | None, Any]] = []
     for path in _of_database().database_paths(config):
+        table = None
+        try:
+            table = open_table(path, file_io_options=config.file_system)
+            check_versions_known(table)
+            compared = comparison.add(table, *source_of(args, table))
+        except StreamAppError as error:
+            compared = error
+        found.append((path, table, compared))
+    tables = [table for _, table, it in found if table and not isinstance(it, StreamAppError)]
+    comparison.read(_splitter(args, *tables))
+    kinds: set[FindingKind] = set()
+    for path, table, compared in found:
         if args.format == "text":
             print(path)
-        codes.append(_check(args, open_table(path, file_io_options=config.file_system)))
-    return max(codes)
+        if table is not None:
+            kinds |= _check(args, table, compared, progress)
+        else:
+            kinds.update(_print(_not_compared(path, compared), path, args, progress))
+    return kinds
+
+
+def exit_code(kinds: Collection[FindingKind]) -> int:
+    """What is wrong comes before what was not compared."""
+    if not kinds:
+        return 0
+    return NOT_COMPARED if set(kinds) == {FindingKind.NOT_COMPARED} else FAILED
 
 
 def _of_database() -> Any:
@@ -105,26 +147,44 @@ def _of_database() -> Any:
     return importlib.import_module("stream_app.app.check.of_database")
 
 
-def _check(args: argparse.Namespace, table: FileStoreTable) -> int:
-    check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
-    progress = ProgressLine.of_terminal()
-    source, rules = source_of(args, table)
+@contextmanager
+def _comparison(progress: ProgressLine) -> Iterator[Any]:
+    """Imported only when it is asked for: it needs Spark's package and a broker's client."""
+    module = importlib.import_module("stream_app.app.check.comparison")
+    with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
+        yield module.Comparison(folder, progress)
+
+
+def _splitter(args: argparse.Namespace, *tables: FileStoreTable) -> Any:
+    config = None if args.conf is None else load_config(args.conf, [], os.environ)
+    return _of_database().splitter_of(config, *tables)
+
+
+def _check(
+    args: argparse.Namespace, table: FileStoreTable, compared: Any, progress: ProgressLine
+) -> set[FindingKind]:
+    """Check a table, and tell what its comparison has found; returns the kinds of findings.
+
+    Args:
+        compared: a `comparison.Compared`; the error that kept it from being one; None: it was not
+            asked for.
+    """
     check = TableCheck(table, args.quick, progress)
     findings = check.findings()
-    if source is not None:
-        # Imported only when it is asked for: it needs Spark's package and a broker's client.
-        replay = importlib.import_module("stream_app.app.check.source_replay")
-        splitter = None
-        if args.conf is not None:
-            config = load_config(args.conf, [], os.environ)
-            splitter = _of_database().splitter_of(config, table)
-        told = replay.source_findings(table, source, rules, progress, check.report, splitter)
-        findings = itertools.chain(findings, told)
-    count = _print(findings, table, as_json=args.format == "jsonl", progress=progress)
+    if isinstance(compared, StreamAppError):
+        findings = itertools.chain(findings, _not_compared(table.location, compared))
+    elif compared is not None:
+        findings = itertools.chain(findings, compared.findings(check.report))
+    kinds = _print(findings, table.location, args, progress)
     if args.format == "text":
-        for line in report_lines(check.report, count, quick=args.quick):
+        for line in report_lines(check.report, len(kinds), quick=args.quick):
             print(line)
-    return FAILED if count else 0
+    return set(kinds)
+
+
+def _not_compared(where: str, error: StreamAppError) -> Iterator[Finding]:
+    what = f"the table was not compared with its source: {error.what}"
+    yield Finding(kind=FindingKind.NOT_COMPARED, what=what, where=where, fix=error.fix)
 
 
 def source_of(
@@ -156,11 +216,7 @@ def source_of(
             )
         source = source_of_tables(config, location)
         rules = rules_of(config, location, table.schema)
-        if source.kind != "kafka":
-            raise UsageError(
-                f"the source of {args.conf} is of kind {source.kind!r}",
-                fix="only topics of Kafka are compared",
-            )
+        _check_source_kind(args, config)
     if args.source_kafka is not None:
         servers, sign, topic = args.source_kafka.rpartition("/")
         if not (servers and sign and topic):
@@ -173,15 +229,24 @@ def source_of(
     return source, rules
 
 
+def _check_source_kind(args: argparse.Namespace, config: AppConfig) -> None:
+    if config.source.kind != "kafka":
+        raise UsageError(
+            f"the source of {args.conf} is of kind {config.source.kind!r}",
+            fix="only topics of Kafka are compared",
+        )
+
+
 def _print(
-    findings: Iterable[Finding], table: FileStoreTable, *, as_json: bool, progress: ProgressLine
-) -> int:
-    count = 0
+    findings: Iterable[Finding], location: str, args: argparse.Namespace, progress: ProgressLine
+) -> list[FindingKind]:
+    """Print findings as they come; returns the kind of each."""
+    kinds = []
     for finding in findings:
-        count += 1
+        kinds.append(finding.kind)
         progress.clear()
-        where = finding.where.removeprefix(f"{table.location}/")
-        if as_json:
+        where = finding.where.removeprefix(f"{location}/")
+        if args.format == "jsonl":
             line = {"kind": finding.kind.value, "what": finding.what, "where": where}
             needed = {"needed_by": finding.needed_by} if finding.needed_by else {}
             print(orjson.dumps({**line, **needed, "fix": finding.fix}).decode(), flush=True)
@@ -191,7 +256,7 @@ def _print(
                 print(f"  needed by: {finding.needed_by}")
             print(f"  to fix: {finding.fix}", flush=True)
     progress.clear()
-    return count
+    return kinds
 
 
 def report_lines(report: CheckReport, count: int, *, quick: bool) -> list[str]:

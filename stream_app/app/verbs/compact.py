@@ -13,9 +13,9 @@ from typing import Any
 
 from stream_app.app.arguments.compact import CompactJob, add_arguments, compact_job
 from stream_app.app.inspect.planned_compactions import PlannedCompaction, planned_compactions
-from stream_app.app.job.prometheus_metrics import table_label
 from stream_app.app.launch.spark_log import become_spark
 from stream_app.app.launch.spark_submit import submit_command
+from stream_app.app.metrics.job_metrics import table_label
 from stream_app.app.output.listing import Listing
 
 _EPILOG = """\

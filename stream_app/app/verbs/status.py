@@ -8,16 +8,14 @@ import sys
 from typing import Any
 
 from stream_app.app.arguments.configuration import add_configuration
-from stream_app.app.config.app_config import SourceConfig, load_config
+from stream_app.app.config.app_config import load_config
 from stream_app.app.inspect.job_status import HELD, MISSING, UNREADABLE, JobStatus, TableStatus
+from stream_app.app.inspect.source_ends import source_ends
 from stream_app.app.job.job_folders import open_folder
-from stream_app.app.job.preflight import BrokerConnection, uncheckable
 from stream_app.app.output.listing import Listing
 from stream_app.clock import SystemClock
-from stream_app.errors import FAILED, StreamAppError, UsageError
-from stream_app.kafka.offset_ranges import Offsets
+from stream_app.errors import FAILED, UsageError
 
-_BROKER_S = 5.0
 _TROUBLES = (HELD, MISSING, UNREADABLE)
 
 
@@ -62,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     status = JobStatus(
         config=config,
         checkpoint=checkpoint,
-        ends=_ends(config.source),
+        ends=source_ends(config.source, _lag_is_unknown),
         now_ms=SystemClock().now_ms(),
     )
     rows = list(status.tables())
@@ -82,19 +80,5 @@ def _no_session() -> Any:
     )
 
 
-def _ends(source: SourceConfig) -> Offsets | None:
-    """Where the topics end; None: nobody tells, and why is said."""
-    if source.kind != "kafka" or uncheckable(source.kafka_options):
-        return None
-    try:
-        with BrokerConnection(
-            source.bootstrap_servers, source.kafka_options, timeout_s=_BROKER_S
-        ) as connection:
-            topics = connection.topics(source.topics, pattern=source.topic_pattern)
-            found: dict[str, dict[str, int]] = {}
-            for (topic, partition), end in connection.end_offsets(topics).items():
-                found.setdefault(topic, {})[str(partition)] = end
-            return found
-    except StreamAppError as error:
-        print(f"the lag is unknown: {error.what}", file=sys.stderr)
-        return None
+def _lag_is_unknown(why: str) -> None:
+    print(f"the lag is unknown: {why}", file=sys.stderr)

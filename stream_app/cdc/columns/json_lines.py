@@ -141,13 +141,15 @@ def parse_objects(values: pa.Array, schema: pa.Schema) -> list[pa.Array] | None:
         lines = pc.binary_join_element_wise(values, b"\n", b"").buffers()[2]
         if lines.size > _BLOCK_BYTES_MAX:
             return None
-        table = pj.read_json(
+        # `read_json` would hand the block to a thread, which costs more than parsing a small one.
+        with pj.open_json(
             pa.BufferReader(lines),
             read_options=pj.ReadOptions(use_threads=False, block_size=lines.size + 1),
             parse_options=pj.ParseOptions(
                 explicit_schema=schema, unexpected_field_behavior="ignore"
             ),
-        )
+        ) as reader:
+            table = reader.read_all()
     except pa.ArrowInvalid:
         return None
     if table.num_rows != len(values):

@@ -68,6 +68,7 @@ FIXED_OPTIONS = (
     "bucket",
     "bucket-key",
     "bucket-function.type",
+    "dynamic-bucket.initial-buckets",
     "merge-engine",
     "partial-update.remove-record-on-delete",
     "partial-update.remove-record-on-sequence-group",

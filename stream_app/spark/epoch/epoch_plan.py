@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import io
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol, cast
 
 import pyarrow as pa
 
@@ -22,6 +22,8 @@ from stream_app.table.write.bucket_assigner import BucketAssigner
 
 BLOCK_BYTES = 32 << 20
 """Arrow bytes of rows that a task gathers at most before it cuts blocks."""
+_TABLES_KEPT = 1024
+"""Tables that a worker keeps unpacked, with what their formats have learnt of the messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +68,8 @@ class TablePlan:
         The file system is beside them: it is pickled with the keys that it has by then.
         """
         if not self._packed:
-            data = io.BytesIO()
-            _Packer(data, self.table.file_io).dump((self.table, self.message_format))
-            self._packed.append(data.getvalue())
+            table = replace(self.table, file_io=cast(Any, None))
+            self._packed.append(pickle.dumps((table, self.message_format)))
         return (
             *(self._packed[0], self.table.file_io),
             *(self.next_sequence_number, self.begins, self.basis),
@@ -79,29 +80,14 @@ class TablePlan:
         return bucket_assigner(self.table, self.basis.routed_on)
 
 
-PackedPlan = tuple[bytes, object, int, Mapping[Where, int], IndexBasis]
+PackedPlan = tuple[bytes, Any, int, Mapping[Where, int], IndexBasis]
 
 
-class _Packer(pickle.Pickler):
-    """Leaves a file system out."""
-
-    def __init__(self, data: io.BytesIO, file_io: object) -> None:
-        super().__init__(data)
-        self._file_io = file_io
-
-    def persistent_id(self, value: object) -> int | None:
-        return 0 if value is self._file_io else None
-
-
-class _Unpacker(pickle.Unpickler):
-    """Puts a file system in."""
-
-    def __init__(self, data: bytes, file_io: object) -> None:
-        super().__init__(io.BytesIO(data))
-        self._file_io = file_io
-
-    def persistent_load(self, _: object) -> object:
-        return self._file_io
+@lru_cache(_TABLES_KEPT)
+def _unpacked_table(packed: bytes) -> tuple[FileStoreTable, MessageFormat]:
+    """A table without its file system, and its format; a worker keeps them for later epochs."""
+    table, message_format = pickle.loads(packed)
+    return table, message_format
 
 
 class _PackedPlans(Sequence[TablePlan | None]):
@@ -120,9 +106,9 @@ class _PackedPlans(Sequence[TablePlan | None]):
             return None
         if index not in self._plans:
             data, file_io, next_sequence_number, begins, basis = packed
-            table, message_format = _Unpacker(data, file_io).load()
+            table, message_format = _unpacked_table(data)
             self._plans[index] = TablePlan(
-                table=table,
+                table=replace(table, file_io=file_io),
                 message_format=message_format,
                 next_sequence_number=next_sequence_number,
                 begins=begins,

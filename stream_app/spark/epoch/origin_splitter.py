@@ -61,20 +61,16 @@ class OriginSplitter:
 def _parts(
     messages: pa.RecordBatch, of_message: np.ndarray[tuple[int], np.dtype[np.int32]]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The messages of each table, in their order."""
-    if len(of_message) and (of_message == of_message[0]).all():
-        if of_message[0] >= 0:
-            yield int(of_message[0]), messages
-        return
+    """The messages of each table, in their order; neighbours are not copied."""
     order = np.argsort(of_message, kind="stable")
     order = order[of_message[order] >= 0]
-    if not len(order):
-        return
-    sorted_messages = messages.take(pa.array(order))
-    tables, starts = np.unique(of_message[order], return_index=True)
-    stops = [*starts[1:].tolist(), len(order)]
-    for table, start, stop in zip(tables.tolist(), starts.tolist(), stops, strict=True):
-        yield table, sorted_messages.slice(start, stop - start)
+    for rows in np.split(order, np.flatnonzero(np.diff(of_message[order])) + 1):
+        if not len(rows):
+            continue
+        first, count = int(rows[0]), len(rows)
+        is_run = int(rows[-1]) - first + 1 == count
+        part = messages.slice(first, count) if is_run else messages.take(pa.array(rows))
+        yield int(of_message[first]), part
 
 
 def _samples(

@@ -227,8 +227,9 @@ class Round(Generic[Messages]):
         return share.feed.is_outdated(share.plan, share.output) or has_rows_too_many
 
     def _set_aside(self, share: Share) -> None:
-        bad = self._bad_records(share).sort_by(SOURCE_ORDER)
-        share.set_aside = share.feed.dead_letters.write(self.begun.epoch, bad)
+        if share.output.bad:
+            bad = self._bad_records(share).sort_by(SOURCE_ORDER)
+            share.set_aside = share.feed.dead_letters.write(self.begun.epoch, bad)
 
     def _bad_records(self, share: Share) -> pa.Table:
         bad = share.output.bad_records()

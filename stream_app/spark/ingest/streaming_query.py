@@ -36,12 +36,14 @@ class SourceProgress:
     Attributes:
         lag: messages behind the newest ones, over all partitions; None when Spark does not know.
         end_offsets: topic → partition → offset at which the next epoch begins.
+        behind: topic and partition → messages behind the newest one.
     """
 
     epoch: int
     messages: int
     lag: int | None
     end_offsets: Mapping[str, Mapping[str, int]]
+    behind: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -52,6 +54,7 @@ class RunningStream:
         on_progress: gets the source's state after an epoch.
         on_idle: gets the source's state when there was nothing new.
         on_drained: gets the source's state when the job has drained the source.
+        watched: called at each look at the query with True, and with False after the last.
         stop_requested: set it to end the job after the running epoch.
     """
 
@@ -62,6 +65,7 @@ class RunningStream:
     on_idle: Callable[[SourceProgress], None]
     on_drained: Callable[[SourceProgress | None], None]
     stop_requested: threading.Event = field(default_factory=threading.Event)
+    watched: Callable[[bool], None] = field(default=lambda _: None)
     _reported: int = -1
     _told: str = ""
     _newest: SourceProgress | None = None
@@ -84,6 +88,7 @@ class RunningStream:
         query = writer.start()
         try:
             self._watch(query)
+            self.watched(False)
             if self.trigger is None and not self.stop_requested.is_set():
                 self.batch.settle()
                 self.batch.drain()
@@ -100,6 +105,7 @@ class RunningStream:
 
     def _watch(self, query: StreamingQuery) -> None:
         while not query.awaitTermination(POLL_SECONDS):  # type: ignore[arg-type]
+            self.watched(True)
             self._report(query)
             self.batch.while_idle()
             if self.batch.failure is not None:
@@ -142,25 +148,27 @@ class RunningStream:
 
 def source_progress(progress: Mapping[str, Any]) -> SourceProgress:
     """The source's state in Spark's progress document."""
-    lag: int | None = None
+    behind: dict[tuple[str, str], int] = {}
     ends: dict[str, Mapping[str, int]] = {}
+    is_known = False
     for source in progress.get("sources", ()):
         end, latest = source.get("endOffset"), source.get("latestOffset")
         if not isinstance(end, dict):
             continue
         ends.update(end)
         if isinstance(latest, dict):
-            behind = (
-                offset - end.get(topic, {}).get(partition, 0)
+            is_known = True
+            behind |= {
+                (topic, partition): offset - end.get(topic, {}).get(partition, 0)
                 for topic, offsets in latest.items()
                 for partition, offset in offsets.items()
-            )
-            lag = (lag or 0) + sum(behind)
+            }
     return SourceProgress(
         epoch=int(progress["batchId"]),
         messages=int(progress.get("numInputRows") or 0),
-        lag=lag,
+        lag=sum(behind.values()) if is_known else None,
         end_offsets=ends,
+        behind=behind,
     )
 
 

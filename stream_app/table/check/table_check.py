@@ -24,6 +24,7 @@ from stream_app.table.check.append_check import AppendCheck
 from stream_app.table.check.changelog_check import ChangelogCheck
 from stream_app.table.check.data_file_facts import measure
 from stream_app.table.check.dependent_versions import FileNeeds, file_needs
+from stream_app.table.check.hash_index_check import hash_index_findings
 from stream_app.table.check.metadata_check import FileInUse, MetadataCheck, Progress
 from stream_app.table.check.row_comparison import FORGOTTEN_DELETES
 from stream_app.table.check.table_replay import plan_replay
@@ -173,6 +174,8 @@ class TableCheck:
         for path, (entry, snapshot) in metadata.vectors.items():
             if path not in seen and entry.holds_deletion_vectors:
                 yield from rows.vectors(path, entry, snapshot)
+        if table.kind.indexes_hashes:
+            yield from rows.hashes()
         looked_into |= {*metadata.files, *metadata.vectors}
         yield from self._replay(table, name)
 
@@ -219,6 +222,13 @@ class _FileChecks:
             return fact_findings(file.entry.file, facts, file.path)
 
         return self._while_it_is_there(file.path, look)
+
+    def hashes(self) -> list[Finding]:
+        try:
+            return list(hash_index_findings(self.table))
+        except UnsupportedTableError as error:
+            self.report.left_out.append(f"index of keys: {error.what}")
+            return []
 
     def vectors(self, path: str, entry: IndexManifestEntry, snapshot: Snapshot) -> list[Finding]:
         def look() -> list[Finding]:

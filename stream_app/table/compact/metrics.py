@@ -8,17 +8,13 @@ Source: Paimon `operation/metrics/CompactionMetrics.java`, whose names are in th
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from stream_app.mergetree.levels import Levels
 from stream_app.model.bucket_change import BucketChange
 from stream_app.table.compact.report import CompactionReport
-
-COMPACTION_TIMES_MAX = 100
-"""Compactions in the average time, as in Paimon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +74,8 @@ class CompactionMetrics:
 
     Attributes:
         buckets: that the job currently knows because it has touched them.
-        level0_files_max, level0_files_avg: of those buckets, currently (`maxLevel0FileCount`,
-            `avgLevel0FileCount`).
+        level0_files_max: of a bucket, currently (`maxLevel0FileCount`).
+        level0_files: of all those buckets, currently.
         sorted_runs_max: of those buckets, currently.
         queued: compactions that wait for a thread currently (`compactionQueuedCount`).
         running: compactions that run currently.
@@ -88,15 +84,14 @@ class CompactionMetrics:
         failed: attempts that ended with an error; they are retried.
         dropped: results thrown away because another writer changed the bucket.
         bytes_in, bytes_out: bytes that completed compactions read and wrote.
-        seconds: work time of completed compactions; `seconds_avg` is the mean of the last ones
-            (`avgCompactionTime`).
+        seconds: work time of completed compactions.
         flushed_bytes: data files of level 0 that the job has committed.
         waited_s: time that epochs waited because a bucket had too many sorted runs.
     """
 
     buckets: int = 0
     level0_files_max: int = 0
-    level0_files_avg: float = 0.0
+    level0_files: int = 0
     sorted_runs_max: int = 0
     queued: int = 0
     running: int = 0
@@ -107,7 +102,6 @@ class CompactionMetrics:
     bytes_in: int = 0
     bytes_out: int = 0
     seconds: float = 0.0
-    seconds_avg: float = 0.0
     flushed_bytes: int = 0
     waited_s: float = 0.0
 
@@ -129,7 +123,6 @@ class CompactionTally:
     bytes_out: int = 0
     seconds: float = 0.0
     waited_s: float = 0.0
-    _last: deque[float] = field(default_factory=lambda: deque(maxlen=COMPACTION_TIMES_MAX))
 
     def add_flushes(self, changes: Iterable[BucketChange]) -> None:
         """An epoch's files are committed."""
@@ -142,17 +135,15 @@ class CompactionTally:
         self.bytes_in += sum(report.bytes_in for report in reports)
         self.bytes_out += sum(report.bytes_out for report in reports)
         self.seconds += sum(report.seconds for report in reports)
-        self._last.extend(report.seconds for report in reports)
 
     def metrics(self, load: CompactionLoad) -> CompactionMetrics:
         """The sums, beside the open work."""
-        last = tuple(self._last)
         files = load.level0_files
         ended = self.completed + load.failed + load.dropped
         return CompactionMetrics(
             buckets=len(files),
             level0_files_max=max(files, default=0),
-            level0_files_avg=sum(files) / len(files) if files else 0.0,
+            level0_files=sum(files),
             sorted_runs_max=max(load.sorted_runs, default=0),
             queued=load.queued,
             running=load.running,
@@ -164,7 +155,6 @@ class CompactionTally:
             bytes_in=self.bytes_in,
             bytes_out=self.bytes_out,
             seconds=self.seconds,
-            seconds_avg=sum(last) / len(last) if last else 0.0,
             flushed_bytes=self.flushed_bytes,
             waited_s=self.waited_s,
         )

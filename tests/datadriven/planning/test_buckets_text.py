@@ -1,4 +1,4 @@
-"""Counts of hashes by bucket in; the buckets that take new keys out.
+"""Counts of hashes by bucket in, the buckets that take new keys out; sizes in, advice out.
 
 For `alike`: the files of an index, written ``a/0=f1`` for bucket 0 of partition a; whether rows
 that were routed by an older index are still right, out.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from stream_app.planning.buckets.bucket_advice import BucketSize, bucket_advice
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_buckets
 from stream_app.planning.buckets.routed_alike import Index, IndexStep, is_routed_alike
 from tests.support.datadriven import Case, run_file
@@ -56,6 +57,30 @@ def _alike(case: Case) -> str:
                 raise AssertionError(line)
     alike = is_routed_alike(indexes["routed"], indexes["newest"], open_in.__getitem__, steps)
     return "yes" if alike else "no"
+
+
+def _advice(case: Case) -> str:
+    sizes = []
+    for line in case.input_lines:
+        partition, rows, _, size, _ = line.split()
+        sizes.append(
+            BucketSize(partition=partition.encode(), rows=int(rows), bytes=int(size) << 20)
+        )
+    given = {"width": "1", "target": "2000000", **case.args}
+    advice = bucket_advice(
+        sizes,
+        buckets=int(given["bucket"]),
+        width=int(given["width"]),
+        target_rows=int(given["target"]),
+    )
+    if advice is None:
+        return "fine"
+    which = "large" if advice.is_large else "small"
+    return f"too {which}, {advice.mean >> 20} mb on average: {advice.option} = {advice.value}"
+
+
+def test_advice_of_bucket_sizes() -> None:
+    run_file(HERE / "bucket_advice.txt", _advice)
 
 
 def test_open_buckets() -> None:

@@ -26,6 +26,7 @@ from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
+from tests.support.begun_epoch import begin_epoch
 from tests.support.epoch_here import EpochHere, Parts
 from tests.support.small_table import CompactHere, small_table
 from tests.support.table_checks import check_chain
@@ -79,12 +80,9 @@ class ToastJob:
     def run(self, *values: bytes) -> None:
         """One epoch."""
         self.epochs.append(list(values))
-        epoch, folder = len(self.epochs) - 1, self._checkpoint()
-        for name, upto in (("sources/0/0", 0), (f"offsets/{epoch}", epoch + 1)):
-            ends = json.dumps({"t": {"0": sum(map(len, self.epochs[:upto]))}})
-            before = "v1\n{}\n" if upto else "v1\n"
-            folder.files.overwrite(folder.path(name), f"{before}{ends}".encode())
-        folder.files.overwrite(folder.path("metadata"), b'{"id":"the job"}')
+        epoch = len(self.epochs) - 1
+        begin, end = ({"t": {"0": sum(map(len, those))}} for those in ([], self.epochs))
+        begin_epoch(self._checkpoint(), epoch, begin, end)
         self.repeat(epoch)
 
     def repeat(self, epoch: int) -> None:

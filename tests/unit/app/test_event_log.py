@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from stream_app.app.job.event_log import EventLog
-from stream_app.app.job.prometheus_metrics import JobMetrics
+from stream_app.app.metrics.job_metrics import JobMetrics
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.spark.epoch.decode_counts import (
     COLUMN_NAMES_MAX,
@@ -30,14 +30,14 @@ REPORT = CompactionReport(
     bytes_in=3072, files_out=1, bytes_out=2048, upgraded=1, seconds=0.8125,
 )  # fmt: skip
 METRICS = CompactionMetrics(
-    level0_files_max=4, level0_files_avg=1.234, sorted_runs_max=5, queued=2, running=1, begun=9,
-    completed=4, failed=1, dropped=1, bytes_in=3072, bytes_out=2048, seconds_avg=0.8125,
+    level0_files_max=4, level0_files=12, sorted_runs_max=5, queued=2, running=1, begun=9,
+    completed=4, failed=1, dropped=1, bytes_in=3072, bytes_out=2048, seconds=0.8125,
     flushed_bytes=1024, waited_s=12.0,
 )  # fmt: skip
 TOLD = {
     "sorted_runs": {"5": 1, "1": 7},
     "level0_files_max": 4,
-    "level0_files_avg": 1.23,
+    "level0_files": 12,
     "compactions": [
         {
             "partition": "dt=1", "bucket": 2, "reason": "size ratio", "levels": [0, 0, 3],
@@ -52,7 +52,7 @@ TOLD = {
     "compactions_dropped": 1,
     "compaction_bytes_in": 3072,
     "compaction_bytes_out": 2048,
-    "compaction_seconds_avg": 0.812,
+    "compaction_seconds": 0.812,
     "write_amplification": 3.0,
     "back_pressure_s": 12.0,
 }  # fmt: skip

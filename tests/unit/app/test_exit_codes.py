@@ -1,4 +1,7 @@
-"""2: what was given must be changed; 1: all of it was right, and it failed or found something."""
+"""2: what was given must be changed; 1: all of it was right, and it failed or found something.
+
+3: `check` found nothing wrong, and could not compare everything.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.cli import VERBS, main
+from stream_app.app.verbs.check import exit_code
+from stream_app.model.finding import FindingKind
 from tests.support.small_table import SmallTable, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -94,6 +99,9 @@ status
 status --conf nowhere
 resume
 resume --conf nowhere
+web --conf nowhere
+web --warehouse nowhere
+web --port x
 backfill
 backfill T
 backfill T --conf nowhere
@@ -267,3 +275,18 @@ def test_a_configuration_of_another_table_is_refused(
     assert "u.toml is the configuration of another table: ./warehouse/shop.db/u" in told
     assert main(["check", "warehouse/shop.db/t/", "--conf", "t.toml"]) == 2
     assert "no snapshot records how far a job has read orders" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("kinds", "code"),
+    [
+        ((), 0),
+        ((FindingKind.NOT_COMPARED,), 3),
+        ((FindingKind.NOT_COMPARED, FindingKind.SOURCE), 1),
+        ((FindingKind.HINT,), 1),
+    ],
+)
+def test_what_differs_comes_before_what_was_not_compared(
+    kinds: tuple[FindingKind, ...], code: int
+) -> None:
+    assert exit_code(kinds) == code

@@ -100,7 +100,6 @@ def test_what_reads_the_topic_again_leaves_the_refused_table_out(tmp_path: Path)
     job = DatabaseJob(tmp_path, case_sensitive=False)
     job.run(spelled("shop.orders", 1))
     splitter = splitter_of(job.config, job.table("orders"))
-    assert splitter is not None
     first, second = spelled("shop.Orders", 2), spelled("shop.orders", 1)
     job.sent[:] = [first, second]
     parts = list(splitter.split(job.messages(0, 2)))

@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
+import platform
 import socket
 import threading
 import urllib.request
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from stream_app.app.job.prometheus_metrics import (
-    TABLE_LABELS_MAX,
-    CompactionCollector,
-    JobMetrics,
-    serving,
-    table_label,
-)
+from stream_app import __version__
+from stream_app.app.metrics.collectors import CompactionCollector
+from stream_app.app.metrics.endpoint import serving
+from stream_app.app.metrics.health import JobHealth
+from stream_app.app.metrics.job_metrics import TABLE_LABELS_MAX, JobMetrics, table_label
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.errors import UsageError
-from stream_app.spark.epoch.decode_counts import DecodeCounts
+from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.compact.metrics import CompactionMetrics
+from stream_app.table.compact.report import CompactionReport
 from tests.support.ingest_process import a_free_port
-from tests.support.small_table import small_table
+from tests.support.small_table import StandingClock, small_table
 
+REPORT = CompactionReport(
+    partition="", bucket=0, reason="size ratio", levels=(0, 0), output_level=5, files_in=2,
+    bytes_in=3072, files_out=1, bytes_out=2048, upgraded=0, seconds=0.8125,
+)  # fmt: skip
 COMPACTIONS = CompactionMetrics(
-    buckets=8, level0_files_max=4, level0_files_avg=1.5, sorted_runs_max=5, queued=2, running=1,
+    buckets=8, level0_files_max=4, level0_files=12, sorted_runs_max=5, queued=2, running=1,
     begun=9, completed=4, failed=1, dropped=1, bytes_in=3072, bytes_out=2048, seconds=3.25,
-    seconds_avg=0.8125, flushed_bytes=1024, waited_s=12.0,
+    flushed_bytes=1024, waited_s=12.0,
 )  # fmt: skip
 
 
@@ -40,9 +44,13 @@ def samples(registry: CollectorRegistry) -> dict[str, float]:
     found = {}
     for family in text_string_to_metric_families(generate_latest(registry).decode()):
         for sample in family.samples:
-            if sample.name.endswith("_created"):
+            assert not sample.name.endswith("_created")
+            if sample.name.startswith("process_"):
                 continue
             labels = dict(sample.labels)
+            if sample.name == "stream_app_build_info":
+                assert labels == {"version": __version__, "python": platform.python_version()}
+                continue
             assert labels.pop("table") == "db.t"
             found[" ".join([sample.name, *labels.values()])] = sample.value
     return found
@@ -76,6 +84,33 @@ def test_epochs_and_lag() -> None:
     }.items()
 
 
+def test_freshness_is_the_age_of_the_newest_message_while_there_are_newer_ones() -> None:
+    clock = StandingClock(100_000)
+    metrics = JobMetrics("db", clock)
+    fresh, held = metrics.of_table("t"), metrics.of_table("held")
+    assert metrics.source.stalest() is None
+    for table, second in ((fresh, 90), (held, 40)):
+        ends = {("topic", 0): PartitionEnd(7, second * 1000), ("topic", 1): PartitionEnd(9, None)}
+        table.epoch(EpochReport(epoch=0, counts=DecodeCounts(ends=ends)))
+    metrics.held("held", is_held=True)
+
+    def freshness() -> list[float | None]:
+        name = "stream_app_freshness_seconds"
+        return [
+            metrics.registry.get_sample_value(name, {"table": f"db.{one}"}) for one in ("t", "held")
+        ]
+
+    assert freshness() == [10, 60], "nobody knows the lag"
+    metrics.progress(SourceProgress(0, 1, 0, {}, {("topic", "0"): 0}), 100_000)
+    assert freshness() == [0, 60], "the job is at the end of its topics"
+    metrics.progress(SourceProgress(0, 1, 5, {}, {("topic", "0"): 5}), 100_000)
+    clock.sleep(5)
+    assert freshness() == [15, 65]
+    assert metrics.source.stalest() == 65
+    behind = {"table": "db", "topic": "topic", "partition": "0"}
+    assert metrics.registry.get_sample_value("stream_app_partition_lag_messages", behind) == 5
+
+
 def test_bad_records_by_reason_and_columns() -> None:
     metrics = JobMetrics("db.t")
     aside = SetAside(file=None, first="", reasons={"not-json": 2, "value": 1})
@@ -97,8 +132,14 @@ def test_snapshots_by_kind(tmp_path: object) -> None:
         table.commit(("+I", {"k": 1}))
     table.compact()
     metrics = JobMetrics("db.t")
-    metrics.committed([table.table.snapshots.snapshot(n) for n in (1, 2, 3)])
+    snapshots = [table.table.snapshots.snapshot(n) for n in (1, 2, 3)]
+    metrics.committed(snapshots, (REPORT,))
     found = samples(metrics.registry)
+    assert found["stream_app_last_commit_timestamp_seconds"] == snapshots[-1].time_millis / 1000
+    assert found["stream_app_table_records"] == 1
+    assert found["stream_app_compaction_duration_seconds_sum"] == 0.8125
+    assert found["stream_app_compaction_duration_seconds_bucket 0.5"] == 0
+    assert found["stream_app_compaction_duration_seconds_bucket 1.0"] == 1
     assert found["stream_app_snapshots_total APPEND"] == 2
     assert found["stream_app_snapshots_total COMPACT"] == 1
 
@@ -116,11 +157,10 @@ def test_compactions_are_asked_for_at_each_scrape() -> None:
     assert {name.removeprefix("stream_app_"): value for name, value in found.items()} == {
         "buckets": 8,
         "level0_files_max": 4,
-        "level0_files_avg": 1.5,
+        "level0_files": 12,
         "sorted_runs_max": 5,
         "compactions_queued": 2,
         "compactions_running": 1,
-        "compaction_avg_seconds": 0.8125,
         "write_amplification_ratio": 3,
         "compactions_begun_total": 9,
         "compactions_completed_total": 4,
@@ -145,6 +185,41 @@ def test_the_endpoint_is_there_for_the_duration() -> None:
     assert threading.active_count() == threads
     with serving(metrics.registry, None):
         assert threading.active_count() == threads
+
+
+def test_health_says_why_it_fails() -> None:
+    clock, port, stale = StandingClock(0), a_free_port(), [None, 10.0]
+    health = JobHealth(clock, 300, lambda: stale[-1])
+
+    def answers(path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
+                return answer.status, answer.read().decode()
+        except HTTPError as error:
+            return error.code, error.read().decode()
+
+    with serving(CollectorRegistry(), port, health):
+        assert answers("/healthz") == (200, "ok\n")
+        assert answers("/readyz") == (503, "the job is starting\n")
+        health.looked(True)
+        assert answers("/readyz") == (200, "ok\n")
+        stale.append(301.0)
+        health.held["orders"] = "its bucket number has changed"
+        assert answers("/readyz") == (
+            503,
+            "a table is 301 s behind its source; stream.max-staleness is 300 s\n"
+            "orders is held back: its bucket number has changed\n",
+        )
+        assert answers("/healthz") == (200, "ok\n")
+        clock.sleep(121)
+        hangs = "the job has not looked at its query for 121 s\n"
+        assert answers("/healthz") == (503, hangs)
+        assert answers("/readyz")[1].startswith(hangs)
+        health.looked(False)
+        clock.sleep(1000)
+        assert answers("/healthz") == (200, "ok\n"), "it waits for its compactions"
+    with serving(CollectorRegistry(), port):
+        assert "# " not in answers("/healthz")[1]
 
 
 def test_a_port_that_is_taken() -> None:
@@ -173,7 +248,7 @@ def test_each_of_many_tables_has_its_label_and_those_beyond_the_limit_one() -> N
         table.compactions.add(table.table, lambda: COMPACTIONS)
         job.held(f"t{number}", is_held=number in (1, TABLE_LABELS_MAX + 1))
     by_label = {
-        (sample.name, sample.labels["table"]): sample.value
+        (sample.name, sample.labels.get("table", "")): sample.value
         for family in job.registry.collect()
         for sample in family.samples
     }

@@ -269,6 +269,10 @@ def test_a_table_follows_a_new_schema(registry: Registry) -> None:
     added = [str(each.data_type) for each in told.columns if each.name == "phone"]
     assert added == ["STRING"]  # older rows have none
     assert decode.decode(batch([old, old])).told is None
+    for _ in range(2):  # what differs is told until the table follows
+        again = decode.decode(batch([old, new])).told
+        assert again is not None
+        assert again.column("phone") is not None
 
 
 def test_every_format_makes_its_reader_of_its_options() -> None:

@@ -56,6 +56,22 @@ def test_a_batch_of_one_table_is_passed_on_without_a_copy() -> None:
     )
 
 
+def test_neighbours_of_one_table_are_passed_on_without_a_copy() -> None:
+    names = ["customers", "orders", "orders", "items", "customers"]
+    batch = messages(*(change(name, key) for key, name in enumerate(names)))
+    splitter = OriginSplitter(
+        FORMATS["debezium-json"].reader({}).origins,
+        Assignment(rules=SyncRules(), indexes={"orders": 0, "customers": 1, "items": 2}),
+    )
+    mine = batch.column("value").buffers()[2].address
+    parts = {index: part.column("value") for index, part, _ in splitter.split(batch)}
+    assert {index for index, values in parts.items() if values.buffers()[2].address == mine} == {
+        0,
+        2,
+    }
+    assert [len(parts[index]) for index in range(3)] == [2, 2, 1]
+
+
 def test_each_table_gets_its_messages_in_their_order() -> None:
     found = split(*(change(("orders", "customers")[key % 3 == 0], key) for key in range(10)))
     assert found == {0: [1, 2, 4, 5, 7, 8], 1: [0, 3, 6, 9]}

@@ -81,6 +81,15 @@ def schema_of(plan: EpochPlan) -> TableSchema:
     return plan.table(0).table.schema
 
 
+def test_a_worker_keeps_tables_unpacked_for_later_epochs() -> None:
+    plan = a_plan()
+    later = EpochPlan(tables=(plan.table(0).of_next_epoch(7),), shape=plan.shape)
+    first, second = (pickle.loads(pickle.dumps(each)).table(0) for each in (plan, later))
+    assert second.message_format is first.message_format
+    assert second.next_sequence_number == 7
+    assert second.table == plan.table(0).table, "with its file system"
+
+
 def batch_of(messages: Iterable[Message]) -> pa.RecordBatch:
     rows = [
         {

@@ -1,0 +1,129 @@
+"""Numbers that are read from a running job at each scrape.
+
+Source: Paimon `operation/metrics/CompactionMetrics.java`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from stream_app.table.compact.metrics import CompactionMetrics
+from stream_app.table.job.table_maintenance import MaintenanceMetrics
+
+PREFIX = "stream_app_"
+CompactionSource = Callable[[], CompactionMetrics | None]
+
+
+@dataclass(slots=True, eq=False)
+class CompactionCollector(Collector):
+    """Numbers about the compactions of all tables, collected in the thread of a scrape."""
+
+    _sources: list[tuple[str, CompactionSource]] = field(default_factory=list)
+
+    def add(self, table: str, source: CompactionSource) -> None:
+        """Take in a table by its label; the source gives None while there are no numbers."""
+        self._sources.append((table, source))
+
+    def collect(self) -> Iterator[Metric]:
+        """Families with a sample for each label."""
+        found = [(table, source()) for table, source in list(self._sources)]
+        yield from _families(
+            (table, each)
+            for table, metrics in found
+            if metrics is not None
+            for each in _compaction_numbers(metrics)
+        )
+
+
+@dataclass(slots=True, eq=False)
+class MaintenanceCollector(Collector):
+    """Numbers about the expiry of all tables, collected in the thread of a scrape."""
+
+    _sources: list[tuple[str, Callable[[], MaintenanceMetrics]]] = field(default_factory=list)
+
+    def add(self, table: str, source: Callable[[], MaintenanceMetrics]) -> None:
+        """Take in a table by its label."""
+        self._sources.append((table, source))
+
+    def collect(self) -> Iterator[Metric]:
+        """Families with a sample for each label."""
+        yield from _families(
+            (table, each)
+            for table, source in list(self._sources)
+            for each in _maintenance_numbers(source())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """A number of one table.
+
+    Attributes:
+        together: how the numbers of several tables become one.
+    """
+
+    name: str
+    value: float
+    meaning: str
+    is_counter: bool = False
+    together: Callable[[Iterable[float]], float] = sum
+
+
+def _maintenance_numbers(done: MaintenanceMetrics) -> Iterator[_Number]:
+    for name, value, meaning in (
+        ("snapshots_expired", done.snapshots_expired, "Snapshots that have expired."),
+        ("partitions_expired", done.partitions_expired, "Partitions dropped for their age."),
+        ("expired_files", done.files, "Files that expiry has deleted."),
+        ("expired_bytes", done.bytes, "Bytes that expiry has deleted."),
+        ("expire_failed", done.failures, "Expiries that ended with an error."),
+        ("expire_seconds", done.seconds, "Time that expiry has taken."),
+    ):
+        yield _Number(name, value, meaning, is_counter=True)
+
+
+def _compaction_numbers(metrics: CompactionMetrics) -> Iterator[_Number]:
+    """The compaction numbers under their Prometheus names."""
+    for name, value, meaning, together in (
+        ("buckets", metrics.buckets, "Buckets that the job has touched.", sum),
+        ("level0_files_max", metrics.level0_files_max, "Most files of level 0 in a bucket.", max),
+        ("level0_files", metrics.level0_files, "Files of level 0 of those buckets.", sum),
+        ("sorted_runs_max", metrics.sorted_runs_max, "Most sorted runs in a bucket.", max),
+        ("compactions_queued", metrics.queued, "Compactions that wait for a thread.", sum),
+        ("compactions_running", metrics.running, "Compactions that are worked at.", sum),
+        ("write_amplification_ratio", metrics.write_amplification,
+         "Bytes written by flushes and compactions for each flushed byte.", max),
+    ):  # fmt: skip
+        if value is not None:
+            yield _Number(name, value, meaning, together=together)
+    for name, value, meaning in (
+        ("compaction_seconds", metrics.seconds, "Time that compactions have worked."),
+        ("compactions_begun", metrics.begun, "Compactions that were asked for."),
+        ("compactions_completed", metrics.completed, "Compactions that were committed."),
+        ("compactions_failed", metrics.failed, "Compactions that ended with an error."),
+        ("compactions_dropped", metrics.dropped, "Compactions that another writer has overtaken."),
+        ("compaction_read_bytes", metrics.bytes_in, "Bytes that compactions have read."),
+        ("compaction_written_bytes", metrics.bytes_out, "Bytes that compactions have written."),
+        ("flushed_bytes", metrics.flushed_bytes, "Bytes of data files of level 0 committed."),
+        ("back_pressure_seconds", metrics.waited_s, "Time that epochs waited for compaction."),
+    ):
+        yield _Number(name, value, meaning, is_counter=True)
+
+
+def _families(numbers: Iterable[tuple[str, _Number]]) -> Iterator[Metric]:
+    """One family for each name, one sample for each label."""
+    by_name: dict[str, dict[str, list[_Number]]] = defaultdict(lambda: defaultdict(list))
+    for table, number in numbers:
+        by_name[number.name][table].append(number)
+    for name, by_table in by_name.items():
+        first = next(iter(by_table.values()))[0]
+        family: Metric
+        kind = CounterMetricFamily if first.is_counter else GaugeMetricFamily
+        family = kind(PREFIX + name, first.meaning, labels=["table"])
+        for table, found in by_table.items():
+            family.add_metric([table], first.together(each.value for each in found))
+        yield family

@@ -1,0 +1,94 @@
+"""Whether a job is alive, and whether its tables are fresh: the facts, and the decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from stream_app.clock import Clock
+
+SILENCE_S = 120.0
+"""The job looks at its query five times a second; after so long without a look it hangs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobState:
+    """A job at a moment.
+
+    Attributes:
+        phase: ``starting``, ``running`` or ``ending``.
+        silent_s: seconds since the job has looked at its query.
+        stale_s: the freshness of the table that is farthest behind; None: none is known.
+        held: table → why an error holds it back.
+    """
+
+    phase: str
+    silent_s: float
+    stale_s: float | None
+    held: Mapping[str, str]
+
+
+def alive_problems(state: JobState) -> list[str]:
+    """Why the process should be started again; empty: it should not."""
+    if state.phase == "running" and state.silent_s > SILENCE_S:
+        return [f"the job has not looked at its query for {state.silent_s:.0f} s"]
+    return []
+
+
+def ready_problems(state: JobState, max_staleness_s: float) -> list[str]:
+    """Why the tables should not be relied on; empty: they are fresh.
+
+    Args:
+        max_staleness_s: of ``stream.max-staleness``.
+    """
+    found = alive_problems(state)
+    if state.phase != "running":
+        found.append(f"the job is {state.phase}")
+    if state.stale_s is not None and state.stale_s > max_staleness_s:
+        found.append(
+            f"a table is {state.stale_s:.0f} s behind its source; stream.max-staleness is "
+            f"{max_staleness_s:.0f} s"
+        )
+    found += [f"{name} is held back: {reason}" for name, reason in sorted(state.held.items())]
+    return found
+
+
+@dataclass(slots=True)
+class JobHealth:
+    """The facts, as the job tells them; any thread may ask.
+
+    Attributes:
+        max_staleness_s: seconds that a ready table may be behind.
+        stalest: the greatest freshness of a table in seconds; None: none is known.
+    """
+
+    clock: Clock
+    max_staleness_s: float
+    stalest: Callable[[], float | None]
+    phase: str = "starting"
+    held: dict[str, str] = field(default_factory=dict)
+    _looked_at: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._looked_at = self.clock.steady_seconds()
+
+    def looked(self, is_running: bool) -> None:
+        """The job has looked at its query; False: it has done so for the last time."""
+        self.phase = "running" if is_running else "ending"
+        self._looked_at = self.clock.steady_seconds()
+
+    def alive(self) -> Sequence[str]:
+        """See `alive_problems`."""
+        return alive_problems(self._state())
+
+    def ready(self) -> Sequence[str]:
+        """See `ready_problems`."""
+        return ready_problems(self._state(), self.max_staleness_s)
+
+    def _state(self) -> JobState:
+        return JobState(
+            phase=self.phase,
+            silent_s=self.clock.steady_seconds() - self._looked_at,
+            stale_s=self.stalest(),
+            held=dict(self.held),
+        )

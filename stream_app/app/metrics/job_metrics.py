@@ -1,0 +1,212 @@
+"""A job's numbers for Prometheus.
+
+`event_log` fills them. Each scrape reads the compaction numbers afresh, so that a waiting epoch
+shows before it ends. Each job has a registry of its own: nothing is global.
+
+Source: Prometheus, "Metric and label naming"; Paimon `operation/metrics/CompactionMetrics.java`.
+"""
+
+from __future__ import annotations
+
+import copy
+import platform
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
+
+from stream_app import __version__
+from stream_app.app.metrics.collectors import PREFIX, CompactionCollector, MaintenanceCollector
+from stream_app.app.metrics.source_metrics import SourceMetrics
+from stream_app.cdc.bad_reasons import REASON_KINDS
+from stream_app.cdc.column_drift import DriftKind
+from stream_app.clock import Clock, SystemClock
+from stream_app.model.snapshot import Snapshot
+from stream_app.spark.ingest.streaming_query import SourceProgress
+from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.table.compact.report import CompactionReport
+
+TABLE_LABELS_MAX = 200
+"""Tables with numbers of their own: each is some dozens of time series."""
+OTHER_TABLES = "(others)"
+_SECONDS = (0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600)
+"""Upper bounds of the histogram: from a few rows to an epoch that waits for compaction."""
+
+
+@dataclass(slots=True)
+class JobMetrics:
+    """The numbers of one job.
+
+    Attributes:
+        table: ``database.table``, the label of all numbers; of a job of many tables ``database``,
+            for the numbers of the whole job.
+        registry: what `serving` serves.
+        compactions, maintenance: numbers that each scrape reads afresh.
+        source: how far the tables are behind.
+    """
+
+    table: str
+    clock: Clock = field(default_factory=SystemClock)
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+    compactions: CompactionCollector = field(init=False)
+    maintenance: MaintenanceCollector = field(init=False)
+    source: SourceMetrics = field(init=False)
+    _labels: set[str] = field(init=False, default_factory=set)
+    _held_tables: dict[str, set[str]] = field(init=False, default_factory=lambda: defaultdict(set))
+    _epochs: Counter = field(init=False)
+    _messages: Counter = field(init=False)
+    _changes: Counter = field(init=False)
+    _skipped: Counter = field(init=False)
+    _bad: Counter = field(init=False)
+    _decoder_errors: Counter = field(init=False)
+    _reasons: Counter = field(init=False)
+    _columns: Mapping[DriftKind, Counter] = field(init=False)
+    _snapshots: Counter = field(init=False)
+    _seconds: Histogram = field(init=False)
+    _compaction_seconds: Histogram = field(init=False)
+    _committed: Gauge = field(init=False)
+    _records: Gauge = field(init=False)
+    _held: Gauge = field(init=False)
+
+    def __post_init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.compactions, self.maintenance = CompactionCollector(), MaintenanceCollector()
+        self.source = SourceMetrics(self._gauge, self.clock)
+        for each in (self.compactions, self.maintenance):
+            self.registry.register(each)
+        ProcessCollector(registry=self.registry)
+        build = Gauge(
+            PREFIX + "build_info", "1, with the versions.", ["version", "python"],
+            registry=self.registry,
+        )  # fmt: skip
+        build.labels(__version__, platform.python_version()).set(1)
+        self._make_counters()
+        self._seconds = self._histogram(
+            "epoch_seconds", "Duration of an epoch, by part: wait, write, commit.", "part"
+        )
+        self._compaction_seconds = self._histogram(
+            "compaction_duration_seconds", "Duration of a compaction that was committed."
+        )
+        self._committed = self._gauge(
+            "last_commit_timestamp_seconds", "When the newest snapshot of the job was committed."
+        )
+        self._records = self._gauge("table_records", "Records in the files of the newest snapshot.")
+        self._held = self._gauge(
+            "held_tables", "Tables held back by an error while the others go on."
+        )
+
+    def _make_counters(self) -> None:
+        self._epochs = self._counter("epochs", "Epochs that were committed.")
+        self._messages = self._counter("messages", "Messages that were read.")
+        self._changes = self._counter("changes", "Changes that were written.")
+        self._skipped = self._counter("skipped_messages", "Messages that mean no row.")
+        self._bad = self._counter("bad_records", "Records that could not be decoded.")
+        self._decoder_errors = self._counter(
+            "decoder_errors", "Bad records at which the decoder failed: a bug, to be reported."
+        )
+        self._reasons = self._labelled(
+            "bad_records_by_reason",
+            "Records that could not be decoded, by kind of reason.",
+            "reason",
+        )
+        for reason in REASON_KINDS:
+            self._reasons.labels(self.table, reason)
+        self._columns = {
+            kind: self._labelled(f"{kind.value}_column_records", meaning, "column")
+            for kind, meaning in (
+                (DriftKind.UNKNOWN, "Records with a column that the table does not have."),
+                (DriftKind.MISSING, "Records without a column of the table."),
+            )
+        }
+        self._snapshots = self._labelled("snapshots", "Snapshots that were committed.", "kind")
+
+    def of_table(self, name: str) -> JobMetrics:
+        """The numbers of one of many tables; the tables beyond the first have one label together.
+
+        Args:
+            name: of the table; the label has the database too.
+        """
+        of_one = copy.copy(self)
+        label = f"{self.table}.{name}"
+        if label not in self._labels and len(self._labels) >= TABLE_LABELS_MAX:
+            label = f"{self.table}.{OTHER_TABLES}"
+        self._labels.add(label)
+        of_one.table = label
+        return of_one
+
+    def held(self, name: str, *, is_held: bool) -> None:
+        """Whether a table is held back by an error; the tables of one label are counted."""
+        label = self.of_table(name).table
+        names = self._held_tables[label]
+        (names.add if is_held else names.discard)(name)
+        self._held.labels(label).set(len(names))
+        self.source.held(label, is_held=bool(names))
+
+    def epoch(self, report: EpochReport) -> None:
+        """An epoch is committed."""
+        if report.skipped:
+            return
+        counts = report.counts
+        self._epochs.labels(self.table).inc()
+        self._messages.labels(self.table).inc(counts.messages)
+        self._changes.labels(self.table).inc(counts.changes)
+        self._skipped.labels(self.table).inc(counts.skipped)
+        self._bad.labels(self.table).inc(counts.bad)
+        self._decoder_errors.labels(self.table).inc(counts.decoder_errors)
+        for reason, count in report.set_aside.reasons.items() if report.set_aside else ():
+            self._reasons.labels(self.table, reason).inc(count)
+        parts = {"wait": report.wait_s, "write": report.write_s, "commit": report.commit_s}
+        for part, seconds in parts.items():
+            self._seconds.labels(self.table, part).observe(seconds)
+        self.source.committed(self.table, counts.ends.values())
+        self.committed(report.snapshots, report.compactions)
+
+    def committed(
+        self, snapshots: Sequence[Snapshot], compactions: Sequence[CompactionReport]
+    ) -> None:
+        """Snapshots were published, with these compactions."""
+        for snapshot in snapshots:
+            self._snapshots.labels(self.table, snapshot.commit_kind.value).inc()
+            self._committed.labels(self.table).set(snapshot.time_millis / 1000)
+            if snapshot.total_record_count is not None:
+                self._records.labels(self.table).set(snapshot.total_record_count)
+        for compaction in compactions:
+            self._compaction_seconds.labels(self.table).observe(compaction.seconds)
+
+    def column(self, kind: DriftKind, name: str, records: int) -> None:
+        """Records with an unknown column, or without one of the table; names must be few."""
+        self._columns[kind].labels(self.table, name).inc(records)
+
+    def progress(self, progress: SourceProgress, time_ms: int) -> None:
+        """Spark has reported the source's state at this time."""
+        self.source.progress(self.table, progress, time_ms)
+
+    def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
+        return Gauge(PREFIX + name, meaning, ["table", *labels], registry=self.registry)
+
+    def _histogram(self, name: str, meaning: str, *labels: str) -> Histogram:
+        return Histogram(
+            PREFIX + name, meaning, ["table", *labels], buckets=_SECONDS, registry=self.registry
+        )
+
+    def _labelled(self, name: str, meaning: str, label: str) -> Counter:
+        return Counter(PREFIX + name, meaning, ["table", label], registry=self.registry)
+
+    def _counter(self, name: str, meaning: str) -> Counter:
+        counter = Counter(PREFIX + name, meaning, ["table"], registry=self.registry)
+        counter.labels(self.table)  # creates the sample with value 0
+        return counter
+
+
+def table_label(location: str) -> str:
+    """``db.t`` for a table at ``…/db.db/t``."""
+    *_, database, name = ["", *location.rstrip("/").split("/")]
+    return f"{database.removesuffix('.db')}.{name}"

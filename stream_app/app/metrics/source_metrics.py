@@ -1,0 +1,90 @@
+"""How far a job's tables are behind their source, as numbers for Prometheus."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+from prometheus_client import Gauge
+
+from stream_app.clock import Clock
+from stream_app.spark.epoch.decode_counts import PartitionEnd
+from stream_app.spark.ingest.streaming_query import SourceProgress
+
+PARTITIONS_MAX = 1000
+"""Kafka partitions with a lag of their own; the lag of all has them too."""
+MakesGauge = Callable[..., Gauge]
+"""Makes a gauge by its name, its meaning, and its labels beside the table."""
+
+
+@dataclass(slots=True)
+class SourceMetrics:
+    """The numbers of all tables of a job, by the label of each.
+
+    Attributes:
+        clock: ages are as of its time, at each scrape.
+    """
+
+    gauge: MakesGauge
+    clock: Clock
+    _lag: int | None = None
+    _newest_s: dict[str, float] = field(default_factory=dict)
+    _held: set[str] = field(default_factory=set)
+    _lags: Gauge = field(init=False)
+    _behind: Gauge = field(init=False)
+    _newest: Gauge = field(init=False)
+    _freshness: Gauge = field(init=False)
+    _looked: Gauge = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._lags = self.gauge("lag_messages", "Messages of the source that are not read yet.")
+        self._behind = self.gauge(
+            "partition_lag_messages",
+            "Messages of a Kafka partition that are not read yet.",
+            "topic",
+            "partition",
+        )
+        self._newest = self.gauge(
+            "newest_message_timestamp_seconds",
+            "Time of the newest message that is in the table, as Kafka has it.",
+        )
+        self._freshness = self.gauge(
+            "freshness_seconds",
+            "Age of the newest message in the table while there are newer ones; 0: there are none.",
+        )
+        self._looked = self.gauge(
+            "source_looked_timestamp_seconds",
+            "When Spark last told how far the source was read, also if there was nothing new.",
+        )
+
+    def progress(self, label: str, progress: SourceProgress, time_ms: int) -> None:
+        """Spark has reported the source's state at this time."""
+        self._looked.labels(label).set(time_ms / 1000)
+        if progress.lag is not None:
+            self._lags.labels(label).set(progress.lag)
+            self._lag = progress.lag
+        for (topic, partition), behind in itertools.islice(progress.behind.items(), PARTITIONS_MAX):
+            self._behind.labels(label, topic, partition).set(behind)
+
+    def committed(self, label: str, ends: Iterable[PartitionEnd]) -> None:
+        """The newest messages of an epoch are in the table."""
+        times = [end.timestamp_ms for end in ends if end.timestamp_ms is not None]
+        if times:
+            self._newest_s[label] = max(times) / 1000
+            self._newest.labels(label).set(max(times) / 1000)
+            self._freshness.labels(label).set_function(partial(self._age, label))
+
+    def held(self, label: str, *, is_held: bool) -> None:
+        """An error holds a table of this label back."""
+        (self._held.add if is_held else self._held.discard)(label)
+
+    def stalest(self) -> float | None:
+        """The greatest freshness of all labels, seconds; None: no table has a message yet."""
+        return max(map(self._age, list(self._newest_s)), default=None)
+
+    def _age(self, label: str) -> float:
+        if self._lag == 0 and label not in self._held:
+            return 0.0
+        return max(0.0, self.clock.now_ms() / 1000 - self._newest_s[label])

@@ -1,0 +1,37 @@
+"""The page of a running job, served by the job's own process."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.job.epoch_history import EpochHistory
+from stream_app.app.web.extra import serving_module
+from stream_app.app.web.site import LOCAL_HOST, JobSite
+from stream_app.clock import Clock
+from stream_app.spark.job_folder import Folder
+
+_LOG = logging.getLogger("stream_app")
+
+
+@contextmanager
+def page_of_job(
+    config: AppConfig, checkpoint: Callable[[], Folder], clock: Clock, history: EpochHistory
+) -> Iterator[None]:
+    """Serve it within the block, when the configuration gives a port.
+
+    Args:
+        checkpoint: opens the job's; asked only for a page.
+
+    Raises:
+        UsageError: the port is taken, or a package is missing.
+    """
+    if config.stream.web_port is None:
+        yield
+        return
+    site = JobSite(config, checkpoint(), clock, history)
+    with serving_module().serving(site, LOCAL_HOST, config.stream.web_port) as address:
+        _LOG.info("the page of the job: %s", address)
+        yield

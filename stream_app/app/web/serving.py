@@ -1,0 +1,78 @@
+"""Runs the server of the pages until it is ended."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from stream_app.app.web.server import web_app
+from stream_app.app.web.site import LOCAL_HOST, Site
+from stream_app.errors import UsageError
+
+LOCAL_NAMES = [LOCAL_HOST, "localhost"]
+
+
+def serve(site: Site, host: str, port: int) -> None:
+    """Serve a site; returns when the process is asked to end.
+
+    Args:
+        host: address to listen at.
+        port: 0: any that is free.
+
+    Raises:
+        UsageError: it cannot listen there.
+    """
+    with _listening(host, port) as listener:
+        print(f"{_address(listener)} shows {site.title}; Ctrl-C ends it", flush=True)
+        _server(site, listener).run(sockets=[listener])
+
+
+@contextmanager
+def serving(site: Site, host: str, port: int) -> Iterator[str]:
+    """Serve a site within the block, in a thread; gives its address.
+
+    Raises:
+        UsageError: it cannot listen there.
+    """
+    with _listening(host, port) as listener:
+        server = _server(site, listener)
+        thread = threading.Thread(
+            target=server.run, kwargs={"sockets": [listener]}, name="web", daemon=True
+        )
+        thread.start()
+        try:
+            yield _address(listener)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def _server(site: Site, listener: socket.socket) -> uvicorn.Server:
+    is_local = listener.getsockname()[0] in LOCAL_NAMES
+    app = web_app(site, LOCAL_NAMES if is_local else ["*"])
+    return uvicorn.Server(
+        uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
+    )
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://{host}:{port}/"
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port))
+    except OverflowError:
+        raise UsageError(f"{port} is no port", fix="give one from 1 to 65535") from None
+    except OSError as error:
+        taken = error.errno == errno.EADDRINUSE
+        raise UsageError(
+            f"the page cannot be served at {host}:{port}: {error.strerror}",
+            fix="choose another --port" if taken else "choose another --host or --port",
+        ) from None

@@ -1,0 +1,98 @@
+"""Decides whether a table's buckets have a fair size, and which option would give them one.
+
+Paimon recommends about 1 GB for a bucket. A bucket is written and compacted by one task at a time,
+so large ones are slow. Small ones mean many small files, and a merge for each.
+
+Source: Paimon's documentation of buckets ("Data Distribution", "Basic Concepts").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+FAIR_BYTES = 1 << 30
+_LEAST_BYTES = FAIR_BYTES // 8
+_MOST_BYTES = 2 * FAIR_BYTES
+_LEAST_TARGET = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketSize:
+    """The live files of one bucket.
+
+    Attributes:
+        partition: serialized.
+        rows: physical rows; deletes and older versions count.
+    """
+
+    partition: bytes
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What is wrong with the sizes, and what would mend it.
+
+    Attributes:
+        is_large: whether buckets are too large; else they are too small.
+        mean: bytes of a bucket on average.
+        option, value: with which buckets would have a fair size.
+    """
+
+    is_large: bool
+    mean: int
+    option: str
+    value: int
+
+
+def bucket_advice(
+    sizes: Sequence[BucketSize], *, buckets: int, width: int, target_rows: int
+) -> Advice | None:
+    """What to change about the number of buckets; None: nothing.
+
+    1. Buckets are too large when one of them has more than 2 GB.
+    2. They are too small when a partition has several, and a bucket has less than 128 MB on
+       average.
+    3. A fixed number should fit the largest partition.
+    4. Otherwise the number of keys in a bucket should fit, by the bytes of a row. When there are as
+       many buckets as a partition begins with, fewer should be open.
+
+    Args:
+        sizes: of buckets with files.
+        buckets: option ``bucket``.
+        width, target_rows: as in `DynamicBucketRules`; for ``bucket = -1``.
+    """
+    partitions: dict[bytes, list[BucketSize]] = {}
+    for size in sizes:
+        partitions.setdefault(size.partition, []).append(size)
+    if not partitions:
+        return None
+    total = sum(size.bytes for size in sizes)
+    mean = total // len(sizes)
+    most = max(map(len, partitions.values()))
+    is_large = max(size.bytes for size in sizes) > _MOST_BYTES
+    if not is_large and (most == 1 or mean >= _LEAST_BYTES):
+        return None
+    if buckets > 0:
+        largest = max(sum(size.bytes for size in each) for each in partitions.values())
+        option, value, now = "bucket", max(1, -(-largest // FAIR_BYTES)), buckets
+    elif not is_large and most <= width:
+        option, value, now = "dynamic-bucket.initial-buckets", 1, width
+    else:
+        rows = max(sum(size.rows for size in sizes), 1)
+        option, now = "dynamic-bucket.target-row-num", target_rows
+        value = max(_two_digits(FAIR_BYTES * rows // max(total, 1)), _LEAST_TARGET)
+    # More buckets, or fewer keys in each, make them smaller; a skew is mended by neither.
+    shrinks = value > now if option == "bucket" else value < now
+    grows = value < now if option != "dynamic-bucket.target-row-num" else value > now
+    if not (shrinks if is_large else grows):
+        return None
+    return Advice(is_large=is_large, mean=mean, option=option, value=value)
+
+
+def _two_digits(number: int) -> int:
+    """Rounded down: 1_234_567 becomes 1_200_000."""
+    unit = int("1" + "0" * (len(str(number)) - 2)) if number > 99 else 1
+    return number // unit * unit

@@ -1,0 +1,29 @@
+"""What Spark leaves in a job's checkpoint when an epoch begins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from stream_app.spark.job_folder import Folder
+
+Ends = Mapping[str, Mapping[str, int]]
+"""Topic → Kafka partition → the first offset that is not read."""
+
+
+def begin_epoch(
+    checkpoint: Folder, epoch: int, begin: Ends, end: Ends, query: str = "the job"
+) -> None:
+    """Write the files of an epoch's begin.
+
+    Args:
+        begin: of the job's first epoch.
+        end: of this epoch.
+        query: the streaming query's id.
+    """
+    for name, before, ends in (
+        ("sources/0/0", "v1\n", begin),
+        (f"offsets/{epoch}", "v1\n{}\n", end),
+    ):
+        checkpoint.files.overwrite(checkpoint.path(name), f"{before}{json.dumps(ends)}".encode())
+    checkpoint.files.overwrite(checkpoint.path("metadata"), json.dumps({"id": query}).encode())

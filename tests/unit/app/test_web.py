@@ -1,0 +1,271 @@
+"""The pages of tables, asked over HTTP of a running server."""
+
+from __future__ import annotations
+
+import http.client
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import unescape
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import pytest
+
+from stream_app.app.cli import main
+from stream_app.app.job.epoch_history import EpochHistory
+from stream_app.app.web.epoch_drawing import epoch_chart
+from stream_app.app.web.history_drawing import SHOWN
+from stream_app.app.web.pages import age_text
+from stream_app.app.web.serving import serving
+from stream_app.app.web.site import WarehouseSite
+from stream_app.app.web.table_page import QUERY_ROWS_MAX
+from stream_app.clock import SystemClock
+from stream_app.errors import PERSON_NEEDED
+from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.spark.epoch.decode_counts import DecodeCounts
+from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.table.upkeep.tags import create_tag, new_tag
+from tests.support.small_table import SmallTable, small_table
+
+EVIL = "<script>alert('x')</script>"
+
+
+@dataclass
+class Warehouse:
+    """A warehouse with a server."""
+
+    path: Path
+    server: str
+
+    def table(self, name: str, columns: str = "k INT, v STRING", **options: Any) -> SmallTable:
+        database, _, table = name.partition(".")
+        return small_table(self.path / f"{database}.db" / table, columns, ("k",), **options)
+
+    def get(self, path: str, *, status: int = 200, host: str | None = None) -> str:
+        """The body of a page."""
+        with self.asked(path, host) as answer:
+            assert answer.status == status
+            return answer.read().decode()
+
+    def words(self, path: str) -> str:
+        """A page without its tags, blanks folded."""
+        return re.sub(r"\s+", " ", unescape(re.sub("<[^>]+>", " ", self.get(path))))
+
+    @contextmanager
+    def asked(self, path: str, host: str | None = None) -> Iterator[http.client.HTTPResponse]:
+        at = urlsplit(self.server)
+        connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=30)
+        try:
+            connection.request("GET", path, headers={} if host is None else {"Host": host})
+            yield connection.getresponse()
+        finally:
+            connection.close()
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
+    (tmp_path / "shop.db").mkdir()
+    site = WarehouseSite(*file_io_of(str(tmp_path)), {}, SystemClock())
+    with serving(site, "127.0.0.1", 0) as address:
+        yield Warehouse(tmp_path, address)
+
+
+def rows(*keys: int) -> list[tuple[str, dict[str, object]]]:
+    return [("+I", {"k": key, "v": f"v{key}"}) for key in keys]
+
+
+def test_the_list_has_every_table_with_its_newest_snapshot(warehouse: Warehouse) -> None:
+    warehouse.table("shop.orders").commit(*rows(1, 2))
+    warehouse.table("shop.new")
+    (warehouse.path / "shop.db" / "no-table").mkdir()
+    words = warehouse.words("/")
+    assert "2 tables" in words
+    assert re.search(r"shop\.new empty - -", words)
+    assert re.search(r"shop\.orders ready .* ago 1 ", words)
+    assert "no-table" not in words
+
+
+def test_a_table_that_cannot_be_read_comes_first_with_the_reason(warehouse: Warehouse) -> None:
+    warehouse.table("shop.a").commit(*rows(1))
+    warehouse.table("shop.b").commit(*rows(1))
+    (warehouse.path / "shop.db" / "b" / "snapshot" / "snapshot-1").write_text("{")
+    words = warehouse.words("/")
+    assert "1 in trouble" in words
+    assert words.index("shop.b") < words.index("shop.a")
+    assert "snapshot-1" in words
+
+
+def test_the_page_of_a_table_draws_the_trees_as_they_are(warehouse: Warehouse) -> None:
+    orders = warehouse.table("shop.orders", num_sorted_run__compaction_trigger=3)
+    for key in range(3):
+        orders.commit(*rows(key, key + 1))
+    orders.compact()
+    orders.commit(*rows(7))
+    text = warehouse.get("/tables/shop.orders")
+    runs = re.findall(r'class="level(\d)( next)?" x="([\d.]+)" y="(\d+)" width="([\d.]+)"', text)
+    assert [level for level, *_ in runs] == ["0", "3"]
+    (_, next_0, _, y0, width_0), (_, _, _, y3, width_3) = runs
+    assert not next_0
+    assert int(y0) < int(y3)
+    assert float(width_0) < float(width_3)
+    words = warehouse.words("/tables/shop.orders")
+    assert "bucket 0 : 2 sorted runs" in words
+    assert "nothing is due: 2 sorted runs, the trigger is 3" in words
+    assert re.search(r"write amplification \d\.\d over the newest 5 snapshots", words)
+
+
+def test_the_compaction_that_is_due_is_marked_in_the_tree(warehouse: Warehouse) -> None:
+    orders = warehouse.table("shop.orders", num_sorted_run__compaction_trigger=3, write_only="true")
+    for key in range(4):
+        orders.commit(*rows(key))
+    text = warehouse.get("/tables/shop.orders")
+    assert text.count('class="level0 next"') == 4
+    assert "by another job: the table is write-only" in text
+
+
+def test_the_history_shows_kinds_tags_and_the_newest_snapshots_only(warehouse: Warehouse) -> None:
+    orders = warehouse.table("shop.orders", write_only="true")
+    for key in range(SHOWN + 3):
+        orders.commit(*rows(key))
+    create_tag(orders.table, new_tag(orders.table, "before", orders.table.snapshots.latest_id()))
+    text = warehouse.get("/tables/shop.orders")
+    bars = re.findall(r'<rect class="append"', text)
+    assert len(bars) == SHOWN
+    assert "snapshot 4, APPEND" in text
+    assert "snapshot 3, APPEND" not in text
+    assert "; tag before" in text
+    assert text.count('class="mark"') == 1
+
+
+def test_rows_are_found_by_a_condition_and_limited(warehouse: Warehouse) -> None:
+    warehouse.table("shop.orders").commit(*rows(*range(300)))
+    query = "/tables/shop.orders/rows?" + urlencode({"where": "k >= 298"})
+    assert re.findall(r"<td>(v?\d+)</td>", warehouse.get(query)) == ["298", "v298", "299", "v299"]
+    all_rows = warehouse.get("/tables/shop.orders/rows?limit=1000")
+    assert len(re.findall(r"<tr><td>", all_rows)) == QUERY_ROWS_MAX
+
+
+def test_a_wrong_condition_is_answered_with_what_is_wrong(warehouse: Warehouse) -> None:
+    warehouse.table("shop.orders").commit(*rows(1))
+    words = warehouse.words("/tables/shop.orders/rows?" + urlencode({"where": "nosuch = 1"}))
+    assert "nosuch" in words
+    assert "To fix" in words
+
+
+def test_changes_have_their_kinds(warehouse: Warehouse) -> None:
+    orders = warehouse.table("shop.orders", changelog_producer="input")
+    orders.commit(*rows(1))
+    orders.commit(("-D", {"k": 1, "v": "v1"}))
+    found = re.findall(r"<td>([^<]*)</td>", warehouse.get("/tables/shop.orders/changes"))
+    assert found == ["1", "+I", "1", "v1", "2", "-D", "1", "v1"]
+
+
+def test_names_and_values_are_text_whatever_they_are(warehouse: Warehouse) -> None:
+    name = "<b>odd&"
+    odd = warehouse.table(f"shop.{name}", "k INT, `<i>v` STRING")
+    odd.commit(("+I", {"k": 1, "<i>v": EVIL}))
+    path = f"/tables/{quote('shop.' + name)}"
+    for page in ("/", path, f"{path}/rows", f"{path}/changes"):
+        text = warehouse.get(page)
+        for part in (EVIL, "<b>odd", "<i>v"):
+            assert part not in text, page
+    assert "&lt;script&gt;" in warehouse.get(f"{path}/rows")
+    assert "&lt;script&gt;" in warehouse.get(f"{path}/rows?{urlencode({'where': EVIL})}")
+
+
+@pytest.mark.parametrize("name", ["shop.nosuch", "nosuch", "shop.", "..shop.orders"])
+def test_an_unknown_table_is_not_found(warehouse: Warehouse, name: str) -> None:
+    warehouse.table("shop.orders")
+    assert "there is no table" in warehouse.get(f"/tables/{name}", status=404)
+
+
+def test_a_foreign_name_of_the_server_is_refused(warehouse: Warehouse) -> None:
+    warehouse.get("/", status=400, host="evil.example")
+    warehouse.get("/", host="localhost")
+
+
+def test_pages_may_load_nothing_from_elsewhere(warehouse: Warehouse) -> None:
+    with warehouse.asked("/") as answer:
+        policy = answer.headers["Content-Security-Policy"]
+        text = answer.read().decode()
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    for source in re.findall(r'(?:src|href)="([^"]+)"', text):
+        assert source.startswith(("/", "#")), source
+
+
+def test_listeners_hear_of_a_new_snapshot(warehouse: Warehouse) -> None:
+    orders = warehouse.table("shop.orders")
+    orders.commit(*rows(1))
+    for path in ("/events/shop.orders", "/events"):
+        with warehouse.asked(path) as answer:
+            assert answer.headers["Content-Type"].startswith("text/event-stream")
+            assert answer.readline() == b"retry: 2000\n"
+            orders.commit(*rows(2))
+            lines = iter(answer.readline, b"")
+            assert b"event: changed\n" in lines
+
+
+def test_a_thousand_tables_are_listed(warehouse: Warehouse) -> None:
+    first = warehouse.table("shop.t0")
+    first.commit(*rows(1))
+    schema = (warehouse.path / "shop.db/t0/schema/schema-0").read_bytes()
+    for number in range(1, 1000):
+        folder = warehouse.path / "shop.db" / f"t{number}" / "schema"
+        folder.mkdir(parents=True)
+        (folder / "schema-0").write_bytes(schema)
+    assert "1000 tables" in warehouse.words("/")
+    assert len(re.findall(r'<th scope="row">', warehouse.get("/"))) == 1000
+
+
+def test_epochs_are_stacked_bars_up_to_the_longest() -> None:
+    history = EpochHistory()
+    for epoch, seconds in enumerate((1.0, 4.0)):
+        report = EpochReport(
+            epoch=epoch,
+            counts=DecodeCounts(messages=100),
+            wait_s=seconds / 4,
+            write_s=seconds / 2,
+            commit_s=seconds / 4,
+        )
+        history.add("", report, epoch)
+    chart = epoch_chart(history.of(""))
+    assert chart is not None
+    assert (chart.longest_s, chart.messages_per_s) == (4.0, 40.0)
+    short, long = chart.bars
+    assert long.parts == (("wait", 67.5, 22.5), ("write", 22.5, 45.0), ("commit", 0.0, 22.5))
+    assert sum(height for *_, height in short.parts) == pytest.approx(22.5, abs=0.2)
+    assert short.x + short.width < long.x
+    assert epoch_chart(history.of("other")) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "-"),
+        (0, "0 s"),
+        (59.9, "59 s"),
+        (60, "1 min"),
+        (95, "1 min 35 s"),
+        (90061, "1 d 1 h"),
+    ],
+)
+def test_ages_have_two_units_at_most(seconds: float | None, text: str) -> None:
+    assert age_text(seconds) == text
+
+
+def test_a_taken_port_is_told(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+    port = str(urlsplit(warehouse.server).port)
+    code = main(["web", "--warehouse", str(warehouse.path), "--port", port])
+    assert code == PERSON_NEEDED
+    assert "choose another --port" in capsys.readouterr().err
+
+
+def test_a_warehouse_that_is_not_there_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["web", "--warehouse", str(tmp_path / "nowhere")]) == PERSON_NEEDED
+    assert "there is no such warehouse" in capsys.readouterr().err
