@@ -20,10 +20,7 @@ from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
 from stream_app.model.schema.index_problems import index_problems
 from stream_app.model.schema.table_schema import TableSchema
 
-_LACKS = (
-    re.compile(r"primary key column '(?P<names>[^']+)' is (?:null|missing) in the before-image"),
-    re.compile(r".*which row it changes is not certain: .* lacks (?P<names>.+) of the primary key"),
-)
+_LACKS = re.compile(r"primary key column '(?P<name>[^']+)' is (?:null|missing) in the before-image")
 _HINT = f"; with options.{PARTITION_LOOKUP.key} = true the rest of the key finds the row"
 
 
@@ -84,11 +81,8 @@ class LookupHints:
         return replace(decoded, bad=bad)
 
     def _told(self, reason: str) -> str:
-        for pattern in _LACKS:
-            if (found := pattern.match(reason)) is not None:
-                lacking = {name.strip() for name in found["names"].split(",")}
-                return reason + _HINT if lacking <= self.partition_keys else reason
-        return reason
+        found = _LACKS.match(reason)
+        return reason + _HINT if found and found["name"] in self.partition_keys else reason
 
 
 def could_look_up(schema: TableSchema) -> bool:

@@ -36,6 +36,7 @@ from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd, cou
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, Part, TablePlan
 from stream_app.spark.epoch.route_task import route_partition
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.index_manifests import NO_INDEX
 
 COLUMNS = "k BIGINT, p STRING, offset_ BIGINT"
 Message = tuple[str, int, int, dict[str, Any] | None]
@@ -83,7 +84,7 @@ def schema_of(plan: EpochPlan) -> TableSchema:
 
 def test_a_worker_keeps_tables_unpacked_for_later_epochs() -> None:
     plan = a_plan()
-    later = EpochPlan(tables=(plan.table(0).of_next_epoch(7),), shape=plan.shape)
+    later = EpochPlan(tables=(plan.table(0).of_next_epoch(7, NO_INDEX),), shape=plan.shape)
     first, second = (pickle.loads(pickle.dumps(each)).table(0) for each in (plan, later))
     assert second.message_format is first.message_format
     assert second.next_sequence_number == 7
