@@ -17,6 +17,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("not-avro", r"is not Avro |names schema |has a schema that is not Avro's"),
     ("unknown-column", r"column .* is not in the table \("),
     ("missing-column", r"column .* is missing \("),
+    ("narrowed-column", r"column .*\(narrowed-columns"),
     ("null-value", r"(primary key|NOT NULL) column .* is (null|missing)"),
     ("unchanged-value", r"column .* is unchanged and its value was not sent"),
     ("value", r"column '"),

@@ -46,6 +46,9 @@ class Reaction(enum.Enum):
     """The table gets the column: of unknown ones alone."""
 
 
+NARROWED_REACTIONS = tuple(each.value for each in Reaction if each is not Reaction.EVOLVE)
+"""The values of `NARROWED_COLUMNS`."""
+
 Column = tuple[DriftKind, str]
 
 

@@ -6,10 +6,12 @@ the driver, where its options are checked, and shipped to the tasks by pickle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import NO_TRAITS, DecodedBatch, TableTraits
@@ -111,6 +113,13 @@ class FormatOption:
     is_required: bool = False
 
 
+class ToldTable(NamedTuple):
+    """A version of a source table, and the messages that tell it: int64 [m]."""
+
+    positions: npt.NDArray[np.int64]
+    table: SourceTable
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReader:
     """What messages tell of their source beside their rows; can be pickled.
@@ -123,12 +132,15 @@ class SourceReader:
         describe: what some messages of one source table tell of its columns and key, of
             `change_batch.MESSAGE_SCHEMA`; None: no message tells a column. Messages that cannot
             be read tell nothing.
+        versions: the same for each distinct version of the table, with the messages that tell it;
+            None: messages of the format tell no types.
         change_times: when the source made each message's change, a timestamp in ms of UTC [n];
             null: not told. None: messages of the format do not tell.
     """
 
     origins: Callable[[pa.RecordBatch], Origins]
     describe: Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
+    versions: Callable[[pa.RecordBatch, MappingOptions], Sequence[ToldTable]] | None = None
     change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
 
 

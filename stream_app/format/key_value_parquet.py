@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -165,6 +166,19 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The named columns of a data file, in that order, with the file's types; see `conform`.
 
+    Args, Raises: as `placed_batches`.
+    """
+    return (batch for _, batch in placed_batches(source, columns, batch_rows, row_groups_of))
+
+
+def placed_batches(
+    source: BinaryIO | pa.NativeFile,
+    columns: Sequence[str],
+    batch_rows: int,
+    row_groups_of: Callable[[pq.FileMetaData], Sequence[int]] | None = None,
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The same, and of each batch the place of its first row in the file.
+
     Args:
         batch_rows: of a batch at most; fewer when rows are wide (see `BATCH_BYTES`).
         row_groups_of: chooses row groups by the footer; None: all are read.
@@ -200,8 +214,10 @@ def read_batches(
 
 def _groups(
     file: pq.ParquetFile, groups: Sequence[int], columns: list[str], batch_rows: int
-) -> Iterator[pa.RecordBatch]:
+) -> Iterator[tuple[int, pa.RecordBatch]]:
     row_bytes = 0.0
+    sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+    begins = list(accumulate(sizes, initial=0))
     for group in groups:
         metadata = file.metadata.row_group(group)
         # Repeated values are small in the file, so the size of the last group is a better estimate.
@@ -212,8 +228,8 @@ def _groups(
             rows, row_groups=[group], columns=columns, use_threads=False
         ):
             row_bytes = batch.nbytes / max(1, batch.num_rows)
+            yield begins[group] + found, batch.select(columns)
             found += batch.num_rows
-            yield batch.select(columns)
         # A page whose header says that it is something else is passed over without a word.
         if found != metadata.num_rows:
             raise damaged(f"a row group of {metadata.num_rows} rows has only {found} in its pages")

@@ -16,6 +16,19 @@ from stream_app.model.manifest_entry import FileKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LookUp:
+    """Where a compaction has looked for the older rows of its keys.
+
+    Attributes:
+        output_level: its files' level; it has looked on the levels above.
+        files: names of the files there that could hold a key of its level 0.
+    """
+
+    output_level: int
+    files: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BucketChange:
     """The files that one bucket gains and loses, by an append or by a compaction.
 
@@ -32,6 +45,7 @@ class BucketChange:
         added: data files; a file that a compaction only moves to another level is in both.
         changelog: changelog files.
         index: index files that come (ADD, new on disk) and go (DELETE).
+        look_up: what a compaction that looks rows up rests on; None: on its own files alone.
         seconds: duration of a compaction's work, without waiting.
     """
 
@@ -42,6 +56,7 @@ class BucketChange:
     added: tuple[DataFileMeta, ...] = ()
     changelog: tuple[DataFileMeta, ...] = ()
     index: tuple[IndexManifestEntry, ...] = ()
+    look_up: LookUp | None = None
     seconds: float = 0.0
 
     @property

@@ -31,6 +31,7 @@ class FindingKind(enum.Enum):
     PARTITION = "partition"
     DELETION_VECTOR = "deletion-vector"
     HASH_INDEX = "hash-index"
+    DOUBLE_KEYS = "double-keys"
     CHANGELOG = "changelog"
     CONSUMER = "consumer"
     SOURCE = "source"

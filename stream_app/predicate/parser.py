@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 
 from stream_app.errors import UsageError
 from stream_app.model.options.core_options import unknown_key
-from stream_app.model.schema.data_type import STRING_ROOTS, DataField, RowType, TypeRoot
+from stream_app.model.schema.data_type import STRING, STRING_ROOTS, DataField, RowType, TypeRoot
 from stream_app.predicate.literal import Literal, comparison, fit, wanted_text
 from stream_app.predicate.predicate import (
     Always,
@@ -102,6 +102,16 @@ def named_columns(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+def check_grammar(text: str) -> None:
+    """Read a condition on columns of which nothing is known.
+
+    Raises:
+        UsageError: it is none, whatever the columns and their types are.
+    """
+    tokens = _tokens(text)
+    _Parser(text, tokens, RowType(()), judges_columns=False).whole()
+
+
 @dataclass(frozen=True, slots=True)
 class _Token:
     """A word of the condition; `kind` is a group of `_TOKEN`, or ``end``."""
@@ -153,11 +163,16 @@ def _error(text: str, position: int, what: str, fix: str = _HELP) -> UsageError:
 
 @dataclass(slots=True)
 class _Parser:
-    """Reads tokens from left to right, one rule of the grammar a method."""
+    """Reads tokens from left to right, one rule of the grammar a method.
+
+    Attributes:
+        judges_columns: whether columns must be there, and literals and tests fit their types.
+    """
 
     text: str
     tokens: list[_Token]
     row_type: RowType
+    judges_columns: bool = True
     _at: int = 0
     _depth: int = 0
     _tests: int = 0
@@ -236,7 +251,7 @@ class _Parser:
         if test is not None:
             self._at += 1
             return Not(test(column)) if negated else test(column)
-        if column.data_type.root is TypeRoot.BOOLEAN and not negated:
+        if self._may_be(column, TypeRoot.BOOLEAN) and not negated:
             return Compare(column, "=", True)
         known = "IN, BETWEEN or LIKE"
         raise self._expected(known if negated else f"=, <>, <, <=, >, >=, IS, NOT, {known}")
@@ -249,6 +264,9 @@ class _Parser:
             name = token.text
         else:
             raise self._expected("a column")
+        if not self.judges_columns:
+            self._at += 1
+            return DataField(field_id=0, name=name, data_type=STRING)
         if name not in self.row_type.names:
             raise _error(
                 self.text,
@@ -258,6 +276,9 @@ class _Parser:
             )
         self._at += 1
         return self.row_type.field(name)
+
+    def _may_be(self, column: DataField, *roots: TypeRoot) -> bool:
+        return not self.judges_columns or column.data_type.root in roots
 
     def _comparison(self, column: DataField, operator: str) -> Predicate:
         if column.data_type.root is TypeRoot.BOOLEAN and operator not in ("=", "<>"):
@@ -284,7 +305,7 @@ class _Parser:
         return And((low, self._comparison(column, "<=")))
 
     def _like(self, column: DataField) -> Predicate:
-        if column.data_type.root not in STRING_ROOTS:
+        if not self._may_be(column, *STRING_ROOTS):
             self._at -= 1
             kind = column.data_type.as_nullable()
             raise self._expected(f"another test than LIKE for a column of type {kind}")
@@ -296,6 +317,8 @@ class _Parser:
         """Take a literal and use it; where it does not fit the column, point at it."""
         first = self._next
         literal = self._literal(column)
+        if not self.judges_columns:
+            literal = Literal("TEXT", "")  # fits, and nobody looks at it
         try:
             return use(literal)
         except ValueError as problem:
@@ -323,7 +346,8 @@ class _Parser:
         elif token.key == "NULL":
             raise self._expected("IS NULL or IS NOT NULL (nothing compares with null)")
         else:
-            raise self._expected(wanted_text(column.data_type))
+            known = self.judges_columns
+            raise self._expected(wanted_text(column.data_type) if known else "a value")
         self._at += 1
         return literal
 

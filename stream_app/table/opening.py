@@ -18,6 +18,7 @@ from stream_app.errors import (
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.filestore.versions.branches import table_and_branch
 from stream_app.filestore.versions.schema_manager import SchemaManager
+from stream_app.mergetree.merge_engines.registry import merge_function_of
 from stream_app.model.options.core_options import check_writable
 from stream_app.model.schema.index_problems import index_problems
 from stream_app.model.schema.merge_problems import merge_problems
@@ -86,6 +87,7 @@ def open_for_writing(table: FileStoreTable) -> FileStoreTable:
         raise UnsupportedTableError(
             "; ".join(problems), where=table.location, fix="mend the table's options"
         )
+    merge_function_of(schema)
     return table
 
 
@@ -104,6 +106,7 @@ def create_or_open(
         UnsupportedTableError: we cannot write it.
     """
     check_writable(wanted.options, wanted.primary_keys, wanted.partition_keys)
+    merge_function_of(wanted)
     path, file_io = file_io_of(location, file_io_options)
     schemas = SchemaManager(file_io, path)
     with storage_errors(path), _folders(path):

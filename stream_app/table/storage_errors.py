@@ -1,4 +1,4 @@
-"""Turns errors of the file system into our form: the place, and the fix."""
+"""Turns errors of the file system into our form: the place, and the fix. Gives merges a place."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from stream_app.errors import NoAccessError, StorageError
+from stream_app.errors import MergeError, NoAccessError, StorageError
 
 _AGAIN = "then start again, a job goes on where it was"
 _OF_A_DISK: Mapping[int | None, str] = {
@@ -76,3 +76,13 @@ def storage_errors(where: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise storage_error(error, where) from error
+
+
+@contextmanager
+def merge_errors(bucket: str) -> Iterator[None]:
+    """Around merges of a bucket: an error names its folder, which a merge of rows does not know."""
+    try:
+        yield
+    except MergeError as error:
+        error.where = error.where or bucket
+        raise

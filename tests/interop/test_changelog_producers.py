@@ -56,6 +56,23 @@ CASES: dict[str, dict[str, Any]] = {
         "fields.f.aggregate-function": "max",
         "aggregation.remove-record-on-delete": True,
     },
+    "lookup of sums that undo": {
+        "changelog-producer": "lookup",
+        "merge-engine": "aggregation",
+        "fields.v.aggregate-function": "sum",
+        "num-sorted-run.compaction-trigger": 3,
+    },
+    "deletion vectors of sums that undo": {
+        "changelog-producer": "lookup",
+        "deletion-vectors.enabled": True,
+        "merge-engine": "aggregation",
+        "fields.v.aggregate-function": "sum",
+    },
+    "lookup of groups": {
+        "changelog-producer": "lookup",
+        "merge-engine": "partial-update",
+        "fields.s.sequence-group": "v,p",
+    },
     "deletion vectors of sums": {
         "changelog-producer": "lookup",
         "deletion-vectors.enabled": True,
@@ -83,18 +100,21 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def epoch_of(chance: random.Random, epoch: int) -> list[Change]:
+def epoch_of(chance: random.Random, epoch: int, case: str) -> list[Change]:
     """Changes of some keys, several of one key at times.
 
-    Deletes have no values: Paimon's aggregation adds to those of a delete that is still there.
+    Deletes have values where they undo them. Elsewhere they have none: Paimon adds to the values of
+    a delete that is still there, and how long it is depends on the sizes of files.
     """
     changes: list[Change] = []
     for _ in range(chance.choice((1, 4, 30))):
         kind = chance.choice(("+I", "+U", "+U", "-D"))
         values = {"v": chance.randrange(3), "s": chance.randrange(epoch, epoch + 4), "f": 0.5}
         row = {"k": chance.randrange(KEYS), "p": chance.choice("ab"), **values}
-        if kind == "-D":
+        if kind == "-D" and "undo" not in case:
             row |= {"p": None, "v": None, "f": None}
+        if "groups" in case and (kind == "-D" or chance.random() < 0.5):
+            row["s"] = None
         changes.append((kind, row))
     return changes
 
@@ -126,7 +146,7 @@ def test_both_tell_the_same_changes(paimon_java: PaimonJava, tmp_path: Path, cas
     alone, turns = paths
     table = stream_app.open_table(str(turns)).store
     for epoch in range(EPOCHS):
-        changes = epoch_of(chance, epoch)
+        changes = epoch_of(chance, epoch, case)
         write_java(paimon_java, alone, changes, epoch)
         if chance.random() < 0.3:
             write_java(paimon_java, turns, changes, epoch)

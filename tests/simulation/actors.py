@@ -33,6 +33,7 @@ from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.kinds.tasks import compact_bucket, table_write
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.simulation.faults import InjectedError
+from tests.simulation.merging import has_nulls, kinds_of, whole_again
 from tests.simulation.promises import demand
 from tests.simulation.scenario import Change, Verb
 from tests.simulation.scheduler import CrashError, Process
@@ -43,6 +44,8 @@ from tests.support.small_table import KINDS
 
 TASK_ATTEMPTS = 2
 KEYS = 6
+NULLS = 0.3
+"""How often a value is null, where that means something."""
 
 
 @dataclass
@@ -120,6 +123,7 @@ class Job:
     process: Process = field(default_factory=lambda: Process("none", killed=True))
     zombie: Process | None = None
     _values: int = 0
+    _deleted: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._take_checkpoint([])
@@ -240,6 +244,7 @@ class Job:
 
     def _change(self, rng: random.Random) -> Change:
         self._values += 1
+        options, keys = self.table.schema.options, self.table.schema.primary_keys
         row = {
             "k": self.first_key + rng.randrange(KEYS),
             "v": self.first_key * 1_000_000 + self._values,
@@ -247,8 +252,11 @@ class Job:
             # Files differ in size, so that compactions pick some of them.
             "t": rng.choice(["", "", rng.randbytes(1000).hex()]),
         }
-        kinds = ["+I", "+I", "+U", "-U", "-D"] if self.table.schema.primary_keys else ["+I"]
-        return rng.choice(kinds), row
+        kind = rng.choice(kinds_of(options, has_key=bool(keys)))
+        if has_nulls(options):
+            row |= {name: None for name in ("v", "t") if rng.random() < NULLS}
+            whole_again(kind, row, self._deleted)
+        return kind, row
 
 
 def seen_by(table: FileStoreTable, world: World, process: Process) -> FileStoreTable:

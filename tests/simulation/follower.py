@@ -23,9 +23,10 @@ from stream_app.table.follow.next_snapshot import earliest_changes
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.upkeep.announcements import holding_rollbacks
 from tests.simulation.actors import seen_by
-from tests.simulation.oracle import COLUMNS, Oracle
+from tests.simulation.oracle import Oracle
 from tests.simulation.promises import demand
 from tests.simulation.scenario import Change
+from tests.simulation.state import COLUMNS
 from tests.simulation.world import World
 
 CONSUMER = "follower"
@@ -207,7 +208,7 @@ class Follower:
         is_full = self._start().mode is StartMode.LATEST_FULL
         if earliest is None or is_full:
             begin = min([*run.taken, after])
-            nothing = earliest is None or not oracle.time.rows[begin - 1]
+            nothing = earliest is None or not oracle.time.seen[begin - 1]
             demand(nothing, f"no rows of {begin - 1} came first")
             return begin
         return max(self.first, earliest)
@@ -222,8 +223,8 @@ class Follower:
         for number, changes in run.taken.items():
             if number == run.base:
                 rows = Counter(tuple(row[name] for name in COLUMNS) for _, row in changes)
-                is_old = rows == Counter(old.rows[number]) if number < len(old.rows) else False
-                is_new = rows == Counter(new.rows[number]) if number < len(new.rows) else False
+                is_old = rows == Counter(old.seen[number]) if number < len(old.seen) else False
+                is_new = rows == Counter(new.seen[number]) if number < len(new.seen) else False
             else:
                 found = oracle.by_key(changes)
                 is_old, is_new = (
@@ -241,7 +242,7 @@ class Follower:
         if self.base is not None:
             last = len(oracle.time.rows) - 1
             found = oracle.replayed(self.base, {n: self.taken.get(n, []) for n in range(last + 1)})
-            demand(found == oracle.time.rows[last], f"followed from {self.base}, another table")
+            demand(found == oracle.time.seen[last], f"followed from {self.base}, another table")
 
     def _start(self) -> StreamStart:
         if self.table.options[SCAN_MODE] == "latest-full":
@@ -263,7 +264,7 @@ class Follower:
             return None
         rows = run.taken.pop(run.base)
         found = Counter(tuple(row[name] for name in COLUMNS) for _, row in rows)
-        demand(found == Counter(oracle.time.rows[run.base]), f"rows of snapshot {run.base}")
+        demand(found == Counter(oracle.time.seen[run.base]), f"rows of snapshot {run.base}")
         return run.base + 1
 
 

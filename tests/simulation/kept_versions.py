@@ -15,6 +15,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.follow.stream_scan import StreamScan
 from stream_app.table.read.merge_read import MergeRead
+from tests.simulation.kinds import can_be_followed
 from tests.simulation.promises import demand
 from tests.simulation.scenario import Change
 
@@ -26,12 +27,14 @@ class KeptVersions:
     Attributes:
         tags: snapshots by the names that were given; None: it is not known whether there is one.
         whole_from: no expiry has tried to take this snapshot or a later one.
+        tried_from: what is before it was about to go in this round, if only for a moment.
         changelogs_from: nor this changelog.
         progress: of a consumer that had one when the round began; expiry may not go beyond it.
     """
 
     tags: dict[str, int | None] = field(default_factory=dict)
     whole_from: int = 1
+    tried_from: int = 1
     changelogs_from: int = 1
     progress: int | None = None
     _ids: tuple[int, ...] = (1,)
@@ -67,6 +70,8 @@ class KeptVersions:
             demand(is_alive(snapshot), f"tag {name} is of a version that a rollback took away")
         for snapshot in held.values():
             check_rows(snapshot, MergeRead(table))
+        if not can_be_followed(table.schema.options):
+            return
         scan, read = StreamScan(table), StreamRead(table)
         for number in table.changelogs.ids():
             if number >= self.changelogs_from:

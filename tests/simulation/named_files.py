@@ -68,11 +68,17 @@ def files_left(table: FileStoreTable) -> set[str]:
 def _may_stay(table: FileStoreTable) -> set[str]:
     """Of versions that are changelogs alone: old lists, and what was taken out of the table.
 
-    The files that one takes out are the changelog of those before it, and go with it.
+    The files that one takes out are the changelog of those before it, and go with it. The changelog
+    of a branch's version stays if it was there when the branch was made.
     """
     versions = [table.changelogs.changelog(number) for number in table.changelogs.ids()]
     lists = {version.base_manifest_list for version in versions} & files_of(table).keys()
     found = lists | {meta.file_name for name in lists for meta in table.manifests.read_list(name)}
+    for branch in branches_of(table):
+        of_branch = map(branch.snapshots.snapshot, branch.snapshots.ids())
+        for version in of_branch:
+            if version.changelog_manifest_list in files_of(table):
+                found |= _changelog_of(table, version).keys()
     earliest = table.snapshots.earliest_id()
     if versions and earliest is not None and not table.options.writes_changelog:
         for version in (*versions, table.snapshots.snapshot(earliest)):

@@ -7,61 +7,40 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from stream_app.model.options.table_options import IGNORE_DELETE
+from stream_app.model.manifest_entry import FileKind
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.read.incremental_range import ScanMode, SnapshotPair
+from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.merge_read import MergeRead
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.simulation.actors import Job
 from tests.simulation.kept_versions import KeptVersions
+from tests.simulation.merging import deduplicate
 from tests.simulation.named_files import files_of, named_files, with_memory
 from tests.simulation.promises import demand
 from tests.simulation.scenario import Change
 from tests.simulation.seeds import OLD_PARTITION
+from tests.simulation.state import (
+    COLUMNS,
+    Row,
+    Rows,
+    Rules,
+    State,
+    Telling,
+    by_key,
+    in_order,
+    replayed,
+    rules_of,
+)
+from tests.support.sound_table import found_in
 from tests.support.table_checks import check_chain
 from tests.support.table_writer import KIND_TEXTS
 
-Row = tuple[Any, ...]
-Rows = list[Row]
-COLUMNS = ("k", "v", "p", "t")
 VALUE, PARTITION = COLUMNS.index("v"), COLUMNS.index("p")
-
-
-@dataclass
-class State:
-    """Rows by key, or all rows where there is no key."""
-
-    by_key: dict[Row, Row] = field(default_factory=dict)
-    added: Rows = field(default_factory=list)
-
-    def apply(self, changes: Iterable[Change], keys: Sequence[str]) -> None:
-        """Take in changes, in their order."""
-        for kind, row in changes:
-            values = tuple(row[name] for name in COLUMNS)
-            key = tuple(row[name] for name in keys)
-            if not keys:
-                self.added.append(values)
-            elif kind in ("+I", "+U"):
-                self.by_key[key] = values
-            else:
-                self.by_key.pop(key, None)
-
-    def take_away(self, goes: Callable[[Row], bool]) -> None:
-        """Take rows out that nobody tells as changes."""
-        self.by_key = {key: row for key, row in self.by_key.items() if not goes(row)}
-        self.added = [row for row in self.added if not goes(row)]
-
-    def copy(self) -> State:
-        """As it is now."""
-        return State(dict(self.by_key), list(self.added))
-
-    def rows(self) -> Rows:
-        """All of them, in order."""
-        return sorted([*self.by_key.values(), *self.added])
 
 
 @dataclass
@@ -99,18 +78,23 @@ class Timeline:
         lists: their delta lists, which no other version has.
         rows: what each of them has.
         changes: what who follows the table gets of each.
-        states: as the rows, by key.
+        seen: rows of who has followed the table up to it.
+        states: all that is known of it.
     """
 
-    lists: list[str] = field(default_factory=lambda: [""])
-    rows: list[Rows] = field(default_factory=lambda: [[]])
-    changes: list[list[Change]] = field(default_factory=lambda: [[]])
-    states: list[State] = field(default_factory=lambda: [State()])
+    lists: list[str]
+    rows: list[Rows]
+    changes: list[list[Change]]
+    seen: list[Rows]
+    states: list[State]
 
     def up_to(self, number: int) -> Timeline:
         """Its beginning."""
         end = number + 1
-        return Timeline(self.lists[:end], self.rows[:end], self.changes[:end], self.states[:end])
+        return Timeline(
+            self.lists[:end], self.rows[:end], self.changes[:end], self.seen[:end],
+            self.states[:end],
+        )  # fmt: skip
 
     def has(self, snapshot: Snapshot) -> bool:
         """Whether this version is one of them."""
@@ -130,24 +114,32 @@ class Oracle:
         others: what those who are no job take out of the table.
         kept: the versions that stay readable without a snapshot.
         time: the versions that lead to the newest one.
+        is_checked: ``check`` looks at the table at the end.
     """
 
     table: FileStoreTable
     jobs: dict[str, Job]
     may_expire: bool = False
+    is_checked: bool = False
     goes_back_to: int | None = None
     before: Timeline | None = None
     cut: int = 0
     others: Others = field(default_factory=Others)
     kept: KeptVersions = field(default_factory=KeptVersions)
     seen: dict[tuple[str, int], int] = field(default_factory=dict)
-    time: Timeline = field(default_factory=Timeline)
+    rules: Rules = field(init=False)
+    time: Timeline = field(init=False)
     checked: list[int] = field(default_factory=list)
     _known: dict[str, tuple[Rows, list[Change]]] = field(default_factory=dict)
     _restored: int | None = None
     _taken_away: dict[int, Callable[[Row], bool]] = field(default_factory=dict)
-    _state: State = field(default_factory=State)
-    _replayed: State = field(default_factory=State)
+    _state: State = field(init=False)
+
+    def __post_init__(self) -> None:
+        schema = self.table.schema
+        self.rules = rules_of(schema.options, schema.primary_keys)
+        self._state = State(self.rules)
+        self.time = Timeline([""], [[]], [[]], [[]], [self._state.copy()])
 
     def look(self, table: FileStoreTable) -> None:
         """Check what is there, and all that is new.
@@ -189,6 +181,7 @@ class Oracle:
         all_of_them = self.may_expire or self._restored is not None
         for number in table.snapshots.ids()[slice(None) if all_of_them else slice(-1, None)]:
             self.check_rows(table.snapshots.snapshot(number), MergeRead(table))
+        self._check_tools()
         sizes, named = files_of(table), named_files(remembering)
         gone = {name for name, size in named.items() if sizes.get(name) != size}
         demand(not gone, f"files that snapshots name are gone or cut: {sorted(gone)}")
@@ -197,13 +190,32 @@ class Oracle:
             found = [epoch for user, epoch in self.seen if user == job.user]
             demand(found == list(wanted), f"{job.user} wrote {wanted}, the table has {found}")
 
+    def _check_tools(self) -> None:
+        """See that ``diff`` tells what differs, and that ``check`` finds nothing."""
+        table = self.table
+        ids = [number for number in table.snapshots.ids() if number >= self.kept.whole_from]
+        if len(ids) > 1 and self.rules.keys:
+            first, last = (table.snapshots.snapshot(number) for number in (ids[0], ids[-1]))
+            read = IncrementalRead(table, row_kind=True)
+            changes = [
+                (row.pop("rowkind"), row)
+                for stream in read.streams(SnapshotPair(first, last), ScanMode.DIFF)
+                for batch in stream()
+                for row in batch.to_pylist()
+            ]
+            rows = replayed(self.rules, self.time.rows[ids[0]], changes, merge=deduplicate)
+            demand(rows == self.time.rows[ids[-1]], f"diff from {ids[0]} to {ids[-1]}: {changes}")
+        if self.is_checked:
+            findings = found_in(table)
+            demand(not findings, f"check finds {findings}")
+
     def check_kept(self) -> None:
         """See that what tags, changelogs and consumers keep can be read."""
         self.kept.check(self.table, self.check_rows, self._check_changes, self.time.has)
 
     def check_rows(self, snapshot: Snapshot, read: MergeRead) -> None:
         """See that a snapshot reads as it must."""
-        found = sorted(
+        found = in_order(
             tuple(row[name] for name in COLUMNS)
             for batch in read.read(snapshot)
             for row in batch.to_pylist()
@@ -222,6 +234,7 @@ class Oracle:
     def end_round(self) -> None:
         """Whoever rolled the table back has ended."""
         self.goes_back_to = self.before = None
+        self.kept.tried_from = 1
 
     def _see_what_went(self, ids: list[int], target: int) -> None:
         """Forget what a rollback took away: the newest versions, down to the target at most.
@@ -236,7 +249,7 @@ class Oracle:
                 self.before = self.time
             self.time, self.cut = self.time.up_to(last), last
             del self.checked[last:]
-            self._state, self._replayed = (self.time.states[-1].copy() for _ in range(2))
+            self._state = self.time.states[-1].copy()
             self._taken_away = {n: goes for n, goes in self._taken_away.items() if n <= last}
             self.seen = {epoch: number for epoch, number in self.seen.items() if number <= last}
             self.kept.go_back(last)
@@ -252,39 +265,72 @@ class Oracle:
 
     def _follow(self, snapshot: Snapshot) -> None:
         changes: list[Change] = []
-        if snapshot.commit_kind is CommitKind.APPEND:
-            changes = self._claim(snapshot)
-            if self.table.options[IGNORE_DELETE]:
-                changes = [change for change in changes if change[0] not in ("-U", "-D")]
-        elif snapshot.commit_kind is CommitKind.OVERWRITE:
-            goes = self.others.takes_away(snapshot)
-            self._taken_away[snapshot.snapshot_id] = goes
-            self._state.take_away(goes)
-            self._replayed.take_away(goes)
-        keys = self.table.schema.primary_keys
-        self._state.apply(changes, keys)
-        if self.table.options.writes_changelog:
-            self._check_changelog(snapshot, changes)
-        elif keys:  # a flush leaves the newest change of a key
-            changes = [found[-1] for found in self.by_key(changes).values()]
+        match snapshot.commit_kind:
+            case CommitKind.APPEND:
+                changes = self._flush(snapshot, self._claim(snapshot))
+            case CommitKind.COMPACT:
+                changes = self._lift(snapshot)
+            case CommitKind.OVERWRITE:
+                goes = self.others.takes_away(snapshot)
+                self._taken_away[snapshot.snapshot_id] = goes
+                self._state.take_away(goes)
+        before = self.time.seen[-1]
         self.time.lists.append(snapshot.delta_manifest_list)
         self.time.rows.append(self._state.rows())
         self.time.changes.append(changes)
+        self.time.seen.append(self._state.seen())
         self.time.states.append(self._state.copy())
         self._known[snapshot.delta_manifest_list] = self.time.rows[-1], changes
+        if self.table.options.writes_changelog:
+            self._check_changelog(snapshot, changes, before)
+
+    def _flush(self, snapshot: Snapshot, changes: list[Change]) -> list[Change]:
+        """Take an epoch in; the changes that it tells."""
+        rules = self.rules
+        if rules.ignores_delete:
+            changes = [change for change in changes if change[0] not in ("-U", "-D")]
+        files = {}
+        for entry in FileStoreScan(self.table).delta(snapshot) if rules.keys else ():
+            rows = self.table.bucket_files(entry.partition, entry.bucket).read(entry.file)
+            files[entry.file.file_name] = {
+                tuple(row[name] for name in rules.keys)
+                for batch in rows
+                for row in batch.select(rules.keys).to_pylist()
+            }
+        self._state.flush(changes, files)
+        if rules.keys and rules.telling is Telling.FLUSHED:  # the newest change of a key
+            return [found[-1] for found in self.by_key(changes).values()]
+        return changes if rules.telling in (Telling.FLUSHED, Telling.INPUT) else []
+
+    def _lift(self, snapshot: Snapshot) -> list[Change]:
+        """See what a compaction took off level 0; the changes that it tells."""
+        if not self.rules.keys:
+            return []
+        scan = FileStoreScan(self.table)
+        gone = {
+            entry.file.file_name: (entry.partition, entry.bucket)
+            for entry in scan.delta(snapshot)
+            if entry.kind is FileKind.DELETE and entry.file.level == 0
+        }
+        between: set[object] = set()
+        if self.rules.telling is Telling.WHOLE:
+            highest = self.table.options.num_levels - 1
+            between = {
+                (entry.partition, entry.bucket)
+                for entry in scan.live(snapshot)
+                if 0 < entry.file.level < highest
+            }
+        return self._state.lift(gone, lambda bucket: bucket not in between)
 
     def replayed(self, base: int, changes: Mapping[int, list[Change]]) -> Rows:
         """The newest rows as somebody has them who began with a version and followed the table."""
-        keys = self.table.schema.primary_keys
-        state = State()
-        state.apply(
-            [("+I", dict(zip(COLUMNS, row, strict=True))) for row in self.time.rows[base]], keys
-        )
+        rows = self.time.seen[base]
         for number in range(base + 1, len(self.time.rows)):
             if number in self._taken_away:  # which is not told to those who follow
-                state.take_away(self._taken_away[number])
-            state.apply(changes[number], keys)
-        return state.rows()
+                goes = self._taken_away[number]
+                rows = [row for row in rows if not goes(row)]
+            rows = replayed(self.rules, rows, changes[number])
+        return rows
 
     def _check_changes(self, changelog: Snapshot, found: list[Change]) -> None:
         _, wanted = self._known[changelog.delta_manifest_list]
@@ -304,7 +350,7 @@ class Oracle:
         self.seen[user, epoch] = snapshot.snapshot_id
         return epochs[epoch]
 
-    def _check_changelog(self, snapshot: Snapshot, changes: list[Change]) -> None:
+    def _check_changelog(self, snapshot: Snapshot, changes: list[Change], before: Rows) -> None:
         found = [
             (KIND_TEXTS[row["_VALUE_KIND"]], {name: row[name] for name in COLUMNS})
             for entry in FileStoreScan(self.table).changelog(snapshot)
@@ -312,19 +358,15 @@ class Oracle:
             for row in batch.to_pylist()
         ]
         number = snapshot.snapshot_id
-        demand(self.by_key(found) == self.by_key(changes), f"changelog of snapshot {number}")
-        self._replayed.apply(found, self.table.schema.primary_keys)
-        demand(self._replayed == self._state, f"replayed up to {number}, it is another table")
+        same = self.by_key(found) == self.by_key(changes)
+        demand(same, f"changelog of snapshot {number}: {found} instead of {changes}")
+        if snapshot.commit_kind is not CommitKind.OVERWRITE:
+            rows = replayed(self.rules, before, found)
+            demand(rows == self.time.seen[-1], f"replayed up to {number}, it is another table")
 
     def by_key(self, changes: Iterable[Change]) -> dict[Row, list[Change]]:
-        """Changes of each key, in their order; without a key all are one, in the order of rows."""
-        keys = self.table.schema.primary_keys
-        if not keys:
-            return {(): sorted(changes, key=lambda change: change[1]["v"])}
-        grouped: dict[Row, list[Change]] = {}
-        for kind, row in changes:
-            grouped.setdefault(tuple(row[name] for name in keys), []).append((kind, row))
-        return grouped
+        """Changes of each key of the table, in their order."""
+        return by_key(changes, self.rules.keys)
 
     def _checksum(self, number: int) -> int:
         return zlib.crc32(
@@ -333,4 +375,4 @@ class Oracle:
 
 
 def _minus(left: Rows, right: Rows) -> Rows:
-    return sorted((Counter(left) - Counter(right)).elements())
+    return in_order((Counter(left) - Counter(right)).elements())

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+_LONG_TEXT = re.compile("([0-9a-f]{8})[0-9a-f]{50,}")
+
 
 class BrokenPromiseError(AssertionError):
     """The table is not what it must be."""
@@ -10,4 +14,4 @@ class BrokenPromiseError(AssertionError):
 def demand(holds: bool, otherwise: str) -> None:
     """An assertion that tells what is wrong."""
     if not holds:
-        raise BrokenPromiseError(otherwise)
+        raise BrokenPromiseError(_LONG_TEXT.sub(r"\1…", otherwise))

@@ -13,10 +13,11 @@ from enum import Enum
 from typing import Any
 
 from tests.simulation.faults import Fault, FaultKind, Group
+from tests.simulation.kinds import KINDS, drawn_kind, drawn_options
 
 Change = tuple[str, dict[str, Any]]
 ROUNDS = (3, 6)
-KINDS = tuple(kind for kind in FaultKind if kind is not FaultKind.DENIED)
+FATES = tuple(kind for kind in FaultKind if kind is not FaultKind.DENIED)
 ANSWERS = (FaultKind.DENIED, FaultKind.LOST, FaultKind.OUTAGE, FaultKind.SLOW)
 """What makes an outcome unknown, or a race closer: the fates that matter to a snapshot."""
 
@@ -142,6 +143,11 @@ class Scenario:
         return replace(self, rounds=rounds)
 
     @property
+    def has_key(self) -> bool:
+        """Whether the table has a primary key."""
+        return KINDS[self.kind].has_key
+
+    @property
     def expires(self) -> bool:
         """Whether snapshots may go."""
         return "snapshot.num-retained.max" in self.options
@@ -156,7 +162,7 @@ class Scenario:
 def of_jobs(seed: int) -> Scenario:
     """The scenario of a seed without those whom `seeds` puts beside the jobs."""
     rng = random.Random(seed)
-    kind = rng.choice(["key", "key", "key", "append", "bucketed append"])
+    kind = drawn_kind(rng)
     rivals = rng.choice([[], ["rival"], ["compactor"], ["rival", "compactor"]])
     if rng.random() < 0.3:
         rivals = [*rivals, "expirer"]
@@ -168,43 +174,13 @@ def of_jobs(seed: int) -> Scenario:
         faults = () if is_calm else _faults(rng, name, actions)
         jump = 0 if is_calm or rng.random() < 0.8 else rng.choice([-3_600_000, -5, 86_400_000])
         rounds.append(Round(name, rng.getrandbits(32), actions, faults, jump))
-    options = _options(rng, kind)
+    options = drawn_options(rng, kind)
     if "expirer" in rivals:
         options |= {
             "snapshot.num-retained.min": "1",
             "snapshot.num-retained.max": rng.choice(["1", "2", "4"]),
         }
     return Scenario(seed, kind, options, rng.random() < 0.3, tuple(rounds))
-
-
-def _options(rng: random.Random, kind: str) -> dict[str, str]:
-    choices: dict[str, list[str | None]] = {
-        "manifest.merge-min-count": ["2", "3", None],
-        "manifest.target-file-size": ["1 kb", None],
-        "target-file-size": ["1 kb", "3 kb", None],
-    }
-    if kind == "key":
-        choices |= {
-            "bucket": ["1", "1", "2"],
-            "changelog-producer": ["input", None],
-            "num-sorted-run.compaction-trigger": ["1", "2", "3"],
-            "num-sorted-run.stop-trigger": ["3", "4", None],
-            "num-levels": ["2", "4", None],
-            "compaction.max-size-amplification-percent": ["0", "50", None, "10000", "10000"],
-            "compaction.size-ratio": ["0", None],
-            "full-compaction.delta-commits": ["2", None, None, None],
-            "ignore-delete": ["true", None, None, None],
-        }
-    else:
-        choices |= {
-            "bucket": ["-1"] if kind == "append" else ["1", "2"],
-            "compaction.min.file-num": ["2", "3"],
-        }
-    picked = {key: rng.choice(values) for key, values in choices.items()}
-    options = {key: value for key, value in picked.items() if value is not None}
-    if kind == "bucketed append":
-        options["bucket-key"] = "k"
-    return options
 
 
 def _actions(rng: random.Random, name: str, rivals: list[str]) -> tuple[Action, ...]:
@@ -240,6 +216,6 @@ def _faults(
         role = rng.choice([actor, actor, f"{actor}/task", f"{actor}/compaction"])
         group = rng.choice([Group.ANY, *Group])
         reach = {Group.ANY: 30, Group.CREATE: 2, Group.READ: 20}.get(group, 5)
-        kind = rng.choice(ANSWERS if group is Group.CREATE and rng.random() < 0.5 else KINDS)
+        kind = rng.choice(ANSWERS if group is Group.CREATE and rng.random() < 0.5 else FATES)
         found.append((f"{name}f{number}", Fault(role, group, rng.randrange(reach), kind)))
     return tuple(found)

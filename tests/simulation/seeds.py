@@ -11,7 +11,8 @@ import random
 from dataclasses import replace
 
 from tests.simulation.faults import Fault, Group
-from tests.simulation.scenario import KINDS, Action, Round, Scenario, Verb, of_jobs
+from tests.simulation.kinds import can_be_followed
+from tests.simulation.scenario import FATES, Action, Round, Scenario, Verb, of_jobs
 
 OLD_PARTITION, YOUNG_PARTITION = "2025-06-01", "2026-06-01"
 """Of which the first one is too old in every seed that drops old partitions."""
@@ -55,9 +56,9 @@ def scenario(seed: int) -> Scenario:
 def _chances(jobs: Scenario) -> dict[str, float]:
     """How often somebody is there; more often where there is something for him to see."""
     return {
-        "deleter": 0.0 if jobs.kind == "key" else 0.45,
+        "deleter": 0.0 if jobs.has_key else 0.45,
         "tagger": 0.4 if jobs.expires else 0.15,
-        "follower": 0.4 if jobs.expires else 0.2,
+        "follower": (0.4 if jobs.expires else 0.2) * can_be_followed(jobs.options),
         "dropper": 0.4 if jobs.partitioned else 0.0,
         "sweeper": 0.15,
         "restorer": 0.35 if jobs.expires else 0.2,
@@ -98,7 +99,7 @@ def _with_others(
         actor = rng.choice(actions).actor
         if rng.random() < 0.5 and "restorer" in (action.actor for action in actions):
             actor = "restorer"
-        fault = Fault(actor, group, rng.randrange(reach), rng.choice(KINDS))
+        fault = Fault(actor, group, rng.randrange(reach), rng.choice(FATES))
         faults = ((f"{each.name}f{len(each.faults)}", fault),)
     return replace(each, actions=(*each.actions, *actions), faults=(*each.faults, *faults))
 

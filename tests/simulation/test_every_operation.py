@@ -8,6 +8,7 @@ table whole and finishes what is pending.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,11 @@ KEY = {
     "num-sorted-run.compaction-trigger": "2",
     "manifest.merge-min-count": "2",
 }
+LOOKUP = {**KEY, "changelog-producer": "lookup"}
+SUMS = {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}
+FIRST = {"merge-engine": "first-row", "ignore-delete": "true"}
+PARTIAL = {"merge-engine": "partial-update", "ignore-delete": "true"}
+VECTORS = {"deletion-vectors.enabled": "true"}
 APPEND = {"compaction.min.file-num": "2", "manifest.merge-min-count": "2"}
 EXPIRING = {
     "snapshot.num-retained.min": "1",
@@ -41,6 +47,8 @@ SWEEP = Action("", "sweeper", Verb.SWEEP)
 BRANCH, UNBRANCH = (Action("", "brancher", each) for each in (Verb.BRANCH, Verb.UNBRANCH))
 ROLL_BACK = Action("", "restorer", Verb.ROLL_BACK)
 WRITING = (EPOCHS, DRAIN, EPOCH, WHOLE)
+LIFTING = (EPOCHS, EPOCH)
+"""Each epoch compacts, and waits for that."""
 HISTORIES = {
     "key": ("key", KEY, WRITING),
     "append": ("append", {"bucket": "-1", **APPEND}, WRITING),
@@ -75,6 +83,16 @@ UPKEEP = {
     ),
 }  # fmt: skip
 """Those whose operations are struck stand last."""
+WORKERS = ("job", "job/task", "job/compaction")
+LIFTED = {
+    "sums by lookup": ("lookup", {**LOOKUP, **SUMS}, LIFTING, WORKERS),
+    "first rows": ("lookup", {**LOOKUP, **FIRST}, LIFTING, WORKERS),
+    "parts with vectors": ("deletion vectors", {**KEY, **PARTIAL, **VECTORS}, LIFTING, WORKERS),
+    "whole changelog": (
+        "full compaction", {**KEY, "changelog-producer": "full-compaction"}, LIFTING, WORKERS,
+    ),
+}  # fmt: skip
+"""What compactions lift and tell."""
 
 FAULTS = [
     FaultKind.DIES_AFTER, FaultKind.POWER_AFTER, FaultKind.LOST, FaultKind.OUTAGE, FaultKind.HALF,
@@ -83,7 +101,8 @@ FAULTS = [
 
 def history(name: str) -> Scenario:
     """Some epochs, with what else is done between them."""
-    kind, options, steps, *_ = UPKEEP[name] if name in UPKEEP else HISTORIES[name]
+    known: dict[str, Any] = {**HISTORIES, **UPKEEP, **LIFTED}
+    kind, options, steps, *_ = known[name]
     rounds = tuple(Round(f"r{at}", at, (step,), ()) for at, step in enumerate(steps))
     return Scenario(1, kind, options, DROP in steps, rounds)
 
@@ -133,6 +152,14 @@ def test_whatever_operation_of_upkeep_is_struck_the_table_is_whole(
     name: str, fault: FaultKind
 ) -> None:
     assert strike(name, fault, UPKEEP[name][-1]) > 0
+
+
+@pytest.mark.parametrize("fault", FAULTS[:3])
+@pytest.mark.parametrize("name", list(LIFTED))
+def test_whatever_operation_of_a_lifting_epoch_is_struck_the_table_is_whole(
+    name: str, fault: FaultKind
+) -> None:
+    assert strike(name, fault, WORKERS) > 30
 
 
 @pytest.mark.parametrize(

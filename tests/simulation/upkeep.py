@@ -85,7 +85,7 @@ class Upkeep:
         self._look()
         whole_from = kept.whole_from
         if expiry.versions and expiry.kept is not None:
-            kept.whole_from = expiry.kept
+            kept.whole_from = kept.tried_from = expiry.kept
         try:
             expire.execute(expiry)
         except UsageError:
@@ -153,7 +153,7 @@ class Upkeep:
         except UsageError:
             # Whoever is told that it was going finds no tag; and only what was going is refused.
             wanted = number if tag is None else tag.snapshot.snapshot_id
-            is_going = wanted is not None and wanted < kept.whole_from
+            is_going = wanted is not None and wanted < max(kept.whole_from, kept.tried_from)
             # What a rollback that died was to take may be as it was, and cannot be kept.
             is_going |= self.oracle.goes_back_to is not None or bool(holding_rollbacks(table))
             demand(is_going, f"{number} is not given a tag, and stays from {kept.whole_from} on")

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from stream_app.app.config.app_config import AppConfig, SourceConfig, StreamConfig
-from stream_app.app.config.format_setup import evolution_rules, rules_of
+from stream_app.app.config.format_setup import evolution_rules, rules_of, source_of
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.job.database_tables import DatabaseTables
@@ -156,7 +156,7 @@ class DatabaseJob:
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
         made = rules_of(self.config, table.location, table.schema).made
-        rules = evolution_rules(self.config, table.location, made)
+        rules = evolution_rules(source_of(self.config, table.location), made)
         return TableFeed(
             name=name,
             job=TableJob(table, CompactHere),

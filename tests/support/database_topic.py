@@ -23,9 +23,10 @@ GARBAGE: Message = (b'{"id":1}', b'{"before":null,"after":{"id":1')
 
 
 @functools.cache
-def _schema(names: tuple[str, ...]) -> dict[str, Any]:
+def _schema(names: tuple[str, ...], n: str) -> dict[str, Any]:
+    types = {**_TYPES, "n": n}
     fields = [
-        {"type": _TYPES[name.lower()], "optional": name.lower() != "id", "field": name}
+        {"type": types[name.lower()], "optional": name.lower() != "id", "field": name}
         for name in names
     ]
     row = {"type": "struct", "fields": fields, "optional": True}
@@ -44,9 +45,21 @@ def _schema(names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def change(
-    origin: str, row: Row, before: Row | None = None, *, op: str | None = None, lsn: int = 7
+    origin: str,
+    row: Row,
+    before: Row | None = None,
+    *,
+    op: str | None = None,
+    lsn: int = 7,
+    n: str = "int32",
+    at_ms: int = 1,
 ) -> Message:
-    """A change of a row of ``database.table``: a create; with `before` an update; or a delete."""
+    """A change of a row of ``database.table``: a create; with `before` an update; or a delete.
+
+    Args:
+        n: the type of that column.
+        at_ms: when the source made the change.
+    """
     database, _, table = origin.partition(".")
     op = op or ("c" if before is None else "u")
     old, new = (row, None) if op == "d" else (before, row)
@@ -54,7 +67,7 @@ def change(
         "version": "3.5.0.Final",
         "connector": "mariadb",
         "name": "shop",
-        "ts_ms": 1,
+        "ts_ms": at_ms,
     }
     source |= {"snapshot": "false", "db": database, "sequence": None, "table": table, "pos": lsn}
     payload: dict[str, Any] = {
@@ -65,7 +78,7 @@ def change(
         "op": op,
     }
     payload |= {"ts_ms": 1709251199123}
-    document = {"schema": _schema(tuple(row)), "payload": payload}
+    document = {"schema": _schema(tuple(row), n), "payload": payload}
     [name] = [name for name in row if name.lower() == "id"]
     key = {"schema": {"type": "struct"}, "payload": {name: row[name]}}
     return _json(key), _json(document)

@@ -292,13 +292,15 @@ class PaimonJava:
     ) -> tuple[dict[str, dict[str, Any]], list[str | None]]:
         """Every option of CoreOptions by key (type, default, older_keys, is_fixed), and what Paimon
         reads from each (key, text): bytes and milliseconds as numbers, None when it refuses."""
-        answer = self._server.call({"command": "options", "texts": [list(pair) for pair in texts]})
-        if "error" in answer:
-            raise PaimonError(answer["error"])
+        answer = self.ask("options", texts=[list(pair) for pair in texts])
         return {option["key"]: option for option in answer["options"]}, answer["values"]
 
     def _call(self, command: str, path: Path | str, **arguments: Any) -> Any:
-        answer = self._server.call({"command": command, **table_location(path), **arguments})
+        return self.ask(command, **table_location(path), **arguments)
+
+    def ask(self, command: str, **arguments: Any) -> Any:
+        """The answer to a request of PaimonServer.java that needs no table."""
+        answer = self._server.call({"command": command, **arguments})
         if "error" in answer:
             raise PaimonError(answer["error"])
         return answer

@@ -40,14 +40,25 @@ def splitter_of(config: AppConfig | None, *tables: FileStoreTable) -> MessageSpl
     """Gives each table its messages, by its place among the tables.
 
     Those of a source table that the job has refused, as another one has its name, are no table's.
+
+    Raises:
+        UsageError: only the checkpoint tells which source tables these are, and it does not.
     """
     if config is None or config.sync is None:
         return AllToOneTable()
+    names = [config.sync.name_of(each.location) for each in tables]
     origins: Mapping[Origin, str] = {}
     if config.sync.rules.may_collide:  # else the names tell it, and the checkpoint may be gone
         checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
         origins = remembered_origins(checkpoint)
-    return splitter_for(config, [config.sync.name_of(each.location) for each in tables], origins)
+        for name in sorted(set(names) - set(origins.values())):
+            raise UsageError(
+                f"the checkpoint does not tell which source tables the table {name!r} has: with "
+                "merge-shards = false or case-sensitive = false two of them may have its name",
+                where=config.stream.checkpoint,
+                fix="give the configuration with the checkpoint of the table's job",
+            )
+    return splitter_for(config, names, origins)
 
 
 def splitter_for(

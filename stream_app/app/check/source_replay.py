@@ -17,7 +17,7 @@ from kafka.errors import KafkaError
 
 from stream_app.app.check.uncompared import Uncompared
 from stream_app.app.config.app_config import SourceConfig
-from stream_app.app.config.format_setup import format_setup, table_format
+from stream_app.app.config.format_setup import format_setup, table_format, without_narrowed
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.job.preflight import client_settings
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, concat_rows
@@ -59,7 +59,8 @@ class Filling:
         schema = check.table.schema
         setup = format_setup(source, rules, schema, restores=True)
         setup = replace(setup, keep_update_before=False)
-        self._decode = table_format(source, rules, schema, setup)
+        decode = table_format(source, rules, schema, setup)
+        self._decode = without_narrowed(decode, source, check.table, rules.made)
         self._assigner = bucket_assigner(check.table, check.index)
         self._check, self._left = check, left
         self._waiting: list[pa.RecordBatch] = []

@@ -9,6 +9,7 @@ stay as they are: they are relative to the current directory, as spark-submit's 
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -25,8 +26,8 @@ from stream_app.app.config.sync_config import (
     OneSetting,
     SyncConfig,
     of_one_table,
-    sync_problems,
 )
+from stream_app.app.config.sync_problems import drift_problems, sync_problems
 from stream_app.app.config.table_config import TABLE_KEYS, TableConfig, table_problems
 from stream_app.app.config.values import (
     SET_BY_SPARK,
@@ -45,9 +46,7 @@ from stream_app.app.config.values import (
     text,
     trigger,
 )
-from stream_app.cdc.aliased_decode import parse_aliases
 from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
-from stream_app.cdc.column_drift import COLUMN_ALIASES, DriftKind
 from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS
 from stream_app.errors import UsageError
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
@@ -244,7 +243,8 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
         secrets=Secrets(secret_texts(settings, environ)),
     )
     for key, problem in _joint_problems(config, settings.keys()):
-        origin = settings[key].origin if key in settings else str(path)
+        of_key = (name for name in settings if f"{name}.".startswith(f"{key}."))
+        origin = next((settings[name].origin for name in of_key), str(path))
         problems.append(f"{origin}: {shown(key)}: {problem}")
     if problems:
         count = f"{len(problems)} problems" if len(problems) > 1 else "a problem"
@@ -295,6 +295,10 @@ def _prefixed(name: str, rest: str, setting: Setting) -> object:
 def _unknown(section: str, key: str) -> str:
     known = [*KEYS[section], *(f"{prefix}…" for prefix in PREFIXES.get(section, {}))]
     found = unknown_key("key", key, known)
+    begin, dot, rest = key.partition(".")
+    heads = [prefix.rstrip(".") for prefix in PREFIXES.get(section, {})]
+    if dot and (near := difflib.get_close_matches(begin, heads, n=1)):
+        return f"unknown key {key!r}; did you mean '{near[0]}.{rest}'?"
     if section == "sync" and "mean" in found:
         return found
     for other, keys in KEYS.items():
@@ -314,9 +318,10 @@ def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple
     if config.sync is None:
         yield from table_problems(config.table, FORMATS[config.source.format], given)
     else:
-        yield from sync_problems(config.sync, config.source.kind, given)
-        yield from made_problems(config.sync, FORMATS[config.source.format])
-        yield from _drift_problems(config.sync, config.source)
+        source, chosen = config.source, FORMATS[config.source.format]
+        yield from sync_problems(config.sync, source.kind, given)
+        yield from made_problems(config.sync, chosen)
+        yield from drift_problems(config.sync, chosen, source.format_options)
     warehouse = config.table.warehouse if config.sync is None else config.sync.warehouse
     for problem in _file_system_problems(config.file_system, warehouse):
         yield "file-system", problem
@@ -328,28 +333,6 @@ def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple
     if config.stream.non_insert_records == "quarantine" and not fits:
         needs = "needs stream.quarantine, and is for a table without table.primary-keys"
         yield "stream.non-insert-records", f"'quarantine' {needs}"
-
-
-def _drift_problems(sync: SyncConfig, source: SourceConfig) -> Iterator[tuple[str, str]]:
-    """What is wrong with the format's options for one table of a whole database."""
-    chosen = FORMATS[source.format]
-    declared = {option.key for option in chosen.options}
-    unknown = DriftKind.UNKNOWN.option
-    for name in sync.named():
-        own = sync.format_options_of(name)
-        for key in own.keys() - declared - {TRUNCATE}:
-            yield f"sync.tables.{name}.{key}", f"source.format = {chosen.name!r} has no such option"
-        try:
-            parse_aliases(own.get(COLUMN_ALIASES, ""))
-        except UsageError as error:
-            yield f"sync.tables.{name}.{COLUMN_ALIASES}", f"{error.what} ({error.fix})"
-    asked = {chosen.full_key(unknown): source.format_options.get(unknown)} | {
-        f"sync.tables.{name}.{unknown}": sync.format_options_of(name).get(unknown)
-        for name in sync.named()
-    }
-    for key, value in asked.items():
-        if not sync.case_sensitive and value in ("stop", "quarantine"):
-            yield key, f"{value!r} needs sync.case-sensitive = true"
 
 
 def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:

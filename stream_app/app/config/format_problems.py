@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+from stream_app.app.config.sync_problems import excluding_options
 from stream_app.cdc.formats import FORMATS
 from stream_app.cdc.message_format import Format
 from stream_app.errors import UsageError
@@ -31,6 +32,9 @@ def format_problems(
     for option in chosen.options:
         if option.is_required and option.key not in options:
             yield chosen.full_key(option.key), f"is missing: such as {option.example!r}"
+    if not many_tables:
+        for key, problem in excluding_options(options):
+            yield chosen.full_key(key), problem
     if options and (columns.fields or many_tables):
         try:
             chosen.check(options, columns)

@@ -7,8 +7,15 @@ from dataclasses import replace
 from stream_app.app.config.app_config import AppConfig, SourceConfig
 from stream_app.app.config.made_columns import rules_of_table
 from stream_app.app.config.table_config import TableConfig
+from stream_app.cdc.aliased_decode import parse_aliases
 from stream_app.cdc.change_batch import TableTraits
-from stream_app.cdc.column_drift import NARROWED_COLUMNS, TYPE_MAPPING, DriftKind, Reaction
+from stream_app.cdc.column_drift import (
+    COLUMN_ALIASES,
+    NARROWED_COLUMNS,
+    TYPE_MAPPING,
+    DriftKind,
+    Reaction,
+)
 from stream_app.cdc.computed.definition import DefinitionError
 from stream_app.cdc.computed.generated_columns import generated_columns, source_setup
 from stream_app.cdc.computed.generation import Generation
@@ -27,7 +34,9 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.key_index.index_rule import Existing, index_rule
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import And, Predicate, column_names, to_expression
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.schema.evolve import EvolutionRules
+from stream_app.table.schema.narrowed_columns import NarrowedColumns, column_times
 from stream_app.table.write.column_defaults import with_defaults
 from stream_app.table.write.located_rows import (
     LookupHints,
@@ -59,12 +68,17 @@ def source_of(config: AppConfig, location: str) -> SourceConfig:
     sync = config.sync
     if sync is None:
         return config.source
+    declared = {option.key for option in format_named(config.source.format).options}
+    of_database = {DriftKind.UNKNOWN.option: Reaction.EVOLVE.value}
+    if sync.type_mapping:
+        of_database[TYPE_MAPPING] = ",".join(sync.type_mapping)
+    defaults = {key: value for key, value in of_database.items() if key in declared}
     own = sync.format_options_of(sync.name_of(location))
     return replace(
         config.source,
         merge_shards=True,  # the splitter has found the source table already
         lowers_names=not sync.case_sensitive,
-        format_options={**config.source.format_options, **own},
+        format_options={**defaults, **config.source.format_options, **own},
     )
 
 
@@ -169,41 +183,59 @@ def _told_columns(schema: TableSchema) -> tuple[RowType, tuple[str, ...]]:
     Where a change finds its row by the rest of the key, a delete may leave out the partition. What
     `NamedPartitions` then demands is not checked here.
     """
-    if not finds_rows(schema):
+    rule = index_rule(schema)
+    if rule is None or rule.existing is not Existing.MOVES:
         return schema.fields, schema.primary_keys
     columns = RowType(
         tuple(
             replace(column, data_type=column.data_type.as_nullable())
-            if column.name in schema.partition_keys
+            if column.name in schema.partition_keys and column.name not in rule.keys
             else column
             for column in schema.fields
         )
     )
-    return columns, schema.trimmed_primary_keys
+    return columns, rule.keys
 
 
-def evolution_rules(config: AppConfig, location: str, made: Generation) -> EvolutionRules | None:
+def evolution_rules(source: SourceConfig, made: Generation) -> EvolutionRules | None:
     """How a table follows its source; None: it does not.
 
-    Tables of a whole database do, unless the configuration says otherwise.
-
     Args:
-        location: of the table.
+        source: as the table sees it (`source_of`).
         made: the table's columns that do not come from the source.
     """
-    given = source_of(config, location).format_options
-    declared = {option.key for option in format_named(config.source.format).options}
-    follows = config.sync is not None and DriftKind.UNKNOWN.option in declared
-    default = Reaction.EVOLVE if follows else Reaction.WARN
-    if given.get(DriftKind.UNKNOWN.option, default.value) != Reaction.EVOLVE.value:
+    given = source.format_options
+    if given.get(DriftKind.UNKNOWN.option) != Reaction.EVOLVE.value:
         return None
     narrowed = given.get(NARROWED_COLUMNS, Reaction.WARN.value)
-    mapping = parse_mapping_options(given.get(TYPE_MAPPING, "").split(","))
     return EvolutionRules(
-        options=mapping if config.sync is None else config.sync.mapping_options,
+        options=parse_mapping_options(given.get(TYPE_MAPPING, "").split(",")),
         stops=narrowed == Reaction.STOP.value,
+        sets_aside=narrowed == Reaction.QUARANTINE.value,
         tells=narrowed != Reaction.IGNORE.value,
         made={name: made.origins_of([name]) for name in made.names},
+    )
+
+
+def without_narrowed(
+    decode: MessageFormat, source: SourceConfig, table: FileStoreTable, made: Generation
+) -> MessageFormat:
+    """The format, which sets narrowed columns aside where the source's options say so.
+
+    Args:
+        source, made: as for `evolution_rules`.
+    """
+    rules = evolution_rules(source, made)
+    if rules is None or not rules.sets_aside:
+        return decode
+    return NarrowedColumns(
+        messages=decode,
+        reader=source_reader(source.format, source.format_options),
+        schema=table.schema,
+        rules=rules,
+        since=column_times(table),
+        aliases=parse_aliases(source.format_options.get(COLUMN_ALIASES, "")),
+        lowers=source.lowers_names,
     )
 
 

@@ -8,6 +8,7 @@ Source: Paimon `flink/action/cdc/ComputedColumnUtils.java`, `SyncDatabaseActionB
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -16,13 +17,13 @@ from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig, untold_metadata
 from stream_app.cdc.computed.definition import DefinitionError, parse_definition
 from stream_app.cdc.computed.functions import function_of
-from stream_app.cdc.computed.generation import MetadataError, key_problems
+from stream_app.cdc.computed.generation import MetadataError, argument_problem, key_problems
 from stream_app.cdc.message_format import Format
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.schema.data_type import RowType
 from stream_app.planning.sync.new_tables import Names, OneTable
-from stream_app.predicate.parser import named_columns, parse_predicate
+from stream_app.predicate.parser import check_grammar, named_columns, parse_predicate
 
 
 class Holding(NamedTuple):
@@ -113,10 +114,20 @@ def made_problems(sync: SyncConfig, source: Format) -> Iterator[tuple[str, str]]
     takes_metadata = sync.metadata_column or any(one.metadata_column for one in tables.values())
     if sync.metadata_column_prefix and not takes_metadata:
         yield "sync.metadata-column-prefix", "needs sync.metadata-column"
+    for name, one in tables.items():
+        if one.metadata_column_prefix and not _chosen(one.metadata_column, sync.metadata_column):
+            key = f"sync.tables.{name}.metadata-column"
+            yield f"{key}-prefix", f"needs {key} or sync.metadata-column"
 
 
 def _text_problems(rules: TableConfig, source: Format) -> Iterator[tuple[str, str]]:
     yield from untold_metadata("metadata-column", rules.metadata_columns, source)
+    for text in rules.computed_columns:
+        with contextlib.suppress(DefinitionError):  # told below
+            definition = parse_definition(text)
+            function_of(definition)
+            if problem := argument_problem(definition, arrow_type):
+                yield "computed-column", problem
     try:
         _ = rules.made
     except MetadataError as error:
@@ -124,7 +135,8 @@ def _text_problems(rules: TableConfig, source: Format) -> Iterator[tuple[str, st
     except DefinitionError as error:
         yield "computed-column", str(error)
     try:
-        named_columns(rules.filter or "")
+        if rules.filter is not None:
+            check_grammar(rules.filter)
     except UsageError as error:
         yield "filter", f"{error.what} ({error.fix})"
 

@@ -8,7 +8,7 @@ Source: Paimon `flink/action/cdc/SyncDatabaseActionBase.java`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from stream_app.app.config.values import (
@@ -26,9 +26,14 @@ from stream_app.app.config.values import (
     text,
 )
 from stream_app.cdc.alike.options import TRUNCATE, TRUNCATE_OPTION
-from stream_app.cdc.column_drift import COLUMN_ALIASES, NARROWED_COLUMNS, DriftKind, Reaction
-from stream_app.errors import UsageError
-from stream_app.model.options.core_options import option_problems, unknown_key
+from stream_app.cdc.column_drift import (
+    COLUMN_ALIASES,
+    NARROWED_COLUMNS,
+    NARROWED_REACTIONS,
+    DriftKind,
+    Reaction,
+)
+from stream_app.model.options.core_options import unknown_key
 from stream_app.model.schema.mapping_options import MappingOptions, parse_mapping_options
 from stream_app.planning.sync.new_tables import Names, OneTable, TableRules
 from stream_app.planning.sync.target_tables import SyncRules
@@ -72,7 +77,7 @@ OF_ONE_TABLE: Mapping[str, Callable[[Setting], Names | str]] = {
     DriftKind.MISSING.option: one_of(
         *(each.value for each in Reaction if each is not Reaction.EVOLVE)
     ),
-    NARROWED_COLUMNS: one_of("warn", "ignore", "stop"),
+    NARROWED_COLUMNS: one_of(*NARROWED_REACTIONS),
     COLUMN_ALIASES: text,
     TRUNCATE: one_of(*TRUNCATE_OPTION.values),
 }
@@ -238,37 +243,3 @@ class SyncConfig:
                 if key.startswith(_OPTIONS)
             },
         )
-
-
-def sync_problems(
-    sync: SyncConfig, source_kind: str, given: Collection[str]
-) -> Iterator[tuple[str, str]]:
-    """What is wrong with the section beside the others: (key, problem)."""
-    if of_one := next((key for key in given if key.startswith("table.")), None):
-        yield of_one, "a job takes one table, [table], or a whole database, [sync], not both"
-    if source_kind != "kafka":
-        yield "source.kind", "must be 'kafka' for a whole database"
-    if "source.merge-shards" in given:
-        yield "source.merge-shards", "is of a job of one table; use sync.merge-shards"
-    if not sync.warehouse:
-        yield "sync.warehouse", "is missing: the folder of all databases"
-    try:
-        parse_mapping_options(sync.type_mapping)
-    except UsageError as error:
-        yield "sync.type-mapping", f"{error.what} ({error.fix})"
-    yield from _option_problems("sync.options", sync.options)
-    for name in sync.named():
-        if not sync.case_sensitive and name != name.lower():
-            yield (
-                f"sync.tables.{name}",
-                f"the table is {name.lower()!r} where sync.case-sensitive = false: write "
-                f"[sync.tables.{name.lower()}]",
-            )
-    for name, table in sync.table_rules.tables.items():
-        yield from _option_problems(f"sync.tables.{name}.options", table.options)
-
-
-def _option_problems(section: str, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for key, value in options.items():
-        for problem in option_problems({key: value}):
-            yield f"{section}.{key}", problem

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.inspect.overview import overview
@@ -25,6 +25,9 @@ from stream_app.table.opening import open_table
 READY, HELD, WAITING, EMPTY, MISSING, UNREADABLE = (
     "ready", "held", "waiting", "empty", "missing", "unreadable"
 )  # fmt: skip
+
+SHORT_REASON = 80
+"""Characters of a reason in a list of tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +135,15 @@ class JobStatus:
                 told = _log(self.checkpoint).source_end(job.epoch)
         found: Offsets = json.loads(told) if told else {}
         return found
+
+
+def in_short(row: TableStatus) -> TableStatus:
+    """The first line of the reason, and no more of it than fits on a screen beside the rest."""
+    if row.reason is None:
+        return row
+    [first, *more] = row.reason.splitlines() or [""]
+    cut = first[: SHORT_REASON - 1] if more or len(first) > SHORT_REASON else first
+    return replace(row, reason=cut if cut == row.reason else f"{cut.rstrip(':;,. ')}…")
 
 
 def _user(checkpoint: Folder) -> str:

@@ -39,6 +39,7 @@ from stream_app.app.job.one_table import job_table, wanted_schema
 from stream_app.app.job.preflight import TopicInfo, check_topics, recreated, uncheckable
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.job.stale_checksums import clear_stale_checksums
+from stream_app.app.job.unmet_tables import UnmetTables
 from stream_app.app.metrics.endpoint import serving
 from stream_app.app.metrics.health import JobHealth
 from stream_app.app.metrics.job_metrics import JobMetrics, table_label
@@ -130,7 +131,9 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
         health = JobHealth(clock, config.stream.max_staleness / 1000, metrics.source.stalest)
         stack.enter_context(serving(metrics.registry, config.stream.metrics_port, health))
         history = EpochHistory()
-        stack.enter_context(page_of_job(config, partial(_checkpoint, config), clock, history))
+        stack.enter_context(
+            page_of_job(config, partial(_folder, config, config.stream.checkpoint), clock, history)
+        )
         signs = stack.enter_context(signs_of_life(clock))
         signs.begin("topics, table and checkpoint are looked at")
         prepared = _prepared(config, clock)
@@ -166,7 +169,7 @@ def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
     topic_ids = _check_source(config)
     if scheme_of(config.stream.checkpoint) in ("", "file"):
         clear_stale_checksums(Path(local_path(config.stream.checkpoint)))
-    checkpoint = _checkpoint(config)
+    checkpoint = _folder(config, config.stream.checkpoint)
     reads_first = config.source.starting_offsets == "earliest" and not is_begun(checkpoint)
     table, first = None, MESSAGE_SCHEMA.empty_table()
     if config.sync is None:
@@ -200,10 +203,6 @@ def _checked_table(
         setup = format_setup(config.source, config.table, wanted)
         check_first_messages(config.source, setup, topics, reads_them=reads_first)
     return job_table(config, wanted, clock)
-
-
-def _checkpoint(config: AppConfig) -> Folder:
-    return _folder(config, config.stream.checkpoint)
 
 
 def _folder(config: AppConfig, location: str) -> Folder:
@@ -256,13 +255,14 @@ def _stream(
             work=_work(config, prepared, clock, feeds, runner, waiting), log=epochs, held=held
         )
         plan = batch.plan()
+        unmet = UnmetTables(config.sync, checkpoint)
         running = RunningStream(
             batch=batch,
             checkpoint=spark_location(checkpoint.location),
             trigger=None if stream.is_available_now else stream.trigger,
             on_progress=log.progress,
-            on_idle=log.idle,
-            on_drained=log.drained,
+            on_idle=unmet.behind(log.idle),
+            on_drained=unmet.behind(log.drained),
             watched=log.looked,
             stop_requested=stop_requested,
         )

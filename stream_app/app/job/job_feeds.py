@@ -18,6 +18,7 @@ from stream_app.app.config.format_setup import (
     rules_of,
     source_of,
     table_format,
+    without_narrowed,
 )
 from stream_app.app.job.event_log import EventLog
 from stream_app.cdc.insert_only import InsertOnly
@@ -93,7 +94,7 @@ class JobFeeds:
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
         job = TableJob(table, executor_of, self.stopping)
         made = rules_of(self.config, table.location, table.schema).made
-        rules = evolution_rules(self.config, table.location, made)
+        rules = evolution_rules(source_of(self.config, table.location), made)
         self._jobs.append(job)
         log.watch_maintenance(job.upkeep.metrics)
         log.watch_compactions(job.compaction_metrics)
@@ -116,18 +117,25 @@ class JobFeeds:
 
 
 def job_format(
-    config: AppConfig, table: FileStoreTable, *, restores: bool = False
+    config: AppConfig,
+    table: FileStoreTable,
+    *,
+    restores: bool = False,
+    takes_narrowed: bool = False,
 ) -> MessageFormat:
     """The message format that fills a table, as the job's configuration says.
 
     Args:
         restores: whether rows may leave unchanged values out, which their writer finds.
+        takes_narrowed: whether columns may be narrowed, whatever the configuration says.
     """
     schema, source = table.schema, source_of(config, table.location)
     of_table = rules_of(config, table.location, schema)
-    rules = evolution_rules(config, table.location, of_table.made)
+    rules = evolution_rules(source, of_table.made)
     setup = format_setup(source, of_table, schema, rules, restores=restores)
     decode = table_format(source, of_table, schema, setup)
+    if not takes_narrowed:
+        decode = without_narrowed(decode, source, table, of_table.made)
     if schema.kind.merges_by_key:
         return decode
     return InsertOnly(

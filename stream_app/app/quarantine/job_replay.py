@@ -94,16 +94,17 @@ def _replay(
         sync=None if config.sync is None else config.sync.without_filters(),
     )
     made = rules_of(config, table.location, table.schema).made
-    options = source_of(config, table.location).format_options
+    source = source_of(config, table.location)
     return Replay(
         quarantine=quarantine,
         table=table,
         job=log.query_id(),
-        decode=job_format(config, table),
-        decode_all=job_format(unfiltered, table, restores=True),
+        # A replay is the consent to columns that are narrowed.
+        decode=job_format(config, table, takes_narrowed=True),
+        decode_all=job_format(unfiltered, table, restores=True, takes_narrowed=True),
         read=read,
-        rules=evolution_rules(config, table.location, made),
-        empties=options.get(TRUNCATE) == OnTruncate.APPLY.value,
+        rules=evolution_rules(source, made),
+        empties=source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value,
     )
 
 

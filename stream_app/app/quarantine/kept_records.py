@@ -96,6 +96,19 @@ class Quarantine:
     location: str
     files: FileIO
 
+    @property
+    def is_there(self) -> bool:
+        """Whether the folder is there: a job makes it with the first record."""
+        return self.files.exists(self.location)
+
+    def tables(self) -> list[str]:
+        """The tables of a database that have a folder in it, by name."""
+        return sorted(each.name for each in self.files.list_status(self.location) if each.is_folder)
+
+    def of_table(self, name: str) -> Quarantine:
+        """The quarantine of one of these tables."""
+        return Quarantine(f"{self.location}/{name}", self.files)
+
     def records(self) -> Iterator[KeptRecord]:
         """All records of all files, file by file.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from stream_app.app.arguments.table import named_table
+from stream_app.app.arguments.table_of_job import table_of_job
 from stream_app.app.arguments.version import timestamp_argument
 from stream_app.app.config.app_config import load_config
 from stream_app.app.output.progress import ProgressLine
@@ -31,9 +32,9 @@ Stop the job before. A backfill does not stand on rows that come meanwhile: it f
 nothing.
 
 examples:
-  stream-app backfill warehouse/shop.db/orders --conf conf/orders.toml --dry-run
-  stream-app backfill warehouse/shop.db/orders --conf conf/orders.toml
-  stream-app backfill warehouse/shop.db/orders --conf conf/orders.toml --from 2026-01-31
+  stream-app backfill orders --conf conf/orders.toml --dry-run
+  stream-app backfill orders --conf conf/orders.toml
+  stream-app backfill orders --conf conf/orders.toml --from 2026-01-31
   stream-app backfill warehouse/shop.db/orders --from-topic 127.0.0.1:9092/shop.public.orders"""
 
 
@@ -74,7 +75,12 @@ def run(args: argparse.Namespace) -> int:
     since = None
     if args.begin != _EARLIEST:
         since = millis_of(timestamp_argument(args.begin))
-    table = named_table(args.table)
+    config = None if args.conf is None else load_config(args.conf, [], os.environ)
+    table = (
+        named_table(args.table)
+        if config is None
+        else table_of_job(args.table, config, str(args.conf))
+    )
     source, rules = source_of(args, table, option="--from-topic")
     if source is None:
         raise UsageError(
@@ -84,7 +90,6 @@ def run(args: argparse.Namespace) -> int:
     # Imported only when it is asked for: it needs Spark's package and a broker's client.
     backfills = importlib.import_module("stream_app.app.backfill.backfill")
     of_database = importlib.import_module("stream_app.app.check.of_database")
-    config = None if args.conf is None else load_config(args.conf, [], os.environ)
     progress = ProgressLine.of_terminal()
     backfill = backfills.Backfill(
         table=table,

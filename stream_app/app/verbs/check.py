@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 
 from stream_app.app.arguments.table import add_table_parser, named_table
+from stream_app.app.arguments.table_of_job import table_of_job
 from stream_app.app.config.app_config import AppConfig, SourceConfig, load_config
 from stream_app.app.config.bootstrap_servers import bootstrap_servers
 from stream_app.app.config.format_setup import rules_of
@@ -90,8 +91,12 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Print each finding as it comes, then what was examined."""
     progress = ProgressLine.of_terminal()
+    config = None if args.conf is None else load_config(args.conf, [], os.environ)
     if args.table is not None:
-        table = named_table(args.table)
+        if config is None:
+            table = named_table(args.table)
+        else:
+            table = table_of_job(args.table, config, str(args.conf))
         check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
         source, rules = source_of(args, table)
         if source is None:
@@ -100,17 +105,16 @@ def run(args: argparse.Namespace) -> int:
             compared = comparison.add(table, source, rules)
             comparison.read(_splitter(args, table))
             return exit_code(_check(args, table, compared, progress))
-    if args.conf is None:
+    if config is None:
         raise UsageError("no table is named", fix="give its folder, or --conf for all of a job")
     with _comparison(progress) as comparison:
-        return exit_code(_check_all(args, comparison, progress))
+        return exit_code(_check_all(args, config, comparison, progress))
 
 
 def _check_all(
-    args: argparse.Namespace, comparison: Any, progress: ProgressLine
+    args: argparse.Namespace, config: AppConfig, comparison: Any, progress: ProgressLine
 ) -> set[FindingKind]:
     """Check each table of a job; one that cannot be opened or compared stops no other."""
-    config = load_config(args.conf, [], os.environ)
     _check_source_kind(args, config)
     found: list[tuple[str, FileStoreTable | None, Any]] = []
     for path in _of_database().database_paths(config):

@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from stream_app.app.arguments.table_of_job import known_table, names_of_job
 from stream_app.app.arguments.version import timestamp_argument
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.output.listing import time_text
@@ -35,7 +36,7 @@ from stream_app.table.opening import open_table
 from stream_app.table.versions.time_travel import millis_of
 
 _EPILOG = """\
-list    how many records wait, by kind of reason, topic and partition
+list    how many records wait, by table, kind of reason, topic and partition
 show    the records themselves, with reason, key and value
 replay  decodes records again, by the configuration and the table of today, and writes the rows
         of those that are good now; once, and never over a newer change of the same row.
@@ -45,6 +46,7 @@ drop    removes records for good
 
 examples:
   stream-app quarantine list --conf conf/orders.toml
+  stream-app quarantine show --conf conf/shop-database.toml --table items
   stream-app quarantine show ./quarantine/orders --reason value --offset 1042
   stream-app quarantine replay --conf conf/orders.toml --reason missing-column --dry-run
   stream-app quarantine replay --conf conf/orders.toml --all
@@ -78,7 +80,7 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--table",
         metavar="NAME",
-        help="with --conf of a whole database: records of this table; absent: of no table",
+        help="of a whole database: records of this table; absent: of no table, and list: of all",
     )
     parser.add_argument(
         "--reason",
@@ -138,16 +140,32 @@ def _choice(args: argparse.Namespace) -> Choice:
 
 
 def _quarantine(args: argparse.Namespace, config: AppConfig | None) -> Quarantine:
+    whole = _whole(args, config)
+    if args.table is None:
+        return whole
+    known = {*whole.tables(), *(() if config is None else names_of_job(config))}
+    known_table(args.table, known, str(args.conf or args.folder))
+    return whole.of_table(args.table)
+
+
+def _whole(args: argparse.Namespace, config: AppConfig | None) -> Quarantine:
+    """The folder of the job."""
     if config is None:
-        return open_quarantine(args.folder, {})
+        found = open_quarantine(args.folder, {})
+        if not found.is_there:
+            raise UsageError(
+                "there is no such folder",
+                where=args.folder,
+                fix="give the folder of a quarantine, or --conf with the job's configuration",
+            )
+        return found
     if config.stream.quarantine is None:
         raise UsageError(
             "the job has no quarantine", where=str(args.conf), fix="set stream.quarantine"
         )
     if args.table is not None and config.sync is None:
         raise UsageError("the job has one table", where=str(args.conf), fix="leave --table out")
-    folder = config.stream.quarantine + (f"/{args.table}" if args.table else "")
-    return open_quarantine(folder, config.file_system)
+    return open_quarantine(config.stream.quarantine, config.file_system)
 
 
 def _waiting(
@@ -155,6 +173,31 @@ def _waiting(
 ) -> Sequence[KeptRecord]:
     """The chosen ones of the records with which nothing was done."""
     return choice.chosen(quarantine.waiting(_committed(config, args.table)))
+
+
+def _of_tables(
+    args: argparse.Namespace, quarantine: Quarantine, config: AppConfig | None, choice: Choice
+) -> Mapping[str, Sequence[KeptRecord]]:
+    """The same of each table of a database, by its name; empty where one table is meant."""
+    is_of_one = config is not None and config.sync is None
+    return {
+        name: choice.chosen(quarantine.of_table(name).waiting(_committed(config, name)))
+        for name in ([] if is_of_one or args.table is not None else quarantine.tables())
+    }
+
+
+def _elsewhere(
+    args: argparse.Namespace, quarantine: Quarantine, config: AppConfig | None, choice: Choice
+) -> Iterator[str]:
+    """Of no table nothing is chosen: the tables that have such records."""
+    counts = {
+        name: len(records)
+        for name, records in _of_tables(args, quarantine, config, choice).items()
+        if records
+    }
+    if counts:
+        told = ", ".join(f"{name} ({count})" for name, count in counts.items())
+        yield f"such records wait in tables; choose one with --table: {told}"
 
 
 def _committed(config: AppConfig | None, name: str | None) -> frozenset[str]:
@@ -182,16 +225,27 @@ def _paths(config: AppConfig, name: str | None) -> Sequence[str]:
 def _list(
     args: argparse.Namespace, config: AppConfig | None, quarantine: Quarantine, choice: Choice
 ) -> Iterator[str]:
-    groups: dict[tuple[str, str, int], list[KeptRecord]] = defaultdict(list)
-    for record in _waiting(args, quarantine, config, choice):
-        groups[record.kind, record.topic, record.partition].append(record)
-    summaries = [_summary(*group, records) for group, records in sorted(groups.items())]
+    tables = _of_tables(args, quarantine, config, choice)
+    summaries = _summaries(_waiting(args, quarantine, config, choice))
+    columns: tuple[Column, ...] = _COLUMNS
+    if tables:
+        columns = (Column("table"), *_COLUMNS)
+        summaries = [{"table": None, **each} for each in summaries]
+        for name, records in tables.items():
+            summaries += [{"table": name, **each} for each in _summaries(records)]
     if args.format == "jsonl":
         yield from (orjson.dumps(summary).decode() for summary in summaries)
     elif not summaries:
         yield f"no record waits in {quarantine.location}"
     else:
-        yield from text_lines(_COLUMNS, ([*map(_cell, each.values())] for each in summaries))
+        yield from text_lines(columns, ([*map(_cell, each.values())] for each in summaries))
+
+
+def _summaries(records: Sequence[KeptRecord]) -> list[dict[str, object]]:
+    groups: dict[tuple[str, str, int], list[KeptRecord]] = defaultdict(list)
+    for record in records:
+        groups[record.kind, record.topic, record.partition].append(record)
+    return [_summary(*group, some) for group, some in sorted(groups.items())]
 
 
 def _summary(
@@ -217,7 +271,10 @@ def _cell(value: object) -> str | None:
 def _show(
     args: argparse.Namespace, config: AppConfig | None, quarantine: Quarantine, choice: Choice
 ) -> Iterator[str]:
-    for record in _waiting(args, quarantine, config, choice):
+    records = _waiting(args, quarantine, config, choice)
+    if not records and args.format == "text":
+        yield from _elsewhere(args, quarantine, config, choice)
+    for record in records:
         if args.format == "jsonl":
             yield orjson.dumps(_as_json(record)).decode()
             continue
@@ -252,6 +309,7 @@ def _drop(
     records = _waiting(args, quarantine, config, choice)
     if not records:
         yield NOTHING
+        yield from _elsewhere(args, quarantine, config, choice)
         return
     yield f"drop {counted(len(records), 'record')} of {quarantine.location}"
     if args.dry_run:
@@ -285,6 +343,7 @@ def _replay(
         yield from _outcome(replay.run(choice, dry_run=args.dry_run), dry_run=args.dry_run)
     if not found:
         yield NOTHING
+        yield from _elsewhere(args, quarantine, config, choice)
 
 
 def _outcome(done: Any, *, dry_run: bool) -> Iterator[str]:

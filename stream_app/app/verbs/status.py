@@ -8,8 +8,16 @@ import sys
 from typing import Any
 
 from stream_app.app.arguments.configuration import add_configuration
+from stream_app.app.arguments.table_of_job import known_table
 from stream_app.app.config.app_config import load_config
-from stream_app.app.inspect.job_status import HELD, MISSING, UNREADABLE, JobStatus, TableStatus
+from stream_app.app.inspect.job_status import (
+    HELD,
+    MISSING,
+    UNREADABLE,
+    JobStatus,
+    TableStatus,
+    in_short,
+)
 from stream_app.app.inspect.source_ends import source_ends
 from stream_app.app.job.job_folders import open_folder
 from stream_app.app.output.listing import Listing
@@ -38,12 +46,18 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
             "  missing, unreadable   see the reason\n\n"
             "examples:\n"
             "  stream-app status --conf conf/shop-database.toml\n"
+            "  stream-app status --conf conf/shop-database.toml --table orders\n"
             "  stream-app status --conf conf/shop-database.toml --json\n\n"
             "exit codes: 0 no trouble; 1 a table is held, missing or unreadable"
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_configuration(parser)
+    parser.add_argument(
+        "--table",
+        metavar="NAME",
+        help="one table, by its name in the warehouse, with the whole reason",
+    )
     parser.add_argument("--json", action="store_true", help="a JSON object for each table")
     return parser
 
@@ -64,11 +78,18 @@ def run(args: argparse.Namespace) -> int:
         now_ms=SystemClock().now_ms(),
     )
     rows = list(status.tables())
-    found = Listing(TableStatus, rows)
+    if args.table is not None:
+        known_table(args.table, [row.table for row in rows], str(args.conf))
+        rows = [row for row in rows if row.table == args.table]
+    whole = Listing(TableStatus, rows)
+    shown = Listing(TableStatus, [in_short(row) for row in rows])
     if not rows:
         print("the job has met no table yet", file=sys.stderr)
-    for line in found.json_lines() if args.json else found.lines():
+    for line in whole.json_lines() if args.json else shown.lines():
         print(line)
+    for row in rows if args.table is not None and not args.json else ():
+        if row.reason is not None:
+            print(f"\n{row.reason}")
     return FAILED if any(row.state in _TROUBLES for row in rows) else 0
 
 

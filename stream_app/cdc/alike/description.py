@@ -1,7 +1,7 @@
 """What messages tell of a source table, for any dialect: names, types where told, and the key.
 
-Implements `message_format.SourceReader.describe`. A dialect describes one message; plain JSON
-tells names alone, whose type is STRING, which takes every value.
+Implements `describe` and `versions` of `message_format.SourceReader`. A dialect describes one
+message; plain JSON tells names alone, whose type is STRING, which takes every value.
 
 Source: Paimon `flink/action/cdc/format/AbstractJsonRecordParser.java`.
 """
@@ -9,13 +9,15 @@ Source: Paimon `flink/action/cdc/format/AbstractJsonRecordParser.java`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+import numpy as np
 import orjson
 import pyarrow as pa
 
+from stream_app.cdc.message_format import ToldTable
 from stream_app.model.schema.data_type import STRING, DataType
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceColumn, SourceTable, merged
@@ -39,20 +41,23 @@ def describe(
     dialect: Describes, messages: pa.RecordBatch, options: MappingOptions
 ) -> SourceTable | None:
     """The table that these messages tell of; see `message_format.SourceReader.describe`."""
-    distinct = dict.fromkeys(_tables(dialect, messages, options))
+    distinct = [told.table for told in versions(dialect, messages, options)]
     return functools.reduce(merged, distinct) if distinct else None
 
 
-def _tables(
+def versions(
     dialect: Describes, messages: pa.RecordBatch, options: MappingOptions
-) -> Iterator[SourceTable]:
+) -> Sequence[ToldTable]:
+    """In the order of their first messages; see `message_format.SourceReader.versions`."""
+    found: dict[SourceTable, list[int]] = {}
     keys = messages.column("key").to_pylist()
-    for key, value in zip(keys, messages.column("value").to_pylist(), strict=True):
+    for at, value in enumerate(messages.column("value").to_pylist()):
         document = _parsed(value)
         if isinstance(document, dict):
-            table = dialect.described(document, _parsed(key), options)
+            table = dialect.described(document, _parsed(keys[at]), options)
             if table is not None and table.columns:
-                yield table
+                found.setdefault(table, []).append(at)
+    return [ToldTable(np.array(at, np.int64), table) for table, at in found.items()]
 
 
 def _parsed(text: Any) -> Any:

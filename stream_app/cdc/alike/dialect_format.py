@@ -10,7 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from stream_app.cdc.alike.change_format import ChangeFormat
-from stream_app.cdc.alike.description import Describes, describe
+from stream_app.cdc.alike.description import Describes, describe, versions
 from stream_app.cdc.alike.dialect import Dialect
 from stream_app.cdc.alike.options import CheckedOptions, checked_options
 from stream_app.cdc.alike.survey import survey
@@ -80,6 +80,7 @@ class DialectFormat:
         return SourceReader(
             origins=self.origins,
             describe=partial(describe, self.plain),
+            versions=partial(versions, self.plain),
             change_times=self.change_times,
         )
 

@@ -14,6 +14,7 @@ from stream_app.cdc.aliased_decode import alias_problems, parse_aliases
 from stream_app.cdc.column_drift import (
     COLUMN_ALIASES,
     NARROWED_COLUMNS,
+    NARROWED_REACTIONS,
     TYPE_MAPPING,
     ColumnPolicy,
     Reaction,
@@ -66,8 +67,9 @@ COLUMN_OPTIONS = (
     FormatOption(
         NARROWED_COLUMNS,
         "Effect of a type in the source that the column cannot follow, where unknown-columns = "
-        "evolve: the column keeps its type, with a warning or without one; or the job stops.",
-        ("warn", "ignore", "stop"),
+        "evolve: the column keeps its type, with a warning or without one; the job stops; or "
+        "records of later changes are bad ([schemas.md](schemas.md#narrowed-columns)).",
+        NARROWED_REACTIONS,
     ),
     FormatOption(
         COLUMN_ALIASES,

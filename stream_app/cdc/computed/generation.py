@@ -6,6 +6,7 @@ Made from the configuration on the driver. Everything wrong with it is found her
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -33,6 +34,18 @@ _WIDTHS = {
         (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
     )
 }
+
+
+_ANY_TYPE = (
+    STRING,
+    DataType(root=TypeRoot.BIGINT),
+    DataType(root=TypeRoot.DOUBLE),
+    DataType(root=TypeRoot.BOOLEAN),
+    DataType(root=TypeRoot.DATE),
+    DataType(root=TypeRoot.DECIMAL, precision=12, scale=2),
+    DataType(root=TypeRoot.TIMESTAMP, precision=3),
+)
+"""A column's type may be like one of these."""
 
 
 class MetadataError(DefinitionError):
@@ -157,7 +170,9 @@ def generation(computed: Iterable[str], metadata: Iterable[str], prefix: str) ->
     names = [*(each.name for each in definitions), *(prefix + key for key in keys)]
     for name in names:
         if names.count(name) > 1:
-            raise DefinitionError(f"the column {name!r} is made twice")
+            of_metadata = name in (prefix + key for key in keys)
+            error = MetadataError if of_metadata else DefinitionError
+            raise error(f"the column {name!r} is made twice")
     by_name = {each.name: each for each in definitions}
     plain = Generation()
     order = in_order([(each.name, plain.reference(each)) for each in definitions])
@@ -165,6 +180,19 @@ def generation(computed: Iterable[str], metadata: Iterable[str], prefix: str) ->
         computed=tuple(by_name[name] for name in order),
         metadata={prefix + key: key for key in keys},
     )
+
+
+def argument_problem(definition: Definition, arrow_type_of: ArrowTypeOf) -> str:
+    """What is wrong with a definition, whatever the type of its column is; empty: nothing."""
+    told: Counter[str] = Counter()
+    for each in _ANY_TYPE:
+        try:
+            applied(definition, each, arrow_type_of)
+            return ""
+        except DefinitionError as error:
+            told[str(error)] += 1
+    [(most, _)] = told.most_common(1)  # the others say that a type is not taken
+    return f"'{definition.name}={definition.call}' {most}"
 
 
 def key_problems(made: Generation, primary_keys: tuple[str, ...]) -> Iterator[str]:

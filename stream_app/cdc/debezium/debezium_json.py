@@ -38,7 +38,7 @@ from stream_app.cdc.columns.json_lines import may_be_misread
 from stream_app.cdc.columns.nesting import NESTING_MAX, deep_ones
 from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns, decode_framed
 from stream_app.cdc.debezium.connect_types import ConnectField, apply_schema
-from stream_app.cdc.debezium.description import describe
+from stream_app.cdc.debezium.description import describe, versions
 from stream_app.cdc.debezium.document_images import images_of
 from stream_app.cdc.debezium.key_check import KeyCheck
 from stream_app.cdc.debezium.key_proof import ReplicaIdentity
@@ -212,7 +212,9 @@ class DebeziumJson:
 
 
 def _reader(_options: Mapping[str, str]) -> SourceReader:
-    return SourceReader(origins=debezium_origins, describe=describe, change_times=change_times)
+    return SourceReader(
+        origins=debezium_origins, describe=describe, versions=versions, change_times=change_times
+    )
 
 
 DEBEZIUM_JSON = Format(

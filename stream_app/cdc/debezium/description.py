@@ -1,7 +1,8 @@
 """What Debezium's messages tell of a source table: its columns, their types, and its key.
 
-Implements `message_format.SourceReader.describe`. It is called when a table is made, and when
-messages bring columns or types that the table does not have; never for each batch.
+Implements `describe` and `versions` of `message_format.SourceReader`. It is called when a table is
+made, and when messages bring columns or types that the table does not have. It is called for each
+batch where ``narrowed-columns = quarantine``.
 
 1. Each distinct schema envelope is read once. It tells names, types, nullability and comments.
 2. Plain JSON tells names alone. Their type is STRING, which takes every value.
@@ -14,23 +15,21 @@ Source: Paimon `flink/action/cdc/format/debezium/DebeziumJsonRecordParser.java` 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import orjson
 import pyarrow as pa
 
 from stream_app.cdc.alike.description import with_key
+from stream_app.cdc.columns.arrow_buffers import valid_of
 from stream_app.cdc.debezium.connect_types import ConnectField
 from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, HEARTBEAT_FIELDS, is_envelope
-from stream_app.cdc.debezium.schema import (
-    PayloadGroup,
-    connect_fields,
-    has_columns,
-    split_envelopes,
-)
+from stream_app.cdc.debezium.schema import connect_fields, has_columns, split_envelopes
 from stream_app.cdc.debezium.source_survey import ROUTER_FIELD
+from stream_app.cdc.message_format import ToldTable
 from stream_app.cdc.source_types.connect import connect_type
 from stream_app.model.schema.data_type import STRING, DataType
 from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
@@ -41,16 +40,12 @@ _KEY_NAMES = "pkNames"
 
 def describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
     """The table that these messages tell of; see `message_format.SourceReader.describe`."""
-    values = messages.column("value").cast(pa.binary()).drop_null()
     tables: list[tuple[int, SourceTable]] = []
     pk_names: tuple[str, ...] = ()
-    for group in split_envelopes(values, {}):
-        schema = _object(group.prefix + b"null}") if group.prefix else None
-        for first, rows in _versions(group, None if schema is None else schema["schema"]):
-            table = _of_schema(rows, options) if rows.schema else _of_payloads(rows.payloads)
-            if table is not None:
-                tables.append((first, table))
-            pk_names = pk_names or next(filter(None, map(_pk_names, rows.payloads)), ())
+    for rows in _of_each_version(messages):
+        if (table := _told(rows, options)) is not None:
+            tables.append((rows.positions[0], table))
+        pk_names = pk_names or next(filter(None, map(_pk_names, rows.payloads)), ())
     if not tables:
         return None
     ordered = [table for _, table in sorted(tables, key=lambda each: each[0])]
@@ -58,34 +53,62 @@ def describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable |
     return with_key(together, (*_kafka_keys(messages.column("key")), pk_names))
 
 
+def versions(messages: pa.RecordBatch, options: MappingOptions) -> Sequence[ToldTable]:
+    """See `message_format.SourceReader.versions`; keys are columns like others."""
+    found = ((rows, _told(rows, options)) for rows in _of_each_version(messages))
+    return [
+        ToldTable(np.array(rows.positions, np.int64), table)
+        for rows, table in found
+        if table is not None
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Payloads of one version of the table, and their schema if they have one."""
+    """Payloads of one version of the table, and their schema if they have one.
+
+    Attributes:
+        positions: of all its messages; there is one.
+    """
 
     schema: Any
+    positions: list[int]
     payloads: list[dict[str, Any]]
 
 
-def _versions(group: PayloadGroup, schema: Any) -> Iterator[tuple[int, _Rows]]:
-    """The rows of a group of messages, with the position of the first.
+def _of_each_version(messages: pa.RecordBatch) -> Iterator[_Rows]:
+    values = messages.column("value").cast(pa.binary())
+    present = np.flatnonzero(valid_of(values))
+    for group in split_envelopes(values.drop_null(), {}):
+        schema = _object(group.prefix + b"null}") if group.prefix else None
+        at = present[group.index].tolist()
+        yield from _versions(group.payloads, at, None if schema is None else schema["schema"])
+
+
+def _told(rows: _Rows, options: MappingOptions) -> SourceTable | None:
+    return _of_schema(rows, options) if rows.schema else _of_payloads(rows.payloads)
+
+
+def _versions(payloads: pa.Array, positions: list[int], schema: Any) -> Iterator[_Rows]:
+    """The rows of a group of messages.
 
     An envelope in unusual spelling is not split off, and is a version of its own.
     """
     plain: list[dict[str, Any]] = []
-    first = 0
-    for at, payload in zip(group.index.tolist(), group.payloads.to_pylist(), strict=True):
+    of_plain: list[int] = []
+    for at, payload in zip(positions, payloads.to_pylist(), strict=True):
         document = _object(payload)
         if document is None:
             continue
         is_wrapped = document.keys() == {"schema", "payload"}
         inner = document["payload"] if is_wrapped else document
         if is_wrapped and document["schema"] is not None:
-            yield at, _Rows(document["schema"], [inner] if isinstance(inner, dict) else [])
+            yield _Rows(document["schema"], [at], [inner] if isinstance(inner, dict) else [])
         elif isinstance(inner, dict):
-            first = first if plain else at
+            of_plain.append(at)
             plain.append(inner)
     if plain or schema is not None:
-        yield (first if plain else int(group.index[0])), _Rows(schema, plain)
+        yield _Rows(schema, of_plain or positions[:1], plain)
 
 
 def _object(payload: bytes) -> dict[str, Any] | None:

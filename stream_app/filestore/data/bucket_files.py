@@ -74,16 +74,18 @@ class BucketFiles:
     def read_places(
         self, file: DataFileMeta
     ) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int64]]]:
-        """The rows of a file that are not deleted, and their places in it."""
-        vector, start = self.vectors.get(file.file_name), 0
-        for batch in self.reader.read(self._path(file), file):
+        """The rows of a file that are not deleted, and their places in it.
+
+        Of row groups that are not read neither; vectors count them all the same.
+        """
+        vector = self.vectors.get(file.file_name)
+        for start, batch in self.reader.read_placed(self._path(file), file):
             places = np.arange(start, start + batch.num_rows, dtype=np.int64)
             if vector is None:
                 yield batch, places
             else:
                 kept = vector.keep_mask(start, batch.num_rows)
                 yield batch.filter(pa.array(kept)), places[kept]
-            start += batch.num_rows
 
     def delete(self, file: DataFileMeta) -> None:
         """Delete a file that no snapshot names."""

@@ -25,7 +25,7 @@ from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.casting.arrays import CastError
 from stream_app.format.casting.rules import can_be_read_as, read_as
 from stream_app.format.deletion_vector import live_rows
-from stream_app.format.key_value_parquet import check_footer, conform, read_batches
+from stream_app.format.key_value_parquet import check_footer, conform, placed_batches
 from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.schema.data_type import DataField, RowType
@@ -63,6 +63,13 @@ class DataFileReader:
     def read(self, path: str, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
         """The rows of a file in its order.
 
+        Raises: as `read_placed`.
+        """
+        return (batch for _, batch in self.read_placed(path, file))
+
+    def read_placed(self, path: str, file: DataFileMeta) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The same, and of each batch the place of its first row in the file.
+
         Raises:
             CorruptFileError: missing, of another size than its metadata says, or unreadable.
             UnsupportedTableError: no Parquet file, or a column's type was changed to one that its
@@ -82,8 +89,8 @@ class DataFileReader:
             names = system + [column.name for column in stored if column]
             with self.file_io.open_input(path) as source:
                 chosen = partial(self._row_groups, file=file, stored=stored)
-                for batch in read_batches(source, names, self.batch_rows, chosen):
-                    yield self._as_of_today(batch, stored)
+                for place, batch in placed_batches(source, names, self.batch_rows, chosen):
+                    yield place, self._as_of_today(batch, stored)
         except StreamAppError as error:
             raise type(error)(error.what, where=path, fix=error.fix) from error
 

@@ -38,11 +38,13 @@ class WindowBefore:
         before: key-value rows, at most one a key, of the keys that may change. A key whose row is
             a delete had none. None: there are none, and merged rows keep their kind.
         may_change: bool [keys]; the keys of `window`, in order, that have new rows.
+        also_alone: a key's only row is merged as well; see `MergeFunction.merge`.
     """
 
     window: MergeWindow
     before: pa.RecordBatch | None
     may_change: Mask
+    also_alone: bool = False
 
 
 class BeforeRows(Protocol):

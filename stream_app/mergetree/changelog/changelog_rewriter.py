@@ -93,7 +93,9 @@ class ChangelogRewriter:
                 undo.callback(writer.abort)
             for window in self._windows(sections):
                 part = self.before.before(window)
-                merged = merging.merge_function.merge(part.window, merging.layout)
+                merged = merging.merge_function.merge(
+                    part.window, merging.layout, also_alone=part.also_alone
+                )
                 kept = merging.without_stale(merged)
                 rows = kept if drop_deletes else merged
                 if data is not None and rows.num_rows:

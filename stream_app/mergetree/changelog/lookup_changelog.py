@@ -79,4 +79,4 @@ class LookupChangelog:
                 before += found
                 rows = pa.concat_batches([take(batch, window.order), *found])
                 window = sorted_window(rows, self.layout)
-        return WindowBefore(window, pa.concat_batches(before), may_change)
+        return WindowBefore(window, pa.concat_batches(before), may_change, also_alone=True)

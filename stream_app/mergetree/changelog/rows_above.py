@@ -1,6 +1,7 @@
 """The rows of some keys in the levels above a compaction's output.
 
-The keys come in order, so each level is read once, from the first key to the last.
+The keys come in order, so each level is read once, from the first key to the last. A reader may
+leave out row groups that have none of the keys.
 
 Source: Paimon `mergetree/LookupLevels.java`, which copies each file into a local store of keys.
 """

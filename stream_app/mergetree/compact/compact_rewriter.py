@@ -100,12 +100,13 @@ def merged_section(
     Args:
         fan_in: runs that are read at a time; more are first merged into fewer on local disk.
     """
+    # With the oldest run first, rows of one key mostly meet in the order of their age already.
+    by_age = _by_age(section)
     if isinstance(merge_function, LookupMerge):
-        for window in level_windows(section, files, layout):
+        for window in level_windows(by_age, files, layout):
             yield merge_function.merge_levels(window, layout)
         return
-    # With the oldest run first, rows of one key mostly meet in the order of their age already.
-    runs = [_read_run(run, files) for run in _by_age(section)]
+    runs = [_read_run(run, files) for run in by_age]
 
     def merge(window: MergeWindow) -> pa.RecordBatch:
         return merge_function.merge(window, layout)
@@ -145,8 +146,10 @@ def lies_by_age(section: Section) -> bool:
     )
 
 
-def _by_age(section: Section) -> list[SortedRun]:
-    return sorted(section, key=lambda run: max(file.max_sequence_number for file in run.files))
+def _by_age(section: Section) -> Section:
+    return tuple(
+        sorted(section, key=lambda run: max(file.max_sequence_number for file in run.files))
+    )
 
 
 def without_deletes(batch: pa.RecordBatch) -> pa.RecordBatch:

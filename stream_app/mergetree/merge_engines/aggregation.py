@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_engines.aggregates.registry import folded
-from stream_app.mergetree.merge_engines.aggregates.steps import Op, Steps
+from stream_app.mergetree.merge_engines.aggregates.steps import Op
 from stream_app.mergetree.merge_engines.key_segments import key_segments
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.row_kind import RowKind
@@ -31,13 +31,15 @@ class Aggregation:
     def check_kinds(self, kinds: npt.NDArray[np.int8]) -> None:
         """Which columns can undo a row, a merge finds."""
 
-    def merge(self, window: MergeWindow, layout: KeyValueLayout) -> pa.RecordBatch:
+    def merge(
+        self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
+    ) -> pa.RecordBatch:
         """One row a key.
 
         Raises:
             MergeError: a function cannot undo a row.
         """
-        keys = key_segments(window, layout)
+        keys = key_segments(window, layout, also_alone=also_alone)
         if keys is None:
             return layout.take(window.batch, window.order)
         kinds = keys.kinds()
@@ -46,7 +48,7 @@ class Aggregation:
         if self.rules.removes_on_delete:
             is_delete = kinds == RowKind.DELETE
             ops[is_delete] = Op.SET
-        steps = Steps(keys.rows, keys.starts, ops if ops.any() else None)
+        steps = keys.steps(ops)
         names = self.rules.aggregates.keys() - layout.constant_names
         return keys.batch_of(
             {

@@ -29,8 +29,11 @@ class Deduplicate:
     def check_kinds(self, kinds: npt.NDArray[np.int8]) -> None:
         """Every kind is taken."""
 
-    def merge(self, window: MergeWindow, layout: KeyValueLayout) -> pa.RecordBatch:
+    def merge(
+        self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
+    ) -> pa.RecordBatch:
         """Keep the last row of each key."""
+        del also_alone
         if self.ignore_delete:
             window = without_retracts(window)
         order, last = window.order, window.last_rows(layout)

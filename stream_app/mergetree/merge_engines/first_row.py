@@ -34,12 +34,15 @@ class FirstRow:
         if not self.ignore_delete and (kinds & 1).any():
             raise _retract_refusal()
 
-    def merge(self, window: MergeWindow, layout: KeyValueLayout) -> pa.RecordBatch:
+    def merge(
+        self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
+    ) -> pa.RecordBatch:
         """Keep the first row of each key.
 
         Raises:
             MergeError: a row of a key that has several is -U or -D.
         """
+        del also_alone
         if self.ignore_delete:
             window = without_retracts(window)
         order, last = window.order, window.last_rows(layout)

@@ -36,9 +36,11 @@ class LookupMerge:
         """As the engine does."""
         self.function.check_kinds(kinds)
 
-    def merge(self, window: MergeWindow, layout: KeyValueLayout) -> pa.RecordBatch:
+    def merge(
+        self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
+    ) -> pa.RecordBatch:
         """As the engine does."""
-        return self.function.merge(window, layout)
+        return self.function.merge(window, layout, also_alone=also_alone)
 
     def merge_levels(self, given: LevelWindow, layout: KeyValueLayout) -> pa.RecordBatch:
         """Merge rows of any levels."""

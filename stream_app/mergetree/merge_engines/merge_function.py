@@ -39,6 +39,12 @@ class MergeFunction(Protocol):
         """
         ...
 
-    def merge(self, window: MergeWindow, layout: KeyValueLayout) -> pa.RecordBatch:
-        """One row a key, in key order, in the schema of the window's batch."""
+    def merge(
+        self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
+    ) -> pa.RecordBatch:
+        """One row a key, in key order, in the schema of the window's batch.
+
+        Args:
+            also_alone: a key's only row is merged as well, which may change it; else it stays.
+        """
         ...

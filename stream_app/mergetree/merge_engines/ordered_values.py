@@ -26,10 +26,30 @@ def stored_numbers(column: pa.Array) -> npt.NDArray[Any]:
     return values[column.offset : column.offset + len(column)]
 
 
+def text_lengths(column: pa.Array) -> npt.NDArray[np.int32]:
+    """Bytes of each text: int32 [n]; anything for nulls."""
+    offsets = np.frombuffer(column.buffers()[1], np.int32)
+    return np.diff(offsets[column.offset : column.offset + len(column) + 1])
+
+
 def valid_rows(column: pa.Array) -> Mask:
     """Which values are not null: bool [n]."""
     mask: Mask = column.is_valid().to_numpy(zero_copy_only=False)
     return mask
+
+
+def filled(values: npt.NDArray[Any], valid: Mask, neutral: float) -> npt.NDArray[Any]:
+    """A copy with `neutral` where a value is null: [n]."""
+    copy = values.copy()
+    copy[np.flatnonzero(~valid)] = neutral
+    return copy
+
+
+def numbers(values: npt.NDArray[Any], has: Mask | None, kind: pa.DataType) -> pa.Array:
+    """Numbers as a column, null where not `has`; `kind` is as wide as they are."""
+    validity = None if has is None else pa.array(has).buffers()[1]
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(kind, len(values), [validity, data])
 
 
 def is_plain_number(kind: pa.DataType) -> bool:
@@ -62,7 +82,7 @@ def from_ordered_integers(values: Indices, has: Mask | None, kind: pa.DataType) 
     narrow = values.astype(f"i{kind.bit_width // 8}", copy=False)
     if pa.types.is_floating(kind):
         narrow = np.where(narrow < 0, narrow ^ np.iinfo(narrow.dtype).max, narrow)
-    return pa.array(narrow, mask=None if has is None else ~has).view(kind)
+    return numbers(narrow, has, kind)
 
 
 def sequence_ranks(columns: Sequence[pa.Array]) -> Indices:

@@ -42,20 +42,23 @@ class PartialUpdate:
         if not self.rules.takes_retracts and (kinds & 1).any():
             raise retract_refusal()
 
-    def merge(self, window: MergeWindow, layout: KeyValueLayout) -> pa.RecordBatch:
+    def merge(
+        self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
+    ) -> pa.RecordBatch:
         """One row a key.
 
         Raises:
             MergeError: a row is -U or -D, and the rules do not say what that does.
         """
-        keys = key_segments(window, layout, one_row_may_change=bool(self.rules.groups))
+        keys = key_segments(window, layout, also_alone=also_alone)
         if keys is None:
             return layout.take(window.batch, window.order)
         kinds = keys.kinds()
         retracts = (kinds & 1).astype(np.bool_)
+        retracts[keys.kept] = False
         if retracts.any() and not self.rules.takes_retracts:
             raise retract_refusal()
-        plain = Steps(keys.rows, keys.starts)
+        plain = keys.plain
         sequence_rows = keys.rows[plain.ends]
         if self.rules.ignores_delete and retracts.any():
             sequence_rows = plain.row_at(plain.last(~retracts))
@@ -63,7 +66,7 @@ class PartialUpdate:
         return keys.batch_of(
             values,
             sequence_rows=sequence_rows,
-            is_delete=is_removed | ~plain.any(~retracts),
+            is_delete=is_removed | ~plain.any(~retracts) if retracts.any() else is_removed,
             layout=layout,
         )
 
@@ -86,9 +89,9 @@ class PartialUpdate:
         return values, grouped.is_removed
 
     def _steps(self, keys: KeySegments, kinds: npt.NDArray[np.int8]) -> tuple[Steps, Mask]:
-        ends = Steps(keys.rows, keys.starts).ends
+        ends = keys.plain.ends
         if not (kinds & 1).any():
-            return Steps(keys.rows, keys.starts), np.zeros(len(ends), np.bool_)
+            return keys.plain, np.zeros(len(ends), np.bool_)
         ops = np.where(kinds & 1, np.int8(Op.SKIP), np.int8(Op.ADD))
         # Paimon begins a row with the values of its first delete, whatever comes of it.
         first = keys.starts[(kinds[keys.starts] & 1).astype(np.bool_)]
@@ -97,7 +100,7 @@ class PartialUpdate:
         if self.rules.removes_on_delete:
             ops[kinds == RowKind.DELETE] = Op.SET
             is_removed = kinds[ends] == RowKind.DELETE
-        return Steps(keys.rows, keys.starts, ops), is_removed
+        return keys.steps(ops), is_removed
 
 
 def retract_refusal() -> MergeError:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from stream_app.errors import UnsupportedTableError
+from stream_app.mergetree.merge_engines.aggregates.unions import missing_package
 from stream_app.mergetree.merge_engines.aggregation import Aggregation
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_engines.first_row import FirstRow
@@ -33,7 +34,8 @@ def merge_function_of(schema: TableSchema) -> MergeFunction:
     """How rows of one key become one.
 
     Raises:
-        UnsupportedTableError: by a merge engine that is not ours.
+        UnsupportedTableError: by a merge engine that is not ours, or by a function whose package
+            is not installed.
     """
     engine = schema.core_options.merge_engine
     if engine not in MERGE_FUNCTIONS:
@@ -41,6 +43,13 @@ def merge_function_of(schema: TableSchema) -> MergeFunction:
             f"stream_app cannot merge rows by merge-engine = {engine}",
             fix=f"merge engines are: {', '.join(MERGE_FUNCTIONS)}",
         )
+    functions = sorted({each.function for each in schema.merge_rules.aggregates.values()})
+    for name in functions:
+        if (package := missing_package(name)) is not None:
+            raise UnsupportedTableError(
+                f"the aggregate function {name} needs the package {package}, which is not here",
+                fix="pip install 'stream_app[sketches]', on the driver and all executors",
+            )
     function = MERGE_FUNCTIONS[engine](schema)
     is_lookup = schema.core_options.looks_up and not traits_of(engine).may_prune_by_value
     return LookupMerge(function) if is_lookup else function

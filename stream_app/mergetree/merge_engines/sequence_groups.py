@@ -21,7 +21,7 @@ import pyarrow as pa
 from stream_app.mergetree.key_value_batch import Indices, Mask
 from stream_app.mergetree.merge_engines.aggregates.registry import folded
 from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Op, Steps
-from stream_app.mergetree.merge_engines.key_segments import KeySegments
+from stream_app.mergetree.merge_engines.key_segments import KeySegments, with_kept
 from stream_app.mergetree.merge_engines.ordered_values import sequence_ranks
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.merge_rules import (
@@ -45,18 +45,19 @@ class GroupedSteps:
     its first delete, and only then applies it.
 
     Attributes:
-        rows, starts: as in `Steps`.
+        plain: the steps, all of which add.
         adds: bool [steps], rows of kind +I and +U.
         begins: bool [steps], which give all columns the values of their row.
         in_sequence: of each group, which steps are not older than the ones before: bool [steps].
         has_sequence: of each group, which rows have a sequence that is not null.
+        kept: the places of steps that give all columns the values of their row, each alone.
         is_removed: bool [segments], whether the last row removes the whole row.
     """
 
-    rows: Indices
-    starts: Indices
+    plain: Steps
     adds: Mask
     begins: Mask
+    kept: Indices
     is_removed: Mask
     ignores_delete: bool
     has_sequence: Mapping[SequenceGroup, Mask] = field(default_factory=dict)
@@ -89,13 +90,13 @@ class GroupedSteps:
 
     def _steps(self, ops: _Ops) -> Steps:
         ops[self.begins] = Op.SET
-        return Steps(self.rows, self.starts, ops if ops.any() else None)
+        return self.plain.doing(with_kept(ops, self.kept))
 
 
 def _in_sequence_alone(has: Mask, late: Mask, adds: Mask) -> _Ops:
     """Columns of the sequence take each row that is in it, of whatever kind."""
     del adds
-    return np.where(has & ~late, np.int8(Op.ADD), np.int8(Op.SKIP))
+    return (late | ~has) * np.int8(Op.SKIP)
 
 
 def _cleared(has: Mask, late: Mask, adds: Mask) -> _Ops:
@@ -121,7 +122,7 @@ def grouped_steps(
     """
     retracts = (kinds & 1).astype(np.bool_)
     rows, starts, begins = keys.rows, keys.starts, np.zeros(len(kinds), np.bool_)
-    twice = starts[retracts[starts]]
+    twice = starts[retracts[starts] & keys.is_merged]
     if len(twice):
         times = np.ones(len(rows), np.int64)
         times[twice] = 2
@@ -131,8 +132,8 @@ def grouped_steps(
         added[twice] = 1
         starts = starts + np.cumsum(added)[starts] - added[starts]
         begins = np.zeros(len(rows), np.bool_)
-        begins[starts[retracts[starts]]] = True
-    steps = Steps(rows, starts)
+        begins[starts[retracts[starts] & keys.is_merged]] = True
+    steps = Steps(rows, starts) if len(twice) else keys.plain
     ranks = {
         group: sequence_ranks([keys.batch.column(name) for name in group.sequence])[rows]
         for group in rules.groups
@@ -145,10 +146,10 @@ def grouped_steps(
     begins = begins.copy()
     begins[base[base >= 0]] = True
     return GroupedSteps(
-        rows=rows,
-        starts=starts,
+        plain=steps,
         adds=~retracts,
         begins=begins,
+        kept=starts[np.flatnonzero(~keys.is_merged)],
         is_removed=base == steps.ends,
         ignores_delete=rules.ignores_delete,
         has_sequence={group: rank > 0 for group, rank in ranks.items()},

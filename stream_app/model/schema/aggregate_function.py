@@ -45,6 +45,7 @@ _KEEPS = FunctionTraits(takes_back=True)
 _FIRST = FunctionTraits()
 _ORDERED = FunctionTraits(roots=_ALL - {TypeRoot.BOOLEAN})
 _TRUTHS = FunctionTraits(roots=frozenset({TypeRoot.BOOLEAN}))
+_UNIONS = FunctionTraits(roots=frozenset({TypeRoot.VARBINARY}))
 _SUMS = FunctionTraits(roots=_NUMBERS, takes_back=True)
 
 AGGREGATE_FUNCTIONS: Mapping[str, FunctionTraits] = {
@@ -53,6 +54,7 @@ AGGREGATE_FUNCTIONS: Mapping[str, FunctionTraits] = {
     "first_non_null_value": _FIRST,
     "first_not_null_value": _FIRST,
     "first_value": _FIRST,
+    "hll_sketch": _UNIONS,
     "last_non_null_value": _KEEPS,
     "last_value": _KEEPS,
     "listagg": FunctionTraits(roots=frozenset({TypeRoot.VARCHAR}), unbounded=True),
@@ -60,24 +62,21 @@ AGGREGATE_FUNCTIONS: Mapping[str, FunctionTraits] = {
     "min": _ORDERED,
     "primary-key": _KEEPS,
     "product": _SUMS,
+    "rbm32": _UNIONS,
+    "rbm64": _UNIONS,
     "sum": _SUMS,
+    "theta_sketch": _UNIONS,
 }
 """By the value of ``fields.<column>.aggregate-function``."""
 
 FOREIGN_FUNCTIONS: Mapping[str, str] = {
-    **dict.fromkeys(
-        (
-            "collect",
-            "merge_map",
-            "merge_map_with_keytime",
-            "nested_partial_update",
-            "nested_update",
-        ),
-        "works on nested columns, which stream_app does not store",
-    ),
-    **dict.fromkeys(
-        ("hll_sketch", "rbm32", "rbm64", "theta_sketch"),
-        "works on sketches and bitmaps, which stream_app does not merge",
-    ),
+    name: "works on nested columns, which stream_app does not store"
+    for name in (
+        "collect",
+        "merge_map",
+        "merge_map_with_keytime",
+        "nested_partial_update",
+        "nested_update",
+    )
 }
 """Functions that Paimon has and stream_app has not, and why."""

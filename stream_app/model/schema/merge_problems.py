@@ -33,7 +33,7 @@ def merge_problems(
     """Why rows of a key cannot be merged as the options say; empty when they can."""
     if not primary_keys:
         return []
-    problems = [*_row_kind_problems(columns, options)]
+    problems = [*_row_kind_problems(columns, options), *_lookup_problems(options)]
     match CoreOptions(options).merge_engine:
         case "partial-update":
             problems += _partial_update_problems(columns, primary_keys, options)
@@ -56,13 +56,28 @@ def _row_kind_problems(columns: RowType, options: Mapping[str, str]) -> Iterator
         yield f"rowkind.field {name!r} is {kind}: it holds texts such as +I, so make it STRING"
 
 
+def _lookup_problems(options: Mapping[str, str]) -> Iterator[str]:
+    core = CoreOptions(options)
+    is_first_row = core.merge_engine == "first-row"  # which has a problem of its own
+    if core.changelog_producer == "full-compaction" and core.looks_up and not is_first_row:
+        yield (
+            "changelog-producer = full-compaction goes neither with deletion-vectors.enabled "
+            "nor with force-lookup"
+        )
+
+
 def _first_row_problems(options: Mapping[str, str]) -> Iterator[str]:
     core = CoreOptions(options)
     if core[SEQUENCE_FIELD]:
         yield "merge-engine = first-row keeps the row that came first: leave out sequence.field"
     producer = options.get("changelog-producer", "none").lower()
     if producer not in ("none", "lookup"):
-        yield f"merge-engine = first-row cannot have changelog-producer = {producer}"
+        yield (
+            f"merge-engine = first-row cannot have changelog-producer = {producer}: choose none "
+            "or lookup"
+        )
+    if core.merges_by_vectors:
+        yield ("merge-engine = first-row replaces no row: leave out deletion-vectors.enabled")
 
 
 def _partial_update_problems(

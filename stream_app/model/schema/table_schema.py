@@ -270,12 +270,6 @@ def _option_problems(columns: RowType, options: Mapping[str, str]) -> list[str]:
         if name not in columns.names
     ]
     problems += [f"sequence.field names {name!r} twice" for name in _repeated(sequence_fields)]
-    core = CoreOptions(options)
-    if core.looks_up and core.changelog_producer == "full-compaction":
-        problems.append(
-            "changelog-producer = full-compaction goes neither with deletion-vectors.enabled nor "
-            "with force-lookup"
-        )
     problems += expiry_problems(columns, options)
     # Paimon refuses to open a table with such an option, whatever the engine.
     problems += [

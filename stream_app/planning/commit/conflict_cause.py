@@ -48,6 +48,8 @@ def explanation(conflict: Conflict, history: Iterable[SnapshotDelta]) -> tuple[s
                 _adding(conflict, history), key=lambda delta: delta.snapshot_id, default=None
             )
             return f"{conflict.what}{_by(cause, 'since')}", _RESCALED
+        case ConflictKind.LOOKED_UP:
+            return conflict.what, "nothing: the bucket is compacted again as it is now"
         case ConflictKind.KEY_RANGES | ConflictKind.FILE_THERE:
             cause = next(_adding(conflict, history), None)
             return f"{conflict.what}{_by(cause, 'that came with')}", _TWO_COMPACTORS

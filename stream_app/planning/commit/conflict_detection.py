@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from stream_app.model.bucket_change import LookUp
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.manifest_entry import FileIdentity, FileKind, ManifestEntry
 
 KeyOrder = Callable[[bytes], Any]
@@ -25,6 +27,7 @@ class ConflictKind(enum.Enum):
     BUCKET_COUNT = "a partition keeps its number of buckets"
     FILE_GONE = "a file that is replaced must be there"
     FILE_THERE = "a file is added once"
+    LOOKED_UP = "the files in which older rows are looked up stay what they were"
     KEY_RANGES = "files of a level above 0 do not overlap"
 
 
@@ -45,7 +48,10 @@ class Conflict:
 
 
 def conflicts(
-    live: Iterable[ManifestEntry], changes: Sequence[ManifestEntry], key_of: KeyOrder
+    live: Iterable[ManifestEntry],
+    changes: Sequence[ManifestEntry],
+    key_of: KeyOrder,
+    look_ups: Iterable[tuple[BucketId, LookUp]] = (),
 ) -> list[Conflict]:
     """All that stands against committing `changes` on top of `live`.
 
@@ -53,9 +59,12 @@ def conflicts(
         live: live files of at least the partitions that the changes touch.
         changes: entries about to be committed.
         key_of: makes serialized keys comparable.
+        look_ups: where compactions have looked older rows up, by bucket.
     """
     there = {entry.identity: entry for entry in live}
     found = _bucket_counts(there.values(), changes)
+    for bucket, look_up in look_ups:
+        found += _looked_up(there.values(), changes, key_of, bucket, look_up)
     found += _apply(there, changes)
     return found + _overlaps(there.values(), changes, key_of)
 
@@ -104,6 +113,46 @@ def _apply(
             )
         there[identity] = change
     return found
+
+
+def _looked_up(
+    live: Iterable[ManifestEntry],
+    changes: Sequence[ManifestEntry],
+    key_of: KeyOrder,
+    bucket: BucketId,
+    look_up: LookUp,
+) -> list[Conflict]:
+    """Rows of another file above, or of one less, would make other rows of the new ones."""
+    lifted = [
+        change
+        for change in changes
+        if change.kind is FileKind.DELETE
+        and change.file.level == 0
+        and (change.partition, change.bucket) == bucket
+    ]
+    spans = [(key_of(one.file.min_key), key_of(one.file.max_key)) for one in lifted]
+    above = {
+        entry.file.file_name: entry
+        for entry in live
+        if (entry.partition, entry.bucket) == bucket
+        and entry.file.level > look_up.output_level
+        and any(
+            key_of(entry.file.min_key) <= greatest and least <= key_of(entry.file.max_key)
+            for least, greatest in spans
+        )
+    }
+    if not lifted or above.keys() == look_up.files:
+        return []
+    name = min(above.keys() ^ look_up.files)
+    what = "has come" if name in above else "is gone"
+    return [
+        Conflict(
+            kind=ConflictKind.LOOKED_UP,
+            what=f"file {name}, which may hold older rows of its keys, {what} meanwhile",
+            change=lifted[0],
+            against=above.get(name),
+        )
+    ]
 
 
 def _overlaps(

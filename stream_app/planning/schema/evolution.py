@@ -13,7 +13,7 @@ Source: Paimon `flink/sink/cdc/UpdatedDataFieldsProcessFunctionBase.java#extract
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from stream_app.model.schema.data_type import DataField, DataType
@@ -108,6 +108,30 @@ def evolution(
         if column.name in gone and _may_be_relaxed(schema, column)
     )
     return Evolution(tuple(changes), tuple(kept))
+
+
+def typed_since(versions: Iterable[TableSchema]) -> dict[str, int]:
+    """Since when each column has its type: ms of the version that gave it.
+
+    Args:
+        versions: of a table's schema, the newest first; as many are taken as are needed.
+    """
+    found: dict[str, int] = {}
+    open_ids: dict[int, DataField] | None = None
+    for schema in versions:
+        fields = {column.field_id: column for column in schema.fields}
+        if open_ids is None:
+            open_ids = fields
+        open_ids = {
+            field_id: column
+            for field_id, column in open_ids.items()
+            if field_id in fields
+            and fields[field_id].data_type.as_nullable() == column.data_type.as_nullable()
+        }
+        found.update((column.name, schema.time_millis) for column in open_ids.values())
+        if not open_ids:
+            break
+    return found
 
 
 def _changes_of(

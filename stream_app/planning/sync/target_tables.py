@@ -129,7 +129,7 @@ def decide(rules: SyncRules, origin: Origin, taken: Mapping[Origin, str]) -> Dec
             "sync.merge-shards = true",
         )
     name = rules.name_of(origin)
-    if problem := _name_problem(name):
+    if problem := name_problem(name):
         return Refusal(f"{origin} would become the table {name[:80]!r}: {problem}", _RENAME)
     others = [other for other, of in taken.items() if of == name and other != origin]
     if others and not rules.merge_shards:
@@ -160,7 +160,7 @@ def _fits(name: str, including: str, excluding: str | None) -> bool:
     return excluding is None or re.fullmatch(excluding, name) is None
 
 
-def _name_problem(name: str) -> str:
+def name_problem(name: str) -> str:
     """Why no folder can have this name; empty: it can."""
     if found := _NO_FOLDER.search(name):
         return f"it holds {found[0]!r}"

@@ -21,7 +21,7 @@ Source: Paimon `mergetree/MergeTreeWriter.java`,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -43,7 +43,12 @@ from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.check.metadata_check import Progress
-from stream_app.table.check.row_comparison import RowDifferences, compared
+from stream_app.table.check.row_comparison import (
+    FORGOTTEN_DELETES,
+    NUMBERS_GO_BACK,
+    RowDifferences,
+    compared,
+)
 from stream_app.table.check.table_replay import BucketReplay, TableReplay
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.diff_read import changed_files, merged_rows
@@ -64,10 +69,15 @@ _TWO_STORIES = (
 
 @dataclass(frozen=True)
 class ChangelogCheck:
-    """Compares the rows of a replay with those of the newest snapshot."""
+    """Compares the rows of a replay with those of the newest snapshot.
+
+    Attributes:
+        left_out: fills with what could not be compared, and why.
+    """
 
     replay: TableReplay
     progress: Progress
+    left_out: set[str] = field(default_factory=set)
 
     def findings(self) -> Iterator[Finding]:
         """A finding for each bucket that differs.
@@ -93,8 +103,18 @@ class ChangelogCheck:
             self._table,
             self._replayed(files, read),
             merged_rows(self._table, self._live(self.replay.last, files.bucket), last),
-            are_unexpected_told=not self.replay.may_forget_deletes,
+            are_unexpected_told=not self._may_forget_deletes(files),
         )
+
+    def _may_forget_deletes(self, files: BucketReplay) -> bool:
+        """Whether the table may rightly have rows that its changes do not lead to."""
+        if self.replay.may_forget_deletes:
+            self.left_out.add(FORGOTTEN_DELETES)
+            return True
+        if self.replay.is_by_sequence_number and files.numbers_go_back:
+            self.left_out.add(NUMBERS_GO_BACK)
+            return True
+        return False
 
     def _replayed(self, files: BucketReplay, read: set[DataFileMeta]) -> Iterator[pa.RecordBatch]:
         """The rows that the changes lead to, in key order; only of the files in `read`."""

@@ -18,6 +18,11 @@ FORGOTTEN_DELETES = (
     "has forgotten the delete that was newer"
 )
 """Undecidable when ``sequence.field`` orders the changes: the table is right then."""
+NUMBERS_GO_BACK = (
+    "rows that only the table has, in buckets where sequence numbers go back: two jobs write them, "
+    "or a job began again after a compaction had dropped the delete with the highest number"
+)
+"""Undecidable too: the dropped delete would be newer than the row that came after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ Source: none; the rules are those of Paimon's format, each beside its check.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -24,9 +25,9 @@ from stream_app.table.check.append_check import AppendCheck
 from stream_app.table.check.changelog_check import ChangelogCheck
 from stream_app.table.check.data_file_facts import measure
 from stream_app.table.check.dependent_versions import FileNeeds, file_needs
+from stream_app.table.check.double_keys import DoubleKeys
 from stream_app.table.check.hash_index_check import hash_index_findings
 from stream_app.table.check.metadata_check import FileInUse, MetadataCheck, Progress
-from stream_app.table.check.row_comparison import FORGOTTEN_DELETES
 from stream_app.table.check.table_replay import plan_replay
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -177,6 +178,11 @@ class TableCheck:
         if table.kind.indexes_hashes:
             yield from rows.hashes()
         looked_into |= {*metadata.files, *metadata.vectors}
+        latest = table.snapshots.latest()
+        # The checks above have found such files.
+        with contextlib.suppress(CorruptFileError, FileNotFoundError):
+            if latest is not None:
+                yield from DoubleKeys(table, latest).findings()
         yield from self._replay(table, name)
 
     def _replay(self, table: FileStoreTable, name: str) -> Iterator[Finding]:
@@ -186,10 +192,12 @@ class TableCheck:
             if isinstance(replay, str):
                 self.report.left_out.append(f"{what}: {replay}")
                 return
-            if replay.may_forget_deletes:
-                self.report.left_out.append(f"{what}: {FORGOTTEN_DELETES}")
-            check = ChangelogCheck if table.kind.merges_by_key else AppendCheck
-            yield from check(replay, self.progress).findings()
+            if table.kind.merges_by_key:
+                check = ChangelogCheck(replay, self.progress)
+                yield from check.findings()
+                self.report.left_out += [f"{what}: {one}" for one in sorted(check.left_out)]
+            else:
+                yield from AppendCheck(replay, self.progress).findings()
             self.report.replayed.append(f"{name}{replay.range}")
         except (StreamAppError, FileNotFoundError) as error:
             text = error.what if isinstance(error, StreamAppError) else str(error)

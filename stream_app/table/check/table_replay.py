@@ -31,12 +31,19 @@ _BY_SEQUENCE_NUMBER = ("none", "input")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketReplay:
-    """The files of a bucket: of the base, of all changes in order, of the last version."""
+    """The files of a bucket: of the base, of all changes in order, of the last version.
+
+    Attributes:
+        numbers_go_back: a later snapshot has changes whose numbers are not above those before. Two
+            jobs may write the bucket; or a job began again when a compaction had dropped the delete
+            with the highest number.
+    """
 
     bucket: BucketId
     base: Sequence[DataFileMeta]
     changes: Sequence[DataFileMeta]
     last: Sequence[DataFileMeta]
+    numbers_go_back: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +85,8 @@ class TableReplay:
         Raises:
             CorruptFileError: a manifest is missing or cannot be read.
         """
-        base, last, changes = self._rows(self.base), self._rows(self.last), self._changed()
+        base, last = self._rows(self.base), self._rows(self.last)
+        changes, going_back = self._changed()
         buckets = sorted(base.keys() | last.keys() | changes.keys())
         for place, bucket in enumerate(buckets):
             progress("buckets replayed", place, len(buckets))
@@ -87,6 +95,7 @@ class TableReplay:
                 base=base.get(bucket, ()),
                 changes=changes.get(bucket, ()),
                 last=last.get(bucket, ()),
+                numbers_go_back=bucket in going_back,
             )
         progress("buckets replayed", len(buckets), len(buckets))
 
@@ -101,9 +110,19 @@ class TableReplay:
         live = FileStoreScan(self.table).live(version)
         return by_bucket(entry for entry in live if entry.file.level >= least)
 
-    def _changed(self) -> dict[BucketId, list[DataFileMeta]]:
-        entries = (entry for snapshot in self.changes for entry in self._entries(snapshot))
-        return by_bucket(entry for entry in entries if entry.kind is FileKind.ADD)
+    def _changed(self) -> tuple[dict[BucketId, list[DataFileMeta]], set[BucketId]]:
+        """The changes of each bucket, and the buckets where their numbers go back."""
+        changed: dict[BucketId, list[DataFileMeta]] = {}
+        going_back: set[BucketId] = set()
+        for snapshot in self.changes:
+            added = [one for one in self._entries(snapshot) if one.kind is FileKind.ADD]
+            for bucket, files in by_bucket(added).items():
+                before = changed.setdefault(bucket, [])
+                newest = max((file.max_sequence_number for file in before), default=-1)
+                if min(file.min_sequence_number for file in files) <= newest:
+                    going_back.add(bucket)
+                before += files
+        return changed, going_back
 
     def _entries(self, snapshot: Snapshot) -> Iterable[ManifestEntry]:
         scan = FileStoreScan(self.table)

@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from stream_app.model.bucket_change import BucketChange
+from stream_app.model.bucket_change import BucketChange, LookUp
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
@@ -30,11 +31,13 @@ class CommitChanges:
         entries: of data files; all DELETEs precede all ADDs, as Paimon's expiry needs it.
         changelog: of changelog files.
         index: of the index files that bucket changes name; also DELETEs first.
+        look_ups: where compactions of buckets have looked rows up.
     """
 
     entries: tuple[ManifestEntry, ...]
     changelog: tuple[ManifestEntry, ...] = ()
     index: tuple[IndexManifestEntry, ...] = ()
+    look_ups: tuple[tuple[BucketId, LookUp], ...] = ()
 
     @property
     def record_count(self) -> int:
@@ -58,6 +61,7 @@ def changed(buckets: Sequence[BucketChange], total_buckets: int) -> CommitChange
         entries=tuple(chain(*removed, *added)),
         changelog=tuple(chain(*changelog)),
         index=tuple(chain.from_iterable(each.index for each in buckets)),
+        look_ups=tuple((each.bucket_id, each.look_up) for each in buckets if each.look_up),
     )
 
 

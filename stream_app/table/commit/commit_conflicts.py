@@ -52,7 +52,7 @@ class CommitConflicts:
         if live is None:
             partitions = {entry.partition for entry in changes.entries}
             live = FileStoreScan(self.table).live_in(latest, partitions)
-        found = conflicts(live, changes.entries, self.table.key_of)
+        found = conflicts(live, changes.entries, self.table.key_of, changes.look_ups)
         if not found:
             return
         first = found[0]

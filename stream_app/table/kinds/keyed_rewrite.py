@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from stream_app.filestore.data.bucket_files import BucketFiles
+from stream_app.filestore.data.row_group_filter import RowGroupsOfKeys
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.mergetree.changelog.before_rows import BeforeRows
@@ -34,7 +35,11 @@ from stream_app.model.options.table_options import (
 )
 from stream_app.table.compact.record_expiry import has_expired_rows, record_level_expire
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
+from stream_app.table.versions.bucket_lookup import KeysOfFiles
 from stream_app.table.versions.deletion_vectors import index_changes
+
+_FEW_KEYS = 8
+"""So many rows above for each new one make it worth reading the new keys beforehand."""
 
 
 def rewrite_keyed(table: FileStoreTable, request: CompactRequest) -> BucketChange:
@@ -99,12 +104,21 @@ def _with_vectors(table: FileStoreTable, request: CompactRequest) -> BucketChang
 def _rows_above(
     table: FileStoreTable, request: CompactRequest, vectors: BucketVectors
 ) -> RowsAbove:
-    """Reads whole rows, or their keys where those are all that the compaction asks for."""
+    """Reads whole rows, or their keys where those are all that the compaction asks for.
+
+    Of a file that has much more rows than the compaction has new ones, it reads the row groups that
+    may have a new key.
+    """
     columns, system = table.schema.fields, SYSTEM_COLUMNS
     if _asks_for_keys(table):
         columns, system = table.schema.key_type, frozenset()
     bucket = request.partition, request.bucket
-    files = table.bucket_files(*bucket, columns=columns, system=system)
+    new = [file for file in request.unit.files if file.level == 0]
+    groups = None
+    if sum(file.row_count for file in new) * _FEW_KEYS < sum(f.row_count for f in request.above):
+        keys = KeysOfFiles(table, *bucket, new)
+        groups = RowGroupsOfKeys(table.schema.trimmed_primary_keys[0], keys)
+    files = table.bucket_files(*bucket, columns=columns, system=system, row_groups=groups)
     layout = table.layout(columns, system=system)
     return RowsAbove(layout, replace(files, vectors=vectors), request.above, table.key_of)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
-from stream_app.model.bucket_change import BucketChange
+from stream_app.model.bucket_change import BucketChange, LookUp
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.key_indexes import KeyIndexes
 from stream_app.table.key_index.key_shares import KeyShares
 from stream_app.table.key_index.placed_write import PlacedWrite
 from stream_app.table.kinds.registry import kind_of
+from stream_app.table.storage_errors import merge_errors
 from stream_app.table.write.bucket_assigner import BucketAssigner
 from stream_app.table.write.bucket_writer import BucketWriter
 from stream_app.table.write.table_write import TableWrite
@@ -86,5 +87,10 @@ def compact_bucket(table: FileStoreTable, request: CompactRequest) -> BucketChan
         CorruptFileError: a file to merge cannot be read.
     """
     began = table.clock.steady_seconds()
-    change = kind_of(table.schema).rewrite(table, request)
+    with merge_errors(table.paths.bucket(request.partition, request.bucket)):
+        change = kind_of(table.schema).rewrite(table, request)
+    if table.kind.merges_by_key and table.options.looks_up:
+        names = frozenset(file.file_name for file in request.above)
+        look_up = LookUp(output_level=request.unit.output_level, files=names)
+        change = replace(change, look_up=look_up)
     return replace(change, seconds=table.clock.steady_seconds() - began)

@@ -1,8 +1,8 @@
 """Compares two versions of a bucket: the rows that differ.
 
 It skips sections whose files all belong to both versions, because their keys have the same rows
-before and after. It merges the other sections on each side. Then it compares the two sides, both in
-key order, key by key in columns.
+before and after, unless rows of a file were deleted by a deletion vector. It merges the other
+sections on each side. Then it compares the two sides, both in key order, key by key in columns.
 
 Paimon skips every file that both versions have. That is faster, and wrong in both directions. It
 misses a row that such a file deletes and that is written again with its old values. It reports a
@@ -15,11 +15,13 @@ Source: Paimon `table/source/splitread/IncrementalDiffSplitRead.java`,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from stream_app.filestore.data.data_file_reader import LiveRowsReader
+from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.compact.compact_rewriter import merged_section, without_deletes
 from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.mergetree.interval_partition import partition_into_sections
@@ -28,6 +30,18 @@ from stream_app.mergetree.sorted_run import KeyOrder
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.table.file_store_table import FileStoreTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketVersion:
+    """A bucket as it is in one version.
+
+    Attributes:
+        vectors: deletion vectors by the name of a data file.
+    """
+
+    files: Sequence[DataFileMeta] = ()
+    vectors: BucketVectors = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +56,7 @@ class DiffRead:
     keep_deletes: bool
 
     def read(
-        self, bucket: BucketId, before: Sequence[DataFileMeta], after: Sequence[DataFileMeta]
+        self, bucket: BucketId, before: BucketVersion, after: BucketVersion
     ) -> Iterator[pa.RecordBatch]:
         """Key-value batches of added and changed rows, in key order.
 
@@ -50,10 +64,19 @@ class DiffRead:
             CorruptFileError: a file cannot be read.
         """
         access = self.table.bucket_files(*bucket)
-        read = changed_files(self.table.key_of, before, after)
+        marked = {
+            name
+            for name in before.vectors.keys() | after.vectors.keys()
+            if before.vectors.get(name) != after.vectors.get(name)
+        }
+        read = changed_files(self.table.key_of, before.files, after.files, marked)
         sides = [
-            merged_rows(self.table, access, [file for file in files if file in read])
-            for files in (before, after)
+            merged_rows(
+                self.table,
+                LiveRowsReader(access, access, side.vectors) if side.vectors else access,
+                [file for file in side.files if file in read],
+            )
+            for side in (before, after)
         ]
         for found in differences(self.table.layout(), *sides):
             rows = found.rows(keep_deletes=self.keep_deletes)
@@ -62,13 +85,21 @@ class DiffRead:
 
 
 def changed_files(
-    key_of: KeyOrder, before: Sequence[DataFileMeta], after: Sequence[DataFileMeta]
+    key_of: KeyOrder,
+    before: Sequence[DataFileMeta],
+    after: Sequence[DataFileMeta],
+    marked: Collection[str] = (),
 ) -> set[DataFileMeta]:
-    """The files of sections in which some file belongs to one version alone."""
+    """The files of sections in which some file belongs to one version alone, or is marked.
+
+    Args:
+        marked: names of files of which other rows are deleted.
+    """
     of_one = set(before) ^ set(after)
     sections = partition_into_sections([*before, *(of_one & set(after))], key_of)
     found = [{file for run in section for file in run.files} for section in sections]
-    return set().union(*(files for files in found if files & of_one))
+    changed = of_one | {file for file in before if file.file_name in marked}
+    return set().union(*(files for files in found if files & changed))
 
 
 def merged_rows(

@@ -10,7 +10,7 @@ Source: Paimon `table/source/snapshot/IncrementalDeltaStartingScanner.java`,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,6 +21,7 @@ from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.filestore.data.file_stats import FileStats
 from stream_app.filestore.data.row_group_filter import RowGroupFilter
 from stream_app.filestore.data.stats_filter import StatsFilter
+from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.mergetree.key_value_batch import take
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
@@ -28,11 +29,12 @@ from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.diff_read import DiffRead
+from stream_app.table.read.diff_read import BucketVersion, DiffRead
 from stream_app.table.read.incremental_range import ScanMode, SnapshotPair, SnapshotRange
 from stream_app.table.read.interleaved import Stream
 from stream_app.table.read.projection import RowChoice
 from stream_app.table.read.split_scan import by_bucket
+from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.read_refusals import check_readable
 from stream_app.table.versions.row_filter import RowFilter
@@ -153,12 +155,6 @@ class IncrementalRead:
 
     def _differing(self, start: Snapshot | None, end: Snapshot) -> list[Stream]:
         check_readable(self.table, merges=True)
-        if self.table.merges_by_vectors:
-            raise UnsupportedTableError(
-                "versions of a table with deletion-vectors.enabled are not compared",
-                where=self.table.location,
-                fix="use scan mode delta or changelog, or Paimon's own readers",
-            )
         if not self.table.kind.merges_by_key:
             raise UnsupportedTableError(
                 "rows without a primary key cannot be compared",
@@ -172,14 +168,28 @@ class IncrementalRead:
             [entry for entry in live if entry.file.level >= least_level] for live in lives
         )
         _check_bucket_numbers(self.table, before, after)
-        files_before, files_after = by_bucket(before), by_bucket(after)
+        sides = [
+            self._buckets(start, before),
+            self._buckets(end, after),
+        ]
         return [
-            partial(self._bucket, bucket, files_before.get(bucket, []), files_after.get(bucket, []))
-            for bucket in dict.fromkeys([*files_after, *files_before])
+            partial(self._bucket, bucket, *(side.get(bucket, BucketVersion()) for side in sides))
+            for bucket in dict.fromkeys([*sides[1], *sides[0]])
         ]
 
+    def _buckets(
+        self, snapshot: Snapshot | None, live: Sequence[ManifestEntry]
+    ) -> dict[BucketId, BucketVersion]:
+        vectors: Mapping[BucketId, BucketVectors] = {}
+        if snapshot is not None and self.table.merges_by_vectors:
+            vectors = deletion_vectors(self.table, snapshot)
+        return {
+            bucket: BucketVersion(files=files, vectors=vectors.get(bucket, {}))
+            for bucket, files in by_bucket(live).items()
+        }
+
     def _bucket(
-        self, bucket: BucketId, before: Sequence[DataFileMeta], after: Sequence[DataFileMeta]
+        self, bucket: BucketId, before: BucketVersion, after: BucketVersion
     ) -> Iterator[pa.RecordBatch]:
         for batch in DiffRead(self.table, keep_deletes=self.row_kind).read(bucket, before, after):
             yield from self._choose(batch)

@@ -32,6 +32,7 @@ from stream_app.planning.read.split_generator import (
 )
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
 from stream_app.table.read.projection import RowChoice
+from stream_app.table.storage_errors import merge_errors
 from stream_app.table.versions.read_refusals import check_readable
 from stream_app.table.versions.row_filter import RowFilter
 
@@ -73,10 +74,11 @@ class SplitRead:
         """
         choice = self._choice
         read = self._merged if self.table.kind.merges_by_key else self._appended
-        for batch in read(split):
-            chosen = choice.of(batch)
-            if chosen.num_rows:
-                yield chosen
+        with merge_errors(self.table.paths.bucket(split.partition, split.bucket)):
+            for batch in read(split):
+                chosen = choice.of(batch)
+                if chosen.num_rows:
+                    yield chosen
 
     def _appended(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         rows = self._live_rows(split, self._vectors(split), self._group_filter(merges=False))

@@ -19,6 +19,7 @@ from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.storage_errors import merge_errors
 from stream_app.table.write.bucket_writer import BucketWriter, BucketWriters, change_of
 
 
@@ -82,7 +83,8 @@ class TableWrite:
             if self._bucket_index is not None:
                 self._index = self._bucket_index(self._table, *bucket)
         assert self._writer is not None
-        self._writer.write(rows)
+        with merge_errors(self._table.paths.bucket(*bucket)):
+            self._writer.write(rows)
         if self._index is not None:
             self._index.add(rows)
 
@@ -94,7 +96,8 @@ class TableWrite:
     def finish_bucket(self) -> None:
         """Finish the newest bucket, so that its writer frees its memory."""
         if self._writer is not None and self._bucket is not None:
-            files = self._writer.prepare_commit()
+            with merge_errors(self._table.paths.bucket(*self._bucket)):
+                files = self._writer.prepare_commit()
             self._changes.append(change_of(files, *self._bucket))
             self.refused += files.refused
             if self._index is not None:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stream_app.format.binary_row import deserialize_row, serialize_row
+from stream_app.model.bucket_change import LookUp
 from stream_app.model.data_file_meta import EMPTY_STATS
 from stream_app.model.index_file_meta import (
     DELETION_VECTORS,
@@ -119,12 +120,19 @@ def full(case: Case) -> str:
 def conflict(case: Case) -> str:
     """Files that are there, or snapshots with what they changed; ``commit``, and what is to come.
 
-    Each conflict with what is told of it: what happened, and what to do.
+    ``looked-up=f2,f3 output=3``: files above a level in which older rows were looked up. Each
+    conflict with what is told of it: what happened, and what to do.
     """
     lines = list(case.input_lines)
     at = lines.index("commit")
     base, history = snapshots_of(lines[:at])
-    found = conflicts(live_entries(base), [entry_of(line) for line in lines[at + 1 :]], int_key_of)
+    changes = [entry_of(line) for line in lines[at + 1 :]]
+    look_ups = []
+    if "output" in case.args:
+        files = frozenset(filter(None, case.args["looked-up"].split(",")))
+        look_up = LookUp(output_level=int(case.args["output"]), files=files)
+        look_ups = [((changes[0].partition, changes[0].bucket), look_up)]
+    found = conflicts(live_entries(base), changes, int_key_of, look_ups)
     told = []
     for one in found:
         what, fix = explanation(one, reversed(history))

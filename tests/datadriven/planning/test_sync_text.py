@@ -3,6 +3,8 @@
 ``tables merge-shards=… including-tables=… table-mapping=a:b,c:d …`` takes one source table a line,
 ``database.table``, ``database.schema.table`` or ``table``; each line is decided beside those above.
 
+``named`` takes the same rules and names of tables of the job: whether a table may have the name.
+
 ``shards`` takes source tables whose rows go into one table, and shows how they differ.
 
 ``new table=… key=… primary-keys=… [own-primary-keys=…] …`` takes the columns of a new table.
@@ -16,6 +18,7 @@ from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.source_table import SourceColumn, SourceTable
+from stream_app.planning.sync.named_tables import why_never
 from stream_app.planning.sync.new_tables import NewTable, OneTable, TableRules, new_table
 from stream_app.planning.sync.shards import shard_differences
 from stream_app.planning.sync.target_tables import LeftOut, SyncRules, Target, decide
@@ -34,9 +37,9 @@ def _origin(line: str) -> Origin:
     return Origin(database, schema, table)
 
 
-def _tables(case: Case) -> str:
+def _rules(case: Case) -> SyncRules:
     given = case.args
-    rules = SyncRules(
+    return SyncRules(
         including_tables=given.get("including-tables", ".*"),
         excluding_tables=given.get("excluding-tables"),
         including_dbs=given.get("including-dbs", ".*"),
@@ -49,6 +52,10 @@ def _tables(case: Case) -> str:
         merge_shards=given.get("merge-shards", "true") == "true",
         case_sensitive=given.get("case-sensitive", "true") == "true",
     )
+
+
+def _tables(case: Case) -> str:
+    rules = _rules(case)
     taken: dict[Origin, str] = {}
     shown = []
     for line in case.input_lines:
@@ -56,12 +63,19 @@ def _tables(case: Case) -> str:
         decision = decide(rules, origin, taken)
         if isinstance(decision, Target):
             taken[origin] = decision.name
+            assert why_never(rules, decision.name) == "", "some table has the name"
             shown.append(f"{line} → {decision.name}")
         elif isinstance(decision, LeftOut):
             shown.append(f"{line} is left out")
         else:
             shown += [f"{line} is refused: {decision.reason}", f"  to fix: {decision.fix}"]
     return "\n".join(shown)
+
+
+def _named(case: Case) -> str:
+    rules = _rules(case)
+    reasons = {name: why_never(rules, name) for name in case.input_lines}
+    return "\n".join(f"{name}: {why or 'may be'}" for name, why in reasons.items())
 
 
 def _names(case: Case, key: str) -> tuple[str, ...] | None:
@@ -124,6 +138,8 @@ def _shown(table: NewTable) -> list[str]:
 
 def test_sync() -> None:
     def handle(case: Case) -> str:
-        return {"tables": _tables, "new": _new, "shards": _shards}[case.command](case)
+        return {"tables": _tables, "named": _named, "new": _new, "shards": _shards}[case.command](
+            case
+        )
 
     run_file(HERE / "sync.txt", handle)

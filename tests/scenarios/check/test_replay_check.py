@@ -13,11 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import stream_app
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind
 from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.opening import open_table
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
@@ -25,8 +27,16 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.damaged_table import Damage, set_value
 from tests.support.deleted_rows import delete_some
 from tests.support.expiring_table import give_tag, make_branch
-from tests.support.small_table import Change, SmallTable, SteppingClock, small_table
+from tests.support.small_table import (
+    Change,
+    CompactHere,
+    SmallTable,
+    SteppingClock,
+    small_table,
+    write_changes,
+)
 from tests.support.sound_table import found_in, kinds_in, sound_report
+from tests.support.table_writer import read_rows
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 KEPT = {"changelog_producer": "input", "changelog__num_retained__max": 50}
@@ -207,6 +217,25 @@ def test_by_a_sequence_field_an_older_row_after_a_forgotten_delete_is_right(
     assert ["forgotten the delete" in text for text in report.left_out] == [True]
     Damage(made.table).changelog(lambda _: [])
     assert of_replay(made.table) == [], "so an untold row is not found here"
+
+
+def test_a_job_that_begins_again_after_a_forgotten_delete_is_right(tmp_path: Path) -> None:
+    """Its numbers begin below that of the delete, which no file has any more."""
+    made = small_table(
+        tmp_path / "db.db" / "t", "k INT, v STRING", ("k",), num_sorted_run__compaction_trigger=2
+    )
+    made.commit(*(("+I", {"k": 1, "v": text}) for text in "abc"))
+    made.commit(("-D", {"k": 1, "v": "c"}))
+    made.compact()
+    assert not stream_app.open_table(made.path).read().read_all().num_rows
+    again = StreamTableCommit(made.table, "again", CompactHere(made.table))
+    again.commit_epoch(
+        0, write_changes(made.table, [("+I", {"k": 1, "v": "d"})], again.begin_epoch())
+    )
+    assert read_rows(made.table) == [{"k": 1, "v": "d"}]
+    report = sound_report(made.table)
+    assert report.replayed
+    assert ["numbers go back" in text for text in report.left_out] == [True]
 
 
 def test_by_a_sequence_field_a_delete_of_the_base_counts(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from tests.support.counting_file_io import CountingFileIO
 from tests.support.small_table import Change, CompactHere, small_table, write_changes
 from tests.support.sound_table import sound_report
-from tests.support.table_writer import CompactLater, read_rows
+from tests.support.table_writer import CompactLater, by_content, read_rows
 
 FIRST: list[Change] = [("+I", {"k": 1, "v": "a"}), ("+I", {"k": 2, "v": "b"})]
 SECOND: list[Change] = [("+U", {"k": 1, "v": "c"}), ("-D", {"k": 2, "v": None})]
@@ -113,3 +115,34 @@ def test_a_dropped_compaction_leaves_no_changelog(tmp_path: Path) -> None:
     assert job.coordinator.dropped.total == 1
     assert files(table) == there
     assert list(told(table).values()) == [TOLD[0]]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"changelog_producer": "lookup"},
+        {"changelog_producer": "lookup", "deletion_vectors__enabled": True},
+        {"changelog_producer": "none", "deletion_vectors__enabled": True},
+    ],
+)
+def test_few_new_keys_read_few_row_groups(tmp_path: Path, options: dict[str, Any]) -> None:
+    texts = [hashlib.sha512(bytes([key % 256, key // 256])).hexdigest() for key in range(4000)]
+    table = small_table(
+        tmp_path / "t", "k INT NOT NULL, v STRING", ("k",), write_buffer_size="64 kb", **options
+    ).table
+    first: list[Change] = [("+I", {"k": key, "v": text}) for key, text in enumerate(texts)]
+    commit = StreamTableCommit(table, "job", CompactHere(table))
+    commit.commit_epoch(0, write_changes(table, first, commit.begin_epoch()))
+    commit.compact_whole()
+    files_now = FileStoreScan(table).live(table.snapshots.latest())
+    [big] = [entry.file for entry in files_now if entry.file.level > 0]
+    for epoch, key in enumerate((1234, 1235, 3999, 0), 1):
+        files = CountingFileIO()
+        watched = replace(table, file_io=files)
+        commit = StreamTableCommit(watched, "job", CompactHere(watched), last_identifier=epoch - 1)
+        change: Change = ("+U", {"k": key, "v": "new"})
+        commit.commit_epoch(epoch, write_changes(watched, [change], commit.begin_epoch()))
+        assert 0 < files.read[big.file_name] < big.file_size // 2
+        first[key] = change
+        assert by_content(read_rows(table)) == by_content(row for _, row in first)
+    assert sound_report(table).replayed or options["changelog_producer"] == "none"

@@ -179,8 +179,8 @@ def test_pruning_of_every_type_of_key() -> None:
     [
         ({"merge-engine": "newest"}, "merge-engine = newest"),
         (
-            {"merge-engine": "aggregation", "fields.v.aggregate-function": "rbm32"},
-            "rbm32 works on sketches and bitmaps",
+            {"merge-engine": "aggregation", "fields.v.aggregate-function": "collect"},
+            "collect works on nested columns",
         ),
         ({"data-evolution.enabled": "true"}, "data-evolution.enabled"),
         ({"bucket": "-2"}, "bucket = -2"),

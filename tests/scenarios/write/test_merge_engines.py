@@ -8,10 +8,15 @@ import pyarrow as pa
 import pytest
 
 from stream_app.errors import MergeError, UnsupportedTableError, UsageError
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.mergetree.compact.compact_rewriter import merged_section
 from stream_app.mergetree.sorted_run import SortedRun
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.check.table_replay import plan_replay
+from stream_app.table.kinds.tasks import table_write
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.normal_rows import Row, normal_rows
 from tests.support.small_table import Change, SmallTable, small_table
@@ -34,6 +39,23 @@ def test_a_delete_that_cannot_be_merged_is_not_written(tmp_path: Path) -> None:
         with pytest.raises(MergeError, match=f"merge-engine = {engine} cannot take a row of kind"):
             small.commit(("+I", {"k": 1, "v": 1}), ("-D", {"k": 2, "v": 1}))
         assert small.table.snapshots.latest() is None
+
+
+def test_what_cannot_be_merged_names_its_bucket(tmp_path: Path) -> None:
+    small = a_table(tmp_path, "k INT, v INT", **{"merge-engine": "first-row"})
+    kinds = pa.array([RowKind.INSERT, RowKind.DELETE], pa.int8())
+    columns = arrow_schema(small.table.schema.fields)
+    rows = pa.RecordBatch.from_pylist([{"k": 1, "v": 1}, {"k": 1, "v": 2}], columns)
+    batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
+
+    def write_all() -> None:
+        with table_write(small.table, next_sequence_number=0, index=None) as write:
+            write.write((serialize_arrow_row([], [], 0), 0), batch)
+            write.prepare_commit()
+
+    with pytest.raises(MergeError) as told:
+        write_all()
+    assert told.value.where == f"{small.path}/bucket-0"
 
 
 def test_a_wrong_row_kind_in_a_column_is_named(tmp_path: Path) -> None:
@@ -78,6 +100,18 @@ def test_more_runs_than_are_read_at_a_time_are_merged_once(tmp_path: Path) -> No
     ]
     assert merged[0] == merged[1]
     assert [row["b"] for row in merged[0]] == [None]
+
+
+def test_rows_that_are_not_compacted_yet_are_the_newest(tmp_path: Path) -> None:
+    """Level 0 lies below rows in which compactions have looked older ones up."""
+    options = {"merge-engine": "partial-update", "changelog-producer": "lookup"}
+    small = a_table(tmp_path, "k INT, v INT, w INT", **options, **{"lookup-wait": "false"})
+    small.commit(("+I", {"k": 1, "v": 1, "w": 1}))
+    small.compact()
+    small.commit(*[("+I", {"k": k, "v": 2, "w": None}) for k in (0, 1)])
+    live = FileStoreScan(small.table).live(small.table.snapshots.latest())
+    assert sorted({entry.file.level > 0 for entry in live}) == [False, True]
+    assert rows(small) == [{"k": 0, "v": 2, "w": None}, {"k": 1, "v": 2, "w": 1}]
 
 
 def test_nothing_follows_files_that_do_not_tell_changes(tmp_path: Path) -> None:

@@ -152,6 +152,8 @@ public final class PaimonServer {
                 return files(request);
             case "options":
                 return options(request);
+            case "set_values":
+                return setValues(request);
             default:
                 throw new IllegalArgumentException("unknown command " + command);
         }
@@ -528,6 +530,19 @@ public final class PaimonServer {
     // ---------------------------------------------------------------- metadata
 
     /** Every option of CoreOptions: its default, its older keys, and how it reads given texts. */
+    private static ObjectNode setValues(JsonNode request) throws Exception {
+        ObjectNode answer = JSON.createObjectNode();
+        String function = request.get("function").asText();
+        for (JsonNode numbers : request.get("made")) {
+            answer.withArray("made")
+                    .add(SetValues.of(function, JSON.convertValue(numbers, long[].class)));
+        }
+        for (JsonNode value : request.get("described")) {
+            answer.withArray("described").add(SetValues.described(function, value.binaryValue()));
+        }
+        return answer;
+    }
+
     private static ObjectNode options(JsonNode request) throws Exception {
         Map<String, ConfigOption<?>> known = new LinkedHashMap<>();
         ObjectNode answer = JSON.createObjectNode();

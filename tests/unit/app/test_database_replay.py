@@ -170,3 +170,5 @@ def test_the_command_names_the_tables(tmp_path: Path, capsys: pytest.CaptureFixt
     assert told("replay", "--all") == ["orders:", "nothing to do"]
     assert told("list") == [f"no record waits in {job.config.stream.quarantine}"]
     assert told("replay", "--table", "items", "--all") == ["nothing to do"]
+    assert main(["quarantine", "list", "--conf", str(conf), "--table", "item"]) == 2
+    assert "did you mean items? the tables are items, orders" in capsys.readouterr().err

@@ -105,12 +105,19 @@ web --port x
 backfill
 backfill T
 backfill T --conf nowhere
+backfill orders --conf job.toml
+check orders --conf job.toml
+status --conf job.toml --table orders
+quarantine list --conf job.toml
 backfill T --from-topic x
 backfill T --from-topic localhost:1/other
 backfill T --from-topic localhost:1/other --from never
 quarantine
 quarantine list
 quarantine list --conf nowhere
+quarantine list nowhere
+quarantine drop nowhere --all
+quarantine show folder --table x
 init --from-topic t
 init --from-topic t --conf nowhere
 init --from-topic t --conf file
@@ -169,6 +176,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "shop.db" / "damaged" / "snapshot" / "snapshot-3").write_text("{")
     (made / "folder").mkdir()
     (made / "file").write_text("text")
+    (made / "job.toml").write_text(
+        '[source]\nbootstrap-servers = "localhost:1"\ntopics = ["t"]\n[sync]\nwarehouse = "."\n'
+        'database = "shop"\n[stream]\ncheckpoint = "checkpoint"\n'
+    )
     return made
 
 

@@ -125,3 +125,46 @@ def test_another_file_of_that_name_is_told(
 ) -> None:
     (tmp_path / "epoch-0.jsonl").write_text('{"topic": "orders"}\n')
     assert "a line is no record of a quarantine" in run(capsys, "list", tmp_path, code=2)
+
+
+def test_list_of_a_database_names_its_tables(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("items", "orders"):
+        (folder / name).mkdir()
+    write(folder / "orders" / "epoch-1.jsonl", FIRST, THIRD)
+    write(folder / "items" / "epoch-1.jsonl", FIRST)
+    listed = run(capsys, "list", folder).splitlines()
+    assert [line.split()[:5] for line in listed if "─" not in line] == [
+        ["table", "reason", "topic", "partition", "records"],
+        ["NULL", "not-json", "orders", "0", "2"],
+        ["NULL", "value", "orders", "1", "1"],
+        ["items", "not-json", "orders", "0", "1"],
+        ["orders", "not-json", "orders", "0", "1"],
+        ["orders", "value", "orders", "1", "1"],
+    ]
+    lines = run(capsys, "list", folder, "--format", "jsonl", "--reason", "value").splitlines()
+    assert [json.loads(line)["table"] for line in lines] == [None, "orders"]
+    assert offsets(run(capsys, "show", folder, "--table", "orders", "--format", "jsonl")) == [7, 3]
+
+
+def test_records_that_wait_in_tables_are_not_forgotten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "orders").mkdir()
+    write(tmp_path / "orders" / "epoch-1.jsonl", FIRST, THIRD)
+    told = "such records wait in tables; choose one with --table: orders (2)"
+    assert run(capsys, "show", tmp_path).splitlines() == [told]
+    assert run(capsys, "drop", tmp_path, "--all").splitlines() == ["nothing to do", told]
+    assert run(capsys, "drop", tmp_path, "--reason", "partition").splitlines() == ["nothing to do"]
+    refused = run(capsys, "list", tmp_path, "--table", "order", code=2)
+    assert "the job has no table 'order'" in refused
+    assert "did you mean orders? the tables are orders" in refused
+
+
+def test_a_folder_that_is_not_there_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (["list"], ["show"], ["drop", "--all"]):
+        told = run(capsys, words[0], tmp_path / "no", *words[1:], code=2)
+        assert told.startswith("there is no such folder\n")

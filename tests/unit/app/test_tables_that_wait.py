@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.inspect.job_status import JobStatus, TableStatus
+from stream_app.app.cli import main
+from stream_app.app.inspect.job_status import SHORT_REASON, JobStatus, TableStatus, in_short
 from stream_app.spark.ingest.held_tables import resume
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import GARBAGE, Message, a_row, change, creates
+from tests.support.ingest_process import write_conf
 
 HOURS = 2
 
@@ -125,3 +127,42 @@ def test_a_table_is_made_as_soon_as_a_message_tells_its_columns(
     job.run(*creates("shop.orders", [1]), change("shop.orders", a_row(2)))
     assert job.rows("orders") == {1: "new 1", 2: "new 2"}
     assert (len(job.quarantine()), job.held()) == (1, {})
+
+
+def test_the_status_fits_on_lines_and_one_table_has_its_whole_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = DatabaseJob(tmp_path)
+    in_the_way(job, "orders")
+    job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
+    whole = job.held()["orders"]
+    assert "\n" in whole
+    conf = write_conf(
+        tmp_path / "job.toml",
+        source={"bootstrap-servers": "127.0.0.1:1", "topics": ["all"]},
+        sync={"warehouse": job.sync.warehouse, "database": "ods"},
+        stream={"checkpoint": job.config.stream.checkpoint},
+    )
+
+    def told(*words: str, code: int = 1) -> str:
+        capsys.readouterr()
+        assert main(["status", "--conf", str(conf), *words]) == code
+        found = capsys.readouterr()
+        return found.err if code == 2 else found.out
+
+    _, _, items, orders = told().splitlines()
+    assert items.startswith("items   ready")
+    assert orders.endswith("…")
+    assert whole.startswith(orders.partition("the file system")[1])
+    assert len(orders.partition("the file system")[2]) < SHORT_REASON
+    assert "\\n" not in orders
+    assert told("--table", "orders").endswith(f"\n\n{whole}\n")
+    assert "did you mean orders? the tables are items, orders" in told("--table", "order", code=2)
+
+
+def test_a_short_reason_stays() -> None:
+    for reason in (None, "", "the store does not answer"):
+        row = TableStatus(table="a", state="held", reason=reason)
+        assert in_short(row) == row
+    long = in_short(TableStatus(table="a", state="held", reason="x" * 500)).reason
+    assert long == "x" * (SHORT_REASON - 1) + "…"

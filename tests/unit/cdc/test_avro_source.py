@@ -279,3 +279,30 @@ def test_every_format_makes_its_reader_of_its_options() -> None:
     for name, each in FORMATS.items():
         made = source_reader(name, {"schema.registry.url": "http://127.0.0.1:9"})
         assert (made.change_times is not None) == each.tells_times
+
+
+def test_each_version_of_a_table_has_the_messages_of_its_schema(registry: Registry) -> None:
+    source = {"version": "3", "connector": "mysql", "ts_ms": 1, "db": "d", "table": "t"}
+    changes = [
+        {"before": None, "after": {"id": at, "n": at}, "source": source, "op": "c"}
+        for at in range(3)
+    ]
+
+    def value(at: int, kind: str) -> bytes:
+        row = {"type": "record", "name": "Value", "fields": [field("id", "long"), field("n", kind)]}
+        fields = [field("before", ["null", row]), field("after", ["null", "Value"])]
+        schema = {
+            **ENVELOPE, "fields": [*fields, field("source", SOURCE), field("op", "string")]
+        }  # fmt: skip
+        return encoded(registry.add(schema), schema, changes[at])
+
+    versions = reader(registry).versions
+    assert versions is not None
+    messages = [value(0, "int"), None, value(1, "long"), b"broken", value(2, "int")]
+    found = {
+        place: str(column.data_type.as_nullable())
+        for at, table in versions(batch(messages), NO_MAPPING_OPTIONS)
+        if (column := table.column("n")) is not None
+        for place in at.tolist()
+    }
+    assert found == {0: "INT", 2: "BIGINT", 4: "INT"}

@@ -30,6 +30,7 @@ def test_all_reasons_that_the_tests_of_messages_show() -> None:
         ("column 'x' is not in the table (unknown-columns = quarantine)", "unknown-column"),
         ("column 'x' is missing (missing-columns = quarantine)", "missing-column"),
         ("primary key column 'id' is missing in the before-image", "null-value"),
+        ("column 'n' stays INT: … (narrowed-columns = quarantine)", "narrowed-column"),
         ("column 'id' (BIGINT): \"is null\" is not a value of that type", "value"),
         ("has op 'u' and no 'after'", "not-a-change"),
         ("has a partition that tells no time as the options …", "partition"),

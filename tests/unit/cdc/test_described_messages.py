@@ -13,6 +13,7 @@ import pytest
 
 from stream_app.cdc.formats import FORMATS
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
+from stream_app.model.schema.source_table import SourceTable
 from tests.unit.cdc.debezium_messages import a_format, captured, reasons_of, rows_of
 
 FILE = "paimon_cdc_tests"
@@ -176,3 +177,32 @@ def test_a_table_that_follows_canal_sees_each_version_of_the_types() -> None:
     firsts = [json.loads(batch["value"][at].as_py())["mysqlType"] for at in found.schemas.values()]
     assert {json.dumps(each) for each in firsts} == versions
     assert decode(batch.slice(0, 0)).schemas == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "topic", "least"),
+    [
+        ("canal-json", FILE, "canal.evolution", 4),
+        ("debezium-json", "debezium_pg_schema", "pgs.shop.customers", 4),
+        ("debezium-json", "debezium_pg_schema", "pgs.shop.orders", 1),
+        ("debezium-json", "debezium_pg_plain", "pg.shop.customers", 1),
+        ("maxwell-json", FILE, "maxwell.evolution", 2),
+    ],
+)
+def test_each_version_of_a_table_has_the_messages_that_tell_its_types(
+    name: str, file: str, topic: str, least: int
+) -> None:
+    batch, reader = captured(file, topic), FORMATS[name].reader({})
+    assert reader.versions is not None
+    found = reader.versions(batch, NO_MAPPING_OPTIONS)
+    assert len(found) >= least
+    versions = {at: version.table for version in found for at in version.positions.tolist()}
+    for at in range(batch.num_rows):
+        alone = reader.describe(batch.slice(at, 1), NO_MAPPING_OPTIONS)
+        assert (alone is None) == (at not in versions)
+        assert alone is None or types_of(alone) == types_of(versions[at])
+
+
+def types_of(table: SourceTable) -> dict[str, str]:
+    """What a source tells of types."""
+    return {each.name: str(each.data_type.as_nullable()) for each in table.columns if each.is_typed}

@@ -13,7 +13,7 @@ Source: Paimon `format/debezium/DebeziumAvroRecordParser.java`, `DebeziumSchemaU
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,7 @@ from stream_app.cdc.debezium.avro.wire_format import HEAD, NO_AVRO, schema_numbe
 from stream_app.cdc.debezium.description import describe
 from stream_app.cdc.debezium.origins import time_of
 from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, TABLE_FIELDS, origin_in
+from stream_app.cdc.message_format import ToldTable
 from stream_app.cdc.record_images import UnreadableRecordError
 from stream_app.cdc.source_tables import Origins, origins_of
 from stream_app.model.schema.mapping_options import MappingOptions
@@ -121,6 +122,21 @@ class AvroSource:
             SourceError: the schema registry does not answer.
         """
         return describe(self.as_json(messages, with_schema=True), options)
+
+    def versions(self, messages: pa.RecordBatch, options: MappingOptions) -> Sequence[ToldTable]:
+        """See `message_format.SourceReader`. One message tells the columns of its schema.
+
+        Raises:
+            SourceError: the schema registry does not answer.
+        """
+        values, index = _present(messages)
+        found: list[ToldTable] = []
+        for rows, _ in self._by_schema(values):  # a loop over schemas
+            at = index[rows]
+            each = (self.describe(messages.slice(first, 1), options) for first in at.tolist())
+            if (table := next(filter(None, each), None)) is not None:
+                found.append(ToldTable(at, table))
+        return found
 
     def as_json(self, messages: pa.RecordBatch, *, with_schema: bool) -> pa.RecordBatch:
         """A few messages as JSON; null where a value cannot be read. Other keys stay as they are.

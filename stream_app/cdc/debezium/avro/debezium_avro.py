@@ -332,7 +332,10 @@ def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Sourc
 def _reader(options: Mapping[str, str]) -> SourceReader:
     source = AvroSource(registry_of(options))
     return SourceReader(
-        origins=source.origins, describe=source.describe, change_times=source.change_times
+        origins=source.origins,
+        describe=source.describe,
+        versions=source.versions,
+        change_times=source.change_times,
     )
 
 

@@ -15,8 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.mergetree.key_value_batch import Indices, Mask
+from stream_app.mergetree.merge_engines.aggregates.combined_values import counted
 from stream_app.mergetree.merge_engines.aggregates.steps import SHALLOW, Folded, Op, Steps
 from stream_app.mergetree.merge_engines.ordered_values import (
+    filled,
     from_ordered_integers,
     is_plain_number,
     ordered_integers,
@@ -104,11 +106,13 @@ def nearest_valid(column: pa.Array, steps: Steps, ends: Indices, way: int) -> In
     places = steps.ends if way < 0 else steps.starts
     found = ends.copy()
     for number in range(1, min(steps.depth, SHALLOW)):
-        open_ones = open_ones[steps.lengths[open_ones] > number]
+        # Numbers choose three times faster than a mask without a pattern.
+        open_ones = open_ones[np.flatnonzero(steps.lengths[open_ones] > number)]
         rows = steps.rows[places[open_ones] + way * number]
         is_valid = valid[rows]
-        found[open_ones[is_valid]] = rows[is_valid]
-        open_ones = open_ones[~is_valid]
+        hits = np.flatnonzero(is_valid)
+        found[open_ones[hits]] = rows[hits]
+        open_ones = open_ones[np.flatnonzero(~is_valid)]
     open_ones = open_ones[steps.lengths[open_ones] > SHALLOW]
     if len(open_ones):
         all_valid = valid[steps.rows]
@@ -156,7 +160,7 @@ def _extreme(column: pa.Array, steps: Steps, function: str, reduce: np.ufunc) ->
     if steps.ops is None and steps.depth <= SHALLOW:
         return _extreme_in_rounds(column, steps, is_largest=reduce is np.maximum)
     values = ordered_integers(column)[steps.rows]
-    counts = steps.valid(column) & steps.since_begun() & ~steps.is_any(Op.SKIP, Op.CLEAR)
+    counts = counted(column, steps)
     limits = np.iinfo(values.dtype)
     neutral = limits.min if reduce is np.maximum else limits.max
     extreme = reduce.reduceat(np.where(counts, values, neutral), steps.starts)
@@ -172,7 +176,7 @@ def _extreme_number(column: pa.Array, steps: Steps, reduce: np.ufunc) -> pa.Arra
     valid = valid_rows(column)
     limits = np.iinfo(np.int64)
     neutral = limits.min if reduce is np.maximum else limits.max
-    extreme = steps.reduced(np.where(valid, values, neutral), reduce)
+    extreme = steps.reduced(filled(values, valid, neutral), reduce)
     has = extreme != neutral
     if (valid & (values == neutral)).any():
         has = valid[nearest_valid(column, steps, steps.newest, -1)]
@@ -182,13 +186,17 @@ def _extreme_number(column: pa.Array, steps: Steps, reduce: np.ufunc) -> pa.Arra
 def _extreme_in_rounds(column: pa.Array, steps: Steps, *, is_largest: bool) -> Indices:
     """The same for segments of few steps: in each round the next value against the best so far."""
     best = steps.oldest.copy()
-    for segments, rows in steps.later_rows:
-        before = best[segments]
-        values, others = column.take(pa.array(rows)), column.take(pa.array(before))
-        wins = (pc.greater_equal if is_largest else pc.less_equal)(values, others)
-        if column.null_count:
+    valid = valid_rows(column) if column.null_count else None
+    wins_by = pc.greater_equal if is_largest else pc.less_equal
+    for all_segments, all_rows in steps.later_rows:
+        segments, rows = all_segments, all_rows
+        if valid is not None:
             # A null loses against any value.
-            wins = pc.or_(wins.fill_null(False), pc.and_not(values.is_valid(), others.is_valid()))
-        wins = wins.to_numpy(zero_copy_only=False)
+            rivals, is_value = valid[best[segments]], valid[rows]
+            gains, both = np.flatnonzero(is_value > rivals), np.flatnonzero(is_value & rivals)
+            best[segments[gains]] = rows[gains]
+            segments, rows = segments[both], rows[both]
+        values, others = column.take(pa.array(rows)), column.take(pa.array(best[segments]))
+        wins = np.flatnonzero(wins_by(values, others).to_numpy(zero_copy_only=False))
         best[segments[wins]] = rows[wins]
     return best

@@ -24,6 +24,13 @@ from stream_app.mergetree.merge_engines.aggregates.chosen_values import (
 from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Steps
 from stream_app.mergetree.merge_engines.aggregates.sums import product_of_values, sum_values
 from stream_app.mergetree.merge_engines.aggregates.texts import joined_texts
+from stream_app.mergetree.merge_engines.aggregates.unions import (
+    union_of_bitmaps,
+    union_of_hll_sketches,
+    union_of_long_bitmaps,
+    union_of_theta_sketches,
+    united,
+)
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 Aggregate = Callable[[pa.Array, Steps, ColumnAggregate], Folded]
@@ -38,12 +45,16 @@ AGGREGATES: Mapping[str, Aggregate] = {
     "first_value": first_value,
     "last_non_null_value": last_non_null_value,
     "last_value": last_value,
+    "hll_sketch": united("hll_sketch", union_of_hll_sketches),
     "listagg": joined_texts,
     "max": largest("max"),
     "min": smallest("min"),
     "primary-key": last_row,
     "product": product_of_values,
+    "rbm32": united("rbm32", union_of_bitmaps),
+    "rbm64": united("rbm64", union_of_long_bitmaps),
     "sum": sum_values,
+    "theta_sketch": united("theta_sketch", union_of_theta_sketches),
 }
 """By the value of ``fields.<column>.aggregate-function``."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -81,6 +81,14 @@ class Steps:
         """The place of each segment's last step."""
         return self.starts + self.lengths - 1
 
+    def doing(self, ops: npt.NDArray[np.int8]) -> Steps:
+        """The same rows, which do something else: int8 [steps]."""
+        steps = Steps(self.rows, self.starts, ops if ops.any() else None)
+        # What is known of the segments stays.
+        known = ("places", "lengths", "ends", "newest", "oldest", "depth", "later_rows")
+        vars(steps).update({name: vars(self)[name] for name in known if name in vars(self)})
+        return steps
+
     def is_any(self, *ops: Op) -> Mask:
         """Which steps do one of these: bool [steps]."""
         if self.ops is None:
@@ -134,6 +142,17 @@ class Steps:
         so_far = np.cumsum(values)
         return so_far[self.ends] - so_far[self.starts] + values[self.starts]
 
+    def in_order(self, chosen: Mask) -> Indices:
+        """The places of chosen steps, segment by segment, the oldest value first."""
+        places = np.flatnonzero(chosen)
+        if not self.has(Op.ADD_OLDER):
+            return places
+        is_late = self.is_any(Op.ADD_OLDER)[places]
+        segments = np.repeat(np.arange(len(self.starts)), self.lengths)[places]
+        # The last late value is the first of all.
+        ordered: Indices = places[np.lexsort((np.where(is_late, -places - 1, places), segments))]
+        return ordered
+
     def row_at(self, places: Indices) -> Indices:
         """Rows of the batch at places of steps; -1 stays."""
         return np.where(places < 0, -1, self.rows[places])
@@ -170,7 +189,7 @@ class Steps:
         if not self.has(Op.TAKE_BACK):
             return self
         assert self.ops is not None
-        return replace(self, ops=np.where(self.ops == Op.TAKE_BACK, Op.SKIP, self.ops))
+        return self.doing(np.where(self.ops == Op.TAKE_BACK, np.int8(Op.SKIP), self.ops))
 
     def refuse_take_back(self, function: str) -> None:
         """Refuse to undo values.
@@ -189,9 +208,11 @@ class Steps:
     def later_rows(self) -> list[tuple[Indices, Indices]]:
         """Of each round but the first: its segments, and the row of each one's step."""
         found = []
-        active = np.arange(len(self.starts), dtype=np.int64)
+        active = np.flatnonzero(self.lengths > 1)
         for number in range(1, self.depth):
-            active = active[self.lengths[active] > number]
+            if number > 1:
+                # Numbers choose three times faster than a mask without a pattern.
+                active = active[np.flatnonzero(self.lengths[active] > number)]
             found.append((active, self.rows[self.starts[active] + number]))
         return found
 

@@ -19,8 +19,14 @@ from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import Mask
 from stream_app.mergetree.merge_engines.aggregates import decimals
 from stream_app.mergetree.merge_engines.aggregates.chosen_values import nearest_valid
+from stream_app.mergetree.merge_engines.aggregates.combined_values import counted
 from stream_app.mergetree.merge_engines.aggregates.steps import Op, Steps
-from stream_app.mergetree.merge_engines.ordered_values import stored_numbers, valid_rows
+from stream_app.mergetree.merge_engines.ordered_values import (
+    filled,
+    numbers,
+    stored_numbers,
+    valid_rows,
+)
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 _NOTHING = -0.0
@@ -32,7 +38,7 @@ def sum_values(column: pa.Array, steps: Steps, _: ColumnAggregate) -> pa.Array:
     """The sum of the values that are not null; undoing a value subtracts it."""
     if steps.ops is None and not pa.types.is_decimal(column.type):
         return _plain_sum(column, steps)
-    counts, minus = _counting(column, steps), steps.is_any(Op.TAKE_BACK)
+    counts, minus = counted(column, steps), steps.is_any(Op.TAKE_BACK)
     if pa.types.is_decimal(column.type):
         return _decimal_sum(column, steps, counts, minus)
     values = _numbers(column)[steps.rows]
@@ -46,7 +52,7 @@ def _plain_sum(column: pa.Array, steps: Steps) -> pa.Array:
     values, has = stored_numbers(column), None
     if column.null_count:
         valid = valid_rows(column)
-        values = np.where(valid, values, np.array(_NOTHING, values.dtype))
+        values = filled(values, valid, _NOTHING)
         has = valid[nearest_valid(column, steps, steps.newest, -1)]
     with np.errstate(all="ignore"):
         return _array(steps.reduced(values, np.add), has, column.type)
@@ -58,7 +64,7 @@ def product_of_values(column: pa.Array, steps: Steps, _: ColumnAggregate) -> pa.
     Raises:
         MergeError: a division by zero, or a decimal quotient without an end.
     """
-    counts, minus = _counting(column, steps), steps.is_any(Op.TAKE_BACK)
+    counts, minus = counted(column, steps), steps.is_any(Op.TAKE_BACK)
     if pa.types.is_decimal(column.type):
         return _decimal_product(column, steps, counts, minus)
     values = _numbers(column)[steps.rows]
@@ -85,12 +91,6 @@ def product_of_values(column: pa.Array, steps: Steps, _: ColumnAggregate) -> pa.
     return _array(result, has, column.type)
 
 
-def _counting(column: pa.Array, steps: Steps) -> Mask:
-    if steps.ops is None:
-        return steps.valid(column)
-    return steps.valid(column) & steps.since_begun() & ~steps.is_any(Op.SKIP, Op.CLEAR)
-
-
 def _numbers(column: pa.Array) -> _Values:
     values = stored_numbers(column)
     return values if pa.types.is_floating(column.type) else values.astype(np.int64)
@@ -98,8 +98,7 @@ def _numbers(column: pa.Array) -> _Values:
 
 def _array(values: _Values, has: Mask | None, kind: pa.DataType) -> pa.Array:
     """Values as a column; whole numbers lose the bits that do not fit, as in Java."""
-    narrow = values.astype(kind.to_pandas_dtype(), copy=False)
-    return pa.array(narrow, kind, mask=None if has is None else ~has)
+    return numbers(values.astype(kind.to_pandas_dtype(), copy=False), has, kind)
 
 
 def _wrapped(values: _Values, kind: pa.DataType) -> _Values:

@@ -10,38 +10,36 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.mergetree.key_value_batch import Indices, Mask
-from stream_app.mergetree.merge_engines.aggregates.steps import Op, Steps
+from stream_app.mergetree.key_value_batch import Indices
+from stream_app.mergetree.merge_engines.aggregates.combined_values import combined, counted
+from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Steps
+from stream_app.mergetree.merge_engines.ordered_values import text_lengths
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 
-def joined_texts(column: pa.Array, steps: Steps, how: ColumnAggregate) -> pa.Array:
+def joined_texts(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
     """The texts that are not empty, in order; a late text stands before the others."""
     steps.refuse_take_back("listagg")
-    valid = steps.valid(column) & steps.since_begun() & ~steps.is_any(Op.SKIP, Op.CLEAR)
-    is_text = pc.greater(pc.binary_length(column), 0).fill_null(False)
-    full = valid & is_text.to_numpy(zero_copy_only=False)[steps.rows]
-    places, segments = _in_order(steps, full)
-    texts = column.take(pa.array(steps.rows[places]))
-    if how.distinct:
-        texts, segments = _distinct(texts, segments, how.delimiter)
-    offsets = np.searchsorted(segments, np.arange(len(steps.starts) + 1)).astype(np.int32)
-    lists = pa.ListArray.from_arrays(pa.array(offsets), texts)
-    joined = pc.binary_join(lists, pa.scalar(how.delimiter, column.type))
+
+    def join(texts: pa.Array, bounds: Indices) -> pa.Array:
+        if how.distinct:
+            segments = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+            texts, segments = _distinct(texts, segments, how.delimiter)
+            bounds = np.searchsorted(segments, np.arange(len(bounds)))
+        lists = pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), texts)
+        return pc.binary_join(lists, pa.scalar(how.delimiter, column.type))
+
+    valid = counted(column, steps)
+    full = valid & (text_lengths(column) > 0)[steps.rows]
+    found = combined(column, steps, full, join)
+    if full.sum() == valid.sum():
+        return found
     # With none but empty texts the result is empty, and without any it is null.
-    return pc.if_else(pa.array(steps.any(valid)), joined, pa.scalar(None, column.type))
-
-
-def _in_order(steps: Steps, full: Mask) -> tuple[Indices, Indices]:
-    """The places of texts in the order of the result, and the segment of each."""
-    places = np.flatnonzero(full)
-    segments = np.repeat(np.arange(len(steps.starts)), steps.lengths)[places]
-    if not steps.has(Op.ADD_OLDER):
-        return places, segments
-    is_late = steps.is_any(Op.ADD_OLDER)[places]
-    # The last late text is the first of all.
-    order = np.lexsort((np.where(is_late, -places - 1, places), segments))
-    return places[order], segments
+    lacks = steps.any(valid) & ~steps.any(full)
+    empty = pa.scalar("", column.type)
+    if isinstance(found, np.ndarray):
+        found = column.take(pa.array(found, mask=found < 0))
+    return pc.if_else(pa.array(lacks), empty, found)
 
 
 def _distinct(texts: pa.Array, segments: Indices, delimiter: str) -> tuple[pa.Array, Indices]:

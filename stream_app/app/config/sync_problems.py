@@ -1,0 +1,211 @@
+"""What is wrong with ``[sync]`` before a message is read: each with its key.
+
+What depends on the columns of the messages shows only when a table is made (`made_columns`,
+`planning.sync.new_tables`). All the rest shows here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from stream_app.app.config.sync_config import SyncConfig
+from stream_app.cdc.aliased_decode import parse_aliases
+from stream_app.cdc.alike.options import TRUNCATE
+from stream_app.cdc.column_drift import COLUMN_ALIASES, NARROWED_COLUMNS, TYPE_MAPPING, DriftKind
+from stream_app.cdc.message_format import Format
+from stream_app.errors import UsageError
+from stream_app.model.options.core_options import option_problems
+from stream_app.model.schema.data_type import DataField, DataType, RowType, TypeRoot
+from stream_app.model.schema.mapping_options import parse_mapping_options
+from stream_app.model.schema.table_schema import DEFAULT_BUCKETS, schema_problems
+from stream_app.planning.sync.named_tables import why_never
+from stream_app.planning.sync.new_tables import Names, options_for
+from stream_app.planning.sync.target_tables import name_problem
+
+_Problems = Iterator[tuple[str, str]]
+_ANY_TYPE = (
+    DataType(root=TypeRoot.BIGINT),
+    DataType(root=TypeRoot.VARCHAR, length=9),
+    DataType(root=TypeRoot.TIMESTAMP, precision=3),
+    DataType(root=TypeRoot.BOOLEAN),
+)
+_KEY = "the key of the source"
+
+
+def sync_problems(sync: SyncConfig, source_kind: str, given: Collection[str]) -> _Problems:
+    """What is wrong with the section beside the others: (key, problem)."""
+    if of_one := next((key for key in given if key.startswith("table.")), None):
+        yield of_one, "a job takes one table, [table], or a whole database, [sync], not both"
+    if source_kind != "kafka":
+        yield "source.kind", "must be 'kafka' for a whole database"
+    if "source.merge-shards" in given:
+        yield "source.merge-shards", "is of a job of one table; use sync.merge-shards"
+    if not sync.warehouse:
+        yield "sync.warehouse", "is missing: the folder of all databases"
+    try:
+        parse_mapping_options(sync.type_mapping)
+    except UsageError as error:
+        yield "sync.type-mapping", f"{error.what} ({error.fix})"
+    yield from _of_names(sync)
+    yield from _of_keys(sync)
+    yield from _of_options(sync)
+
+
+def drift_problems(sync: SyncConfig, source: Format, options: Mapping[str, str]) -> _Problems:
+    """What is wrong with the format's options for one table of a whole database.
+
+    Args:
+        options: of the format, for all tables.
+    """
+    unknown = DriftKind.UNKNOWN.option
+    if TYPE_MAPPING in options:
+        yield source.full_key(TYPE_MAPPING), "is sync.type-mapping in a job of a whole database"
+    for key, problem in excluding_options({unknown: "evolve", **options}):
+        yield source.full_key(key), problem
+    yield from _of_one_format(sync, source, options)
+    asked = {source.full_key(unknown): options.get(unknown)} | {
+        f"sync.tables.{name}.{unknown}": sync.format_options_of(name).get(unknown)
+        for name in sync.named()
+    }
+    for key, value in asked.items():
+        if not sync.case_sensitive and value in ("stop", "quarantine"):
+            yield key, f"{value!r} needs sync.case-sensitive = true"
+
+
+def _of_one_format(sync: SyncConfig, source: Format, options: Mapping[str, str]) -> _Problems:
+    """Of ``[sync.tables.NAME]``."""
+    declared = {option.key for option in source.options}
+    for name in sync.named():
+        own = sync.format_options_of(name)
+        for key in own.keys() - declared - {TRUNCATE}:
+            yield f"sync.tables.{name}.{key}", f"source.format = {source.name!r} has no such option"
+        try:
+            parse_aliases(own.get(COLUMN_ALIASES, ""))
+        except UsageError as error:
+            yield f"sync.tables.{name}.{COLUMN_ALIASES}", f"{error.what} ({error.fix})"
+        for key, problem in excluding_options(
+            {DriftKind.UNKNOWN.option: "evolve", **options, **own}
+        ):
+            if key in own:
+                yield f"sync.tables.{name}.{key}", problem
+
+
+def excluding_options(options: Mapping[str, str]) -> _Problems:
+    """Options of a format that do nothing beside others, or contradict them: (key, problem)."""
+    unknown, missing = DriftKind.UNKNOWN.option, DriftKind.MISSING.option
+    if options.get(unknown) != "evolve":
+        for key in (NARROWED_COLUMNS, TYPE_MAPPING):
+            if options.get(key, "warn") != "warn":
+                yield key, f"needs {unknown} = evolve: else the table does not follow its source"
+    if options.get(COLUMN_ALIASES) and options.get(missing, "warn") not in ("warn", "ignore"):
+        yield COLUMN_ALIASES, f"needs {missing} = warn or ignore"
+
+
+def _of_names(sync: SyncConfig) -> _Problems:
+    """Names that no table can have, or that the rules leave out."""
+    folded = Counter(name.lower() for name in sync.table_mapping)
+    for source, name in sync.table_mapping.items():
+        if folded[source.lower()] > 1:
+            yield f"sync.table-mapping.{source}", "is given twice: names are read in any case"
+        if problem := name_problem(name):
+            yield f"sync.table-mapping.{source}", f"{name!r}: {problem}"
+    for name in sync.named():
+        if not sync.case_sensitive and name != name.lower():
+            yield (
+                f"sync.tables.{name}",
+                f"the table is {name.lower()!r} where sync.case-sensitive = false: write "
+                f"[sync.tables.{name.lower()}]",
+            )
+        elif why := why_never(sync.rules, name):
+            yield f"sync.tables.{name}", f"no table gets this name: {why}"
+
+
+def _of_keys(sync: SyncConfig) -> _Problems:
+    keys: dict[str, Sequence[str]] = {
+        "sync.primary-keys": sync.primary_keys,
+        "sync.partition-keys": sync.partition_keys,
+    }
+    for name, some in sync.multiple_table_partition_keys.items():
+        keys[f"sync.multiple-table-partition-keys.{name}"] = some
+    for name, own in sync.table_rules.tables.items():
+        keys[f"sync.tables.{name}.primary-keys"] = own.primary_keys or ()
+        keys[f"sync.tables.{name}.partition-keys"] = own.partition_keys or ()
+    for key, columns in keys.items():
+        for column, count in Counter(columns).items():
+            if count > 1:
+                yield key, f"names {column!r} twice"
+
+
+def _of_options(sync: SyncConfig) -> _Problems:
+    """Options of tables: each by itself, and those that exclude each other."""
+    rules = sync.table_rules
+    wrong = list(_each_option("sync.options", sync.options))
+    yield from wrong
+    has_none = not (rules.primary_keys or rules.sync_primary_keys_from_source_schema)
+    of_all = rules.primary_keys or (() if has_none else (_KEY,))
+    told = set() if wrong else set(_certain(of_all, (), sync.options, {}))
+    for problem in sorted(told):
+        yield "sync.options", problem
+    for name, own in rules.tables.items():
+        wrong_own = list(_each_option(f"sync.tables.{name}.options", own.options))
+        yield from wrong_own
+        if wrong or wrong_own:
+            continue
+        keys = of_all if own.primary_keys is None else own.primary_keys
+        # Partition keys of all tables hold where a table has them.
+        partitioned_by = own.partition_keys or () if own.primary_keys else ()
+        for problem in _certain(keys, partitioned_by, sync.options, own.options):
+            if problem not in told:
+                yield f"sync.tables.{name}", problem
+
+
+def _each_option(section: str, options: Mapping[str, str]) -> _Problems:
+    for key, value in options.items():
+        for problem in option_problems({key: value}):
+            yield f"{section}.{key}", problem
+
+
+def _certain(
+    primary_keys: Names, partition_keys: Names, of_all: Mapping[str, str], own: Mapping[str, str]
+) -> list[str]:
+    """What keeps every table with such keys from having these options, whatever its columns are.
+
+    A table is tried for each type that its columns may have, with every name that an option has.
+
+    Args:
+        primary_keys: `_KEY` alone: a key that only messages tell.
+        of_all, own: options of all tables, and of one.
+    """
+    options = {**options_for(primary_keys, of_all), **own}
+    named = dict.fromkeys(
+        name.strip() for value in options.values() for name in value.split(",") if name.strip()
+    )
+    for key in options:
+        if key.startswith("fields."):
+            named |= dict.fromkeys(key.removeprefix("fields.").rpartition(".")[0].split(","))
+    keys = tuple(dict.fromkeys(primary_keys))
+    if keys == (_KEY,):
+        in_buckets = options.get("bucket-key", "").split(",")
+        keys = tuple(filter(None, dict.fromkeys((_KEY, *map(str.strip, in_buckets)))))
+    names = dict.fromkeys((*keys, *partition_keys, *named))
+    defaults = {"bucket": str(DEFAULT_BUCKETS)} if keys else {}
+    tries = [
+        schema_problems(
+            RowType(
+                tuple(
+                    DataField(
+                        field_id=at,
+                        name=name,
+                        data_type=kind.not_null() if name in keys else kind,
+                    )
+                    for at, name in enumerate(names)
+                )
+            ),
+            keys,
+            tuple(dict.fromkeys(partition_keys)),
+            {**defaults, **options},
+        )
+        for kind in _ANY_TYPE
+    ]
+    return [problem for problem in tries[0] if all(problem in each for each in tries)]

@@ -1,0 +1,56 @@
+"""Warns of ``[sync.tables.NAME]`` when no message belongs to that table: a likely misspelling.
+
+Told once, when the job has read its topics to their end for the first time: before that a table may
+still appear.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.job.database_tables import remembered_origins
+from stream_app.planning.sync.named_tables import nearest
+from stream_app.spark.job_folder import Folder
+
+_LOG = logging.getLogger("stream_app")
+_SHOWN_MAX = 20
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class UnmetTables:
+    """Looks once in a run; `checkpoint` tells which tables the job has met."""
+
+    sync: SyncConfig | None
+    checkpoint: Folder
+    _is_told: bool = field(init=False, default=False)
+
+    def behind(self, first: Callable[[_T], None]) -> Callable[[_T], None]:
+        """Call `first`, and look."""
+
+        def call(progress: _T) -> None:
+            first(progress)
+            self.tell()
+
+        return call
+
+    def tell(self) -> None:
+        """Log a warning for each."""
+        if self._is_told or self.sync is None:
+            return
+        self._is_told = True
+        known = sorted(set(remembered_origins(self.checkpoint).values()))
+        for name in self.sync.named() if known else ():
+            if name not in known:
+                near = nearest(name, known)
+                meant = f"; did you mean [sync.tables.{near}]?" if near else "."
+                more = "" if len(known) <= _SHOWN_MAX else f" and {len(known) - _SHOWN_MAX} more"
+                _LOG.warning(
+                    "[sync.tables.%s] does nothing so far: no message belongs to a table of that "
+                    "name%s The tables are %s%s",
+                    name, meant, ", ".join(known[:_SHOWN_MAX]), more,
+                )  # fmt: skip

@@ -1,0 +1,46 @@
+"""Functions that combine the values of a segment into a value that no row has.
+
+Source: Paimon `mergetree/compact/aggregate/FieldAggregator.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.mergetree.key_value_batch import Indices, Mask
+from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Op, Steps
+
+Combine = Callable[[pa.Array, Indices], pa.Array]
+"""Values [m] of k groups, in order; where each begins and the last one ends, int64 [k + 1] → one
+value a group. A group has two values at least."""
+
+
+def counted(column: pa.Array, steps: Steps) -> Mask:
+    """Which steps have a value that still counts: bool [steps]."""
+    if steps.ops is None:
+        return steps.valid(column)
+    return steps.valid(column) & steps.since_begun() & ~steps.is_any(Op.SKIP, Op.CLEAR)
+
+
+def combined(column: pa.Array, steps: Steps, counts: Mask, combine: Combine) -> Folded:
+    """One value a segment: a value that is alone stays as it is, and without any it is null.
+
+    Args:
+        counts: bool [steps], whose values are combined.
+    """
+    places, sizes = steps.in_order(counts), steps.sums(counts.astype(np.int64))
+    ends = np.cumsum(sizes)
+    rows = np.full(len(sizes), -1, dtype=np.int64)
+    some = np.flatnonzero(sizes)
+    rows[some] = steps.rows[places[ends[some] - 1]]
+    several = np.flatnonzero(sizes > 1)
+    if not len(several):
+        return rows
+    taken = places[np.flatnonzero(np.repeat(sizes > 1, sizes))]
+    values = column.take(pa.array(steps.rows[taken]))
+    found = combine(values, np.cumsum(np.concatenate(([0], sizes[several]))))
+    rows[several] = len(column) + np.arange(len(several))
+    return pa.concat_arrays([column, found]).take(pa.array(rows, mask=rows < 0))

@@ -1,0 +1,228 @@
+"""Bitmaps of 64-bit numbers in the bytes of Java's `Roaring64Bitmap`, which no portable format is.
+
+A value has the byte 1 (0: an empty bitmap, and nothing follows), a tree, and containers. The tree
+gives the high 48 bits of numbers the index of a container; the container has their low 16 bits in
+the bytes of the portable 32-bit format. All is little-endian but for the 48 bits.
+
+Java numbers containers by the order in which they were added; here they lie in order of the
+numbers. So equal bitmaps have equal bytes here, and may have others in Java, which reads both.
+
+Source: RoaringBitmap 1.2 `longlong/HighLowContainer.java`, `art/Art.java`, `art/Node*.java`,
+`art/Containers.java`; the RoaringFormatSpec.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyroaring import BitMap
+
+Bitmaps = Mapping[int, BitMap]
+"""By the high 32 bits of numbers, their low 32 bits; none is empty."""
+_LEAF = 4
+_NODES = ((4, 4), (16, 16), (48, 256), (256, 32))
+"""Of each type of inner node: its children at most, and the bytes of its body."""
+_NO_CHILD = 0xFF
+_KEY_BYTES, _INDEX_BYTES = 6, 8
+_RUN, _BITMAP, _ARRAY = 0, 1, 2
+_BITMAP_BYTES = 8192
+_ARRAY_MAX = 4096
+_COOKIE, _RUN_COOKIE = 12346, 12347
+_NO_OFFSETS_BELOW = 4
+_NOT_TRIMMED = 0xFE
+
+
+@dataclass(frozen=True, slots=True)
+class _Container:
+    """The numbers with the same high 48 bits: how their low 16 bits are written."""
+
+    high: int
+    form: int
+    cardinality: int
+    body: bytes
+
+
+def read_bitmaps(data: bytes) -> Bitmaps:
+    """The numbers of a value.
+
+    Raises:
+        ValueError, IndexError, struct.error: it is no bitmap.
+    """
+    if data[0] == 0:
+        return {}
+    index_of, at = _read_tree(data)
+    by_index = _read_containers(data, at)
+    containers: dict[int, list[_Container]] = {}
+    for key, index in sorted(index_of.items()):
+        form, cardinality, body = by_index[index]
+        each = _Container(key & 0xFFFF, form, cardinality, body)
+        containers.setdefault(key >> 16, []).append(each)
+    return {high: BitMap.deserialize(_portable(each)) for high, each in containers.items()}
+
+
+def written_bitmaps(bitmaps: Bitmaps) -> bytes:
+    """The value of some numbers, with runs where they are shorter.
+
+    Args:
+        bitmaps: they are compressed in place.
+    """
+    containers = [
+        _Container(high << 16 | each.high, each.form, each.cardinality, each.body)
+        for high, bitmap in sorted(bitmaps.items())
+        for each in _containers_of(bitmap)
+    ]
+    if not containers:
+        return b"\0"
+    keys = [each.high.to_bytes(_KEY_BYTES, "big") for each in containers]
+    parts = [b"\1", struct.pack("<q", len(keys)), *_nodes(keys, range(len(keys)), 0)]
+    parts.append(struct.pack("<iBi", 1, _NOT_TRIMMED, len(keys)))
+    for each in containers:
+        parts += (struct.pack("<BBi", 1, each.form, each.cardinality), each.body)
+    parts.append(struct.pack("<qii", len(keys), 0, len(keys) - 1))
+    return b"".join(parts)
+
+
+def united_bitmaps(values: Iterable[Bitmaps]) -> Bitmaps:
+    """The numbers of all."""
+    found: dict[int, BitMap] = {}
+    for bitmaps in values:
+        for high, bitmap in bitmaps.items():
+            found[high] = found[high] | bitmap if high in found else bitmap
+    return found
+
+
+def _read_tree(data: bytes) -> tuple[dict[int, int], int]:
+    """The container's index of each high 48 bits, and where the tree ends.
+
+    A node's children follow it, so leaves are found without going through the tree.
+    """
+    (left,) = struct.unpack_from("<q", data, 1)
+    index_of: dict[int, int] = {}
+    at = 9
+    while left:
+        form, prefix_bytes = data[at], data[at + 3]
+        at += 4 + prefix_bytes
+        if form != _LEAF:
+            at += _NODES[form][1]
+            continue
+        key = int.from_bytes(data[at : at + _KEY_BYTES], "big")
+        (index_of[key],) = struct.unpack_from("<q", data, at + _KEY_BYTES)
+        at += _KEY_BYTES + _INDEX_BYTES
+        left -= 1
+    return index_of, at
+
+
+def _read_containers(data: bytes, at: int) -> dict[int, tuple[int, int, bytes]]:
+    """By its index: a container's form, cardinality and body."""
+    found = {}
+    (arrays,) = struct.unpack_from("<i", data, at)
+    at += 4
+    for array in range(arrays):
+        _, count = struct.unpack_from("<Bi", data, at)
+        at += 5
+        for place in range(count):
+            is_there = data[at]
+            at += 1
+            if not is_there:
+                continue
+            form, cardinality = struct.unpack_from("<Bi", data, at)
+            at += 5
+            size = _body_bytes(form, cardinality, data, at)
+            found[array << 32 | place] = form, cardinality, data[at : at + size]
+            at += size
+    return found
+
+
+def _body_bytes(form: int, cardinality: int, data: bytes, at: int) -> int:
+    if form == _RUN:
+        return 2 + 4 * int.from_bytes(data[at : at + 2], "little")
+    if form == _BITMAP:
+        return _BITMAP_BYTES
+    if form == _ARRAY:
+        return 2 * cardinality
+    raise ValueError(f"a container of unknown form {form}")
+
+
+def _portable(containers: Sequence[_Container]) -> bytes:
+    """A bitmap of 32-bit numbers in the portable format."""
+    count, is_run = len(containers), [each.form == _RUN for each in containers]
+    if any(is_run):
+        flags = sum(run << place for place, run in enumerate(is_run))
+        head = struct.pack("<HH", _RUN_COOKIE, count - 1)
+        head += flags.to_bytes((count + 7) // 8, "little")
+    else:
+        head = struct.pack("<II", _COOKIE, count)
+    # A run may lack its cardinality in Java; readers of the format count runs themselves.
+    cardinalities = [max(each.cardinality, 1) - 1 & 0xFFFF for each in containers]
+    for each, cardinality in zip(containers, cardinalities, strict=True):
+        head += struct.pack("<HH", each.high, cardinality)
+    if not any(is_run) or count >= _NO_OFFSETS_BELOW:
+        offset = len(head) + 4 * count
+        for each in containers:
+            head += struct.pack("<I", offset)
+            offset += len(each.body)
+    return head + b"".join(each.body for each in containers)
+
+
+def _containers_of(bitmap: BitMap) -> Iterator[_Container]:
+    bitmap.run_optimize()
+    data = bitmap.serialize()
+    cookie, high = struct.unpack_from("<HH", data)
+    flags = 0
+    if cookie == _RUN_COOKIE:
+        count, at = high + 1, 4 + (high + 8) // 8
+        flags = int.from_bytes(data[4:at], "little")
+    else:
+        count, at = struct.unpack_from("<I", data, 4)[0], 8
+    heads = struct.unpack_from(f"<{2 * count}H", data, at)
+    at += 4 * count
+    if cookie != _RUN_COOKIE or count >= _NO_OFFSETS_BELOW:
+        at += 4 * count
+    for place in range(count):
+        cardinality = heads[2 * place + 1] + 1
+        form = _BITMAP if cardinality > _ARRAY_MAX else _ARRAY
+        form = _RUN if flags >> place & 1 else form
+        size = _body_bytes(form, cardinality, data, at)
+        yield _Container(heads[2 * place], form, cardinality, data[at : at + size])
+        at += size
+
+
+def _nodes(keys: Sequence[bytes], span: range, depth: int) -> Iterator[bytes]:
+    """The tree of some keys that agree in the bytes before `depth`, a node before its children.
+
+    Args:
+        keys: six bytes each, ascending; a key's place is the index of its container.
+    """
+    first, last = keys[span[0]], keys[span[-1]]
+    if len(span) == 1:
+        yield struct.pack("<BHB", _LEAF, 0, 0) + first + struct.pack("<q", span[0])
+        return
+    fork = depth
+    while first[fork] == last[fork]:
+        fork += 1
+    children: dict[int, list[int]] = {}
+    for place in span:
+        children.setdefault(keys[place][fork], []).append(place)
+    form = next(n for n, (most, _) in enumerate(_NODES) if len(children) <= most)
+    prefix = first[depth:fork]
+    yield struct.pack("<BHB", form, len(children), len(prefix)) + prefix
+    yield _node_body(form, list(children))
+    for places in children.values():
+        yield from _nodes(keys, range(places[0], places[-1] + 1), fork + 1)
+
+
+def _node_body(form: int, bytes_of_children: Sequence[int]) -> bytes:
+    """Which byte leads to which child; words of 4 or 8 bytes, the first byte is the highest."""
+    most, size = _NODES[form]
+    if most == 256:
+        return sum(1 << byte for byte in bytes_of_children).to_bytes(size, "little")
+    if most == 48:
+        body = bytearray([_NO_CHILD]) * size
+        for place, byte in enumerate(bytes_of_children):
+            body[byte] = place
+    else:
+        body = bytearray(bytes_of_children).ljust(size, b"\0")
+    word = min(size, 8)
+    return b"".join(bytes(body[at : at + word][::-1]) for at in range(0, size, word))

@@ -1,0 +1,111 @@
+"""Sets of numbers in a column of bytes: Roaring bitmaps, and sketches that count distinct values.
+
+Each value is an object of a library in C++, so values that meet are united one by one; a value that
+is alone stays as it is. The results are bytes that Paimon reads as the sets that it makes.
+
+Source: Paimon 1.4 `mergetree/compact/aggregate/FieldRoaringBitmap{32,64}Agg.java`,
+`FieldHllSketchAgg.java`, `FieldThetaSketchAgg.java`, `utils/{HllSketchUtil,ThetaSketch}.java`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from itertools import pairwise
+
+import pyarrow as pa
+from pyroaring import BitMap
+
+from stream_app.errors import MergeError
+from stream_app.mergetree.key_value_batch import Indices
+from stream_app.mergetree.merge_engines.aggregates.combined_values import combined, counted
+from stream_app.mergetree.merge_engines.aggregates.roaring64 import (
+    read_bitmaps,
+    united_bitmaps,
+    written_bitmaps,
+)
+from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Steps
+from stream_app.model.schema.merge_rules import ColumnAggregate
+
+Union = Callable[[Sequence[bytes]], bytes]
+"""Two values or more, in the order of their rows → the value that has all of them."""
+SKETCHES = frozenset({"hll_sketch", "theta_sketch"})
+"""Functions that need the package ``datasketches``."""
+_LG_THETA = 12
+"""Paimon's unions keep 2^12 hashes."""
+_ONE_HASH = 1
+
+
+def united(function: str, union: Union) -> Callable[[pa.Array, Steps, ColumnAggregate], Folded]:
+    """A function that unites the values that are not null."""
+
+    def unite(values: pa.Array, bounds: Indices) -> pa.Array:
+        given, cuts = values.to_pylist(), bounds.tolist()
+        try:
+            return pa.array([union(given[a:b]) for a, b in pairwise(cuts)], values.type)
+        except (ValueError, IndexError, RuntimeError, struct.error) as error:
+            raise _unreadable(function, error) from error
+
+    def fold(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Folded:
+        steps.refuse_take_back(function)
+        return combined(column, steps, counted(column, steps), unite)
+
+    return fold
+
+
+def missing_package(function: str) -> str | None:
+    """The package that a function needs and this Python lacks."""
+    is_missing = function in SKETCHES and find_spec("datasketches") is None
+    return "datasketches" if is_missing else None
+
+
+def union_of_bitmaps(values: Sequence[bytes]) -> bytes:
+    """``rbm32``: the portable format, with runs where they are shorter; Java's bytes."""
+    bitmap = BitMap.union(*(BitMap.deserialize(value) for value in values))
+    bitmap.run_optimize()
+    return bytes(bitmap.serialize())
+
+
+def union_of_long_bitmaps(values: Sequence[bytes]) -> bytes:
+    """``rbm64``."""
+    return written_bitmaps(united_bitmaps(map(read_bitmaps, values)))
+
+
+def union_of_hll_sketches(values: Sequence[bytes]) -> bytes:
+    """``hll_sketch``: of 4 bits a bucket, compact.
+
+    In pairs, and each result becomes bytes as in Paimon: a new sketch says how many buckets the
+    result has at most, and the estimate depends on the order of what was added.
+    """
+    import datasketches  # noqa: PLC0415 - an extra, and slow to load
+
+    so_far = values[0]
+    for value in values[1:]:
+        given = datasketches.hll_sketch.deserialize(value)
+        union = datasketches.hll_union(given.lg_config_k)
+        union.update(given)
+        union.update(datasketches.hll_sketch.deserialize(so_far))
+        so_far = bytes(union.get_result(datasketches.tgt_hll_type.HLL_4).serialize_compact())
+    return so_far
+
+
+def union_of_theta_sketches(values: Sequence[bytes]) -> bytes:
+    """``theta_sketch``: compact and ordered."""
+    import datasketches  # noqa: PLC0415 - an extra, and slow to load
+
+    union = datasketches.theta_union(_LG_THETA)
+    for value in values:
+        union.update(datasketches.compact_theta_sketch.deserialize(value))
+    result = bytes(union.get_result(True).serialize())
+    if result[0] > _ONE_HASH:
+        # A sampling probability that compact sketches do not use: Java writes 1, C++ nothing.
+        result = result[:12] + struct.pack("<f", 1.0) + result[16:]
+    return result
+
+
+def _unreadable(function: str, error: Exception) -> MergeError:
+    return MergeError(
+        f"the aggregate function {function} cannot read a value: {error}",
+        fix=f"write only values that {function} makes, or take another function",
+    )

@@ -1,0 +1,116 @@
+"""Decides whether a table of the job can have a name at all, by the rules that name tables.
+
+What is said of a table by its name would do nothing where no source table can become that table.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from stream_app.planning.sync.target_tables import SyncRules
+
+
+def why_never(rules: SyncRules, name: str) -> str:
+    """Why no source table becomes the table `name`, in words; empty: one may."""
+    sources = list(dict.fromkeys(_sources(rules, name)))
+    if not sources:
+        return _how_names_look(rules, name)
+    reasons = [_why_left_out(rules, source) for source in sources]
+    return "" if "" in reasons else reasons[0]
+
+
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """The known table that may be meant by a name."""
+    folded = {each.lower(): each for each in sorted(known)}
+    parts = [each for each in folded if name.lower() in each or each in name.lower()]
+    near = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.5) or parts[:1]
+    return folded[near[0]] if near else None
+
+
+class _Source(NamedTuple):
+    """A source table that may become a table.
+
+    Attributes:
+        database: None: any.
+        is_cased: whether the names are surely spelled like that in the source.
+    """
+
+    database: str | None
+    table: str
+    is_cased: bool
+
+
+def _sources(rules: SyncRules, name: str) -> Iterator[_Source]:
+    folded = name if rules.case_sensitive else name.lower()
+    for source, to in rules.table_mapping.items():
+        if (to if rules.case_sensitive else to.lower()) != folded:
+            continue
+        database, dot, _ = source.partition(".")
+        if dot:
+            yield _Source(database, source.rpartition(".")[2], False)
+        yield from _own_names(rules, source, is_cased=False)
+    yield from _unmapped_sources(rules, name)
+
+
+def _unmapped_sources(rules: SyncRules, name: str) -> Iterator[_Source]:
+    """The source tables that become the table by prefixes and suffixes."""
+    mapped = {source.lower() for source in rules.table_mapping}
+    affixes: dict[str | None, tuple[str, str]] = {None: (rules.table_prefix, rules.table_suffix)}
+    prefixes, suffixes = map(_by_lower_case, (rules.table_prefix_db, rules.table_suffix_db))
+    for database in sorted({*prefixes, *suffixes}):
+        affixes[database] = (
+            prefixes.get(database, rules.table_prefix),
+            suffixes.get(database, rules.table_suffix),
+        )
+    for of, (prefix, suffix) in affixes.items():
+        inner = name[len(prefix) : len(name) - len(suffix)]
+        if not inner or f"{prefix}{inner}{suffix}" != name or inner.lower() in mapped:
+            continue
+        for source in _own_names(rules, inner, is_cased=rules.case_sensitive):
+            if rules.merge_shards:
+                yield source._replace(database=of)
+            elif of in (None, (source.database or "").lower()):
+                yield source
+
+
+def _own_names(rules: SyncRules, own: str, *, is_cased: bool) -> Iterator[_Source]:
+    """The source tables whose own name is this: of shards with the database before it."""
+    if rules.merge_shards:
+        yield _Source(None, own, is_cased)
+        return
+    parts = own.split("_")
+    for at in range(1, len(parts)):
+        database, table = "_".join(parts[:at]), "_".join(parts[at:])
+        if table and database:
+            yield _Source(database, table, is_cased)
+
+
+def _by_lower_case(names: Mapping[str, str]) -> Mapping[str, str]:
+    return {key.lower(): value for key, value in names.items()}
+
+
+def _how_names_look(rules: SyncRules, name: str) -> str:
+    if to := _by_lower_case(rules.table_mapping).get(name.lower()):
+        return f"sync.table-mapping makes it {to!r}: write [sync.tables.{to}]"
+    own = name if rules.merge_shards else f"DATABASE_{name}"
+    like = f"{rules.table_prefix}{own}{rules.table_suffix}"
+    return f"names of tables look like {like!r}, by the rules of [sync]"
+
+
+def _why_left_out(rules: SyncRules, source: _Source) -> str:
+    for what, name, including, excluding in (
+        ("tables", source.table, rules.including_tables, rules.excluding_tables),
+        ("dbs", source.database, rules.including_dbs, rules.excluding_dbs),
+    ):
+        if name is None:
+            continue
+        spellings = (name,) if source.is_cased else (name, name.lower(), name.upper())
+        if excluding is not None and all(re.fullmatch(excluding, each) for each in spellings):
+            return f"sync.excluding-{what} = {excluding!r} leaves {name!r} out"
+        flags = 0 if source.is_cased else re.IGNORECASE
+        if re.fullmatch(including, name, flags) is None:
+            return f"sync.including-{what} = {including!r} leaves {name!r} out"
+    return ""

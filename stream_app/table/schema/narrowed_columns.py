@@ -1,0 +1,100 @@
+"""Sets records aside whose source has a type that the table's column cannot follow.
+
+Wraps a format where ``narrowed-columns`` is ``quarantine``. A narrower type alone does not tell
+whether the source has narrowed the column, or the record is older than the column's widening. The
+time does: a record counts from the moment at which the table's schema gave the column its type.
+Every table has these moments, so a repeated epoch sets the same records aside.
+
+A record has the time that its source tells, else Kafka's. So a record that a connector sends again
+is as old as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.change_batch import DecodedBatch, whole_messages
+from stream_app.cdc.lowered_decode import lowered
+from stream_app.cdc.message_format import MessageFormat, SourceReader
+from stream_app.model.schema.source_table import SourceTable, renamed
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.planning.schema.evolution import evolution, typed_since
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.schema.evolve import EvolutionRules
+
+_MILLIS = pa.timestamp("ms", tz="UTC")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NarrowedColumns:
+    """Implements `message_format.MessageFormat`.
+
+    Attributes:
+        messages: reads the messages.
+        reader: tells the types of each message, and its time.
+        schema: of the table.
+        since: a column → from which time on its type counts, in ms.
+        aliases, lowers: names that the source has for columns.
+    """
+
+    messages: MessageFormat
+    reader: SourceReader
+    schema: TableSchema
+    rules: EvolutionRules
+    since: Mapping[str, int]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    lowers: bool = False
+
+    @property
+    def reads_keys(self) -> bool:
+        """See `MessageFormat.reads_keys`."""
+        return self.messages.reads_keys
+
+    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode every message for itself; see `MessageFormat.decode`."""
+        decoded = self.messages.decode(messages)
+        if self.reader.versions is None or not decoded.changes.rows.num_rows:
+            return decoded
+        whole = whole_messages(messages)
+        reasons: dict[int, str] = {}
+        for positions, told in self.reader.versions(whole, self.rules.options):
+            kept = self._kept(told)
+            if not kept:
+                continue
+            at = np.intersect1d(positions, decoded.changes.message_index)
+            times = self._times(whole.take(pa.array(at)))
+            for name, why in kept.items():
+                reasons |= dict.fromkeys(at[times > self.since[name]].tolist(), why)
+        return decoded.setting_aside(messages, reasons) if reasons else decoded
+
+    def _kept(self, told: SourceTable) -> dict[str, str]:
+        """The columns that do not follow their source, and why."""
+        told = lowered(told) if self.lowers else told
+        told = renamed(told, self.aliases) if self.aliases else told
+        found = evolution(self.schema, told, self.rules.options, self.rules.made).kept
+        return {
+            each.name: f"{each} (narrowed-columns = quarantine)"
+            for each in found
+            if each.column is not None
+        }
+
+    def _times(self, messages: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        """When the changes were made, int64 [n] of ms; the least one where nothing tells."""
+        of_kafka = messages.column("timestamp").cast(_MILLIS, safe=False)
+        of_source = self.reader.change_times
+        told = of_kafka if of_source is None else pc.coalesce(of_source(messages), of_kafka)
+        least = np.iinfo(np.int64).min
+        return np.asarray(pc.fill_null(told.cast(pa.int64()), least).to_numpy(zero_copy_only=False))
+
+
+def column_times(table: FileStoreTable) -> Mapping[str, int]:
+    """Since when each column has its type, in ms: reads older versions of the schema."""
+    numbers = reversed(table.schemas.ids())
+    older = (number for number in numbers if number <= table.schema.schema_id)
+    return typed_since(table.schemas.schema(number) for number in older)

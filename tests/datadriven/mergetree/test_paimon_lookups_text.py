@@ -1,0 +1,114 @@
+"""What compactions that look rows up tell, mark and keep: the results of Paimon's own tests.
+
+A case is a table and rows of its levels. The lowest levels are compacted, as the table's options
+say; rows behind ``above`` lie further up, and are looked up there.
+
+Source: Paimon `LookupChangelogMergeFunctionWrapperTest.java`, `BucketedDvMaintainerTest.java`.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+
+import pyarrow as pa
+
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.mergetree.compact.compact_unit import CompactUnit
+from stream_app.model.data_file_meta import DataFileMeta, FileSource
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND, new_table_schema
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.tasks import compact_bucket
+from tests.support.datadriven import Case, run_file
+from tests.support.memory_file_io import MemoryFileIO
+from tests.support.small_table import KINDS, SteppingClock
+from tests.support.table_writer import KIND_TEXTS
+
+HERE = Path(__file__).parent
+PARTITION = b"\0\0\0\0" * 3
+
+
+def table_of(case: Case) -> FileStoreTable:
+    options = {key: value for key, value in case.args.items() if "." in key or "-" in key}
+    schema = new_table_schema(
+        columns=parse_columns(case.args["columns"]),
+        primary_keys=("k",),
+        partition_keys=(),
+        options={"bucket": "1", **options},
+        time_millis=0,
+    )
+    clock = SteppingClock()
+    return FileStoreTable("/t", schema, MemoryFileIO(clock), clock)
+
+
+def stored(table: FileStoreTable, level: int, lines: list[list[str]]) -> DataFileMeta:
+    """A file of a level; a line is ``+I 1 2 #7``: kind, values, sequence number."""
+    fields = table.schema.fields
+    rows = [
+        {
+            name: None if text == "null" else int(text)
+            for name, text in zip(fields.names, words[1:-1], strict=True)
+        }
+        for words in lines
+    ]
+    batch = pa.RecordBatch.from_pylist(rows, arrow_schema(fields))
+    kinds = pa.array([int(KINDS[words[0]]) for words in lines], pa.int8())
+    numbers = pa.array([int(words[-1].removeprefix("#")) for words in lines], pa.int64())
+    system = {SEQUENCE_NUMBER: numbers, VALUE_KIND: kinds}
+    columns = [system[f.name] if f.name in system else batch.column(f.name)
+               for f in table.layout().schema]  # fmt: skip
+    writer = table.bucket_files(PARTITION, 0).data_writer(level=level, source=FileSource.APPEND)
+    writer.write(pa.RecordBatch.from_arrays(columns, schema=table.layout().schema))
+    [meta] = writer.close()
+    return meta
+
+
+def compact(case: Case) -> str:
+    table = table_of(case)
+    lines = [line.split() for line in case.input_lines]
+    levels = groupby(lines, key=lambda words: (words[0] == "above", words[words[0] == "above"]))
+    unit: list[DataFileMeta] = []
+    above: list[DataFileMeta] = []
+    for (is_above, level), rows in levels:
+        words = [line[1 + is_above :] for line in rows]
+        (above if is_above else unit).append(stored(table, int(level[1:]), words))
+    output = min((file.level for file in above), default=6) - 1
+    change = compact_bucket(
+        table,
+        CompactRequest(
+            partition=PARTITION,
+            bucket=0,
+            unit=CompactUnit(output, tuple(unit), "a test"),
+            drop_deletes=table.merges_by_vectors,
+            max_level=5,
+            above=tuple(above),
+        ),
+    )
+    texts = [f"data: {shown(table, change.added)}"]
+    if change.changelog:
+        texts.append(f"changelog: {shown(table, change.changelog)}")
+    for entry in change.written_index:
+        for name, vector in table.deletion_vector_files.read(entry).items():
+            [level] = [file.level for file in above if file.file_name == name]
+            texts.append(f"deleted: rows {vector.positions().tolist()} of level {level}")
+    return "\n".join(texts)
+
+
+def shown(table: FileStoreTable, files: tuple[DataFileMeta, ...]) -> str:
+    rows = [
+        row
+        for file in files
+        for batch in table.bucket_files(PARTITION, 0).read(file)
+        for row in batch.to_pylist()
+    ]
+    names = table.schema.fields.names
+    texts = [
+        " ".join([KIND_TEXTS[row[VALUE_KIND]], *(str(row[name]) for name in names)]) for row in rows
+    ]
+    return ", ".join(texts) or "none"
+
+
+def test_paimon_lookups() -> None:
+    run_file(HERE / "paimon_lookups.txt", compact)

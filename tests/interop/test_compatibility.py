@@ -1,0 +1,243 @@
+"""docs/compatibility.md: what Paimon's Java, PyPaimon and stream_app do with each kind of table.
+
+Each cell is what a step here did. REWRITE=1 writes the page of what ran; without it the page must
+say the same. A step that goes wrong is a failure, unless somebody refuses the kind in words.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+import stream_app
+from stream_app.errors import StreamAppError, UnsupportedTableError, UsageError
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.table_schema import new_table_schema
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.opening import open_for_writing
+from tests.interop.test_following import ours, texts
+from tests.simulation.merging import Record, merge_of, merged
+from tests.simulation.test_every_kind import ALWAYS_REFUSED, EVERY_KIND, options_of
+from tests.support.datadriven import rewriting
+from tests.support.normal_rows import normal_rows
+from tests.support.paimon_java import PaimonError, PaimonJava
+from tests.support.pypaimon_reader import PyPaimonError, PyPaimonReader
+from tests.support.small_table import Change, write_changes
+from tests.support.sound_table import sound_report
+from tests.support.table_writer import CompactInCaller, by_content, read_rows
+
+pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "compatibility.md"
+COLUMNS = [("k", "INT NOT NULL"), ("v", "BIGINT"), ("p", "STRING"), ("t", "STRING")]
+STEPS = (
+    ("Java", "write"), ("Java", "compact"), ("Java", "read"), ("Java", "follow"),
+    ("PyPaimon", "read"), ("stream_app", "write"), ("stream_app", "compact"),
+    ("stream_app", "read"), ("stream_app", "follow"), ("stream_app", "check"),
+)  # fmt: skip
+APPEND: Mapping[str, dict[str, str]] = {
+    "no key": {"bucket": "-1"},
+    "no key, `deletion-vectors.enabled`": {"bucket": "-1", "deletion-vectors.enabled": "true"},
+    "no key, buckets": {"bucket": "2", "bucket-key": "k"},
+}
+YES, REFUSED, FILES, RAW = "yes", "refused", "files", "raw"
+HEAD = """\
+# Compatibility
+
+Which kinds of tables each engine writes, compacts, reads and follows. `tests/interop/test_compatibility.py` makes
+this page of what it has done. For each kind Paimon's Java and stream_app write and compact one table in turns.
+Both read and follow it, and PyPaimon reads it. *yes* means: rows and changes are those of an oracle in Python.
+
+* *refused*: the engine says so in words, and does nothing.
+* *raw*: Java's library gives new rows as they were flushed, without those that they merge with.
+* *files*: `stream-app check` looks at all files. It replays no changes, because none tell how rows were merged.
+* PyPaimon is asked to read only. Paimon has nothing like `check`. Java is Paimon 1.4.
+
+"""  # noqa: E501
+
+
+@dataclass
+class Tried:
+    """One kind of table, and what came of each step.
+
+    Attributes:
+        rows: what the table must hold, by key; a table without a key has each row once.
+    """
+
+    java: PaimonJava
+    path: Path
+    options: Mapping[str, str]
+    has_key: bool
+    cells: dict[tuple[str, str], str] = field(default_factory=dict)
+    rows: dict[int, Record] = field(default_factory=dict)
+    _epoch: int = 0
+    _told_before: list[list[str]] = field(default_factory=list)
+
+    def create(self) -> None:
+        keys = ["k"] if self.has_key else []
+        self.java.create(self.path, COLUMNS, primary_keys=keys, options=self.options)
+
+    @property
+    def table(self) -> FileStoreTable:
+        return open_for_writing(stream_app.open_table(str(self.path)).store)
+
+    def run(self, pypaimon: PyPaimonReader) -> None:
+        """All steps, in turns."""
+        for who in ("Java", "stream_app", "Java", "stream_app"):
+            self._write(who)
+            self._check_rows(who)
+            if self._epoch > 2:
+                self._compact(who)
+                self._check_rows(who)
+        self._told("Java", lambda: [texts(p.changes) for p in self.java.changelog(self.path)])
+        self._told(
+            "stream_app",
+            lambda: list(ours(stream_app.PaimonTable(self.table).changelog(snapshot=1)).values()),
+        )
+        if self.cells["stream_app", "follow"] == REFUSED:
+            self.cells["Java", "follow"] = RAW
+        self._read("PyPaimon", lambda: normal_rows(pypaimon.read(self.path)))
+        report = sound_report(self.table)
+        assert report.files
+        self.cells["stream_app", "check"] = YES if report.replayed else FILES
+
+    def _write(self, who: str) -> None:
+        changes = self._changes()
+        if who == "Java":
+            self.java.write(self.path, changes, identifier=self._epoch, commit_user="java")
+            if "full-compaction" in self.options.values():
+                self.java.compact(self.path)
+        else:
+            commit = StreamTableCommit(self.table, "ours", CompactInCaller(self.table))
+            first = commit.begin_epoch()
+            commit.commit_epoch(self._epoch, write_changes(self.table, changes, first))
+        self.cells[who, "write"] = YES
+        self._epoch += 1
+
+    def _compact(self, who: str) -> None:
+        if who == "Java":
+            self.java.compact(self.path)
+        else:
+            commit = StreamTableCommit(
+                self.table, "compactor", CompactInCaller(self.table), BATCH_COMMIT_IDENTIFIER
+            )
+            commit.compact_whole()
+        self.cells[who, "compact"] = YES
+
+    def _changes(self) -> list[Change]:
+        """Some new keys and some old ones; a deduplicating table gets deletes too."""
+        first = self._epoch * (5 if self.has_key else 20)
+        changes: list[Change] = [
+            ("+I", {"k": k, "v": k + 100 * self._epoch, "p": "a", "t": "x" if k % 2 else None})
+            for k in range(first, first + 20)
+        ]
+        if self.has_key and "merge-engine" not in self.options:
+            changes.append(("-D", {"k": first + 3, "v": 0, "p": "a", "t": None}))
+        merge = merge_of(self.options)
+        for change in changes:
+            key = int(change[1]["k"])
+            row = merged(merge, self.rows.pop(key, None), [(change[0], dict(change[1]))])
+            if row is not None:
+                self.rows[key] = row
+        return changes
+
+    def _check_rows(self, who: str) -> None:
+        """Both read what either has written."""
+        self._read("Java", lambda: self.java.read(self.path))
+        self._read("stream_app", lambda: read_rows(self.table))
+
+    def _read(self, who: str, read: Callable[[], Sequence[Mapping[str, object]]]) -> None:
+        with self._refusing(who, "read"):
+            found = by_content(read())
+            assert found == by_content(self.rows.values()), (who, self.options)
+
+    def _told(self, who: str, follow: Callable[[], list[list[str]]]) -> None:
+        with self._refusing(who, "follow"):
+            told = [changes for changes in follow() if changes]
+            self._told_before = self._told_before or told
+            assert told == self._told_before, (who, self.options)
+
+    @contextlib.contextmanager
+    def _refusing(self, who: str, step: str) -> Iterator[None]:
+        self.cells[who, step] = YES
+        try:
+            yield
+        except (PaimonError, PyPaimonError, UnsupportedTableError):
+            self.cells[who, step] = REFUSED
+
+
+def refusal(options: Mapping[str, str]) -> str:
+    """What stream_app says to a new table of a kind; empty: it makes one."""
+    try:
+        new_table_schema(
+            columns=parse_columns("k INT, v BIGINT, p STRING, t STRING"),
+            primary_keys=("k",),
+            partition_keys=(),
+            options=options,
+            time_millis=0,
+        )
+    except (UsageError, UnsupportedTableError) as error:
+        return error.what.removeprefix("the table definition is wrong: ")
+    return ""
+
+
+def kind_text(kind: tuple[str, str, str, str]) -> str:
+    engine, producer, bucket, vectors = kind
+    parts = [f"`{engine}`", f"`{producer}`"]
+    parts += ["`bucket = -1`"] if bucket == "-1" else []
+    parts += ["vectors"] if vectors == "true" else []
+    return ", ".join(parts)
+
+
+def page(tried: Mapping[str, Tried], refused: Mapping[str, str]) -> str:
+    """The page of what ran."""
+    names = [f"{who} {step}" for who, step in STEPS]
+    lines = ["| merge engine, changelog, vectors | " + " | ".join(names) + " |"]
+    lines += ["| --- |" + " --- |" * len(names)]
+    for name, one in tried.items():
+        lines.append(f"| {name} | " + " | ".join(one.cells[step] for step in STEPS) + " |")
+    told = ["", "## Refused at start", "", "A job refuses to make these, and to open them.", ""]
+    told += ["| kind | stream_app says |", "| --- | --- |"]
+    told += [f"| {name} | {what} |" for name, what in refused.items()]
+    return HEAD + "\n".join(lines + told) + "\n"
+
+
+def test_the_page_says_what_each_engine_does(
+    paimon_java: PaimonJava, pypaimon: PyPaimonReader, tmp_path: Path
+) -> None:
+    tried: dict[str, Tried] = {}
+    refused: dict[str, str] = {}
+    for number, kind in enumerate(EVERY_KIND):
+        options, name = options_of(kind), kind_text(kind)
+        if what := refusal(options):
+            if kind[2] == "2":
+                refused[name] = what
+                # Paimon refuses it too, so there is none that a job could meet.
+                with pytest.raises((PaimonError, StreamAppError)):
+                    paimon_java.create(
+                        tmp_path / "db.db" / f"r{number}",
+                        COLUMNS,
+                        primary_keys=["k"],
+                        options=options,
+                    )
+                assert (kind[0], kind[1], kind[3]) in ALWAYS_REFUSED
+            continue
+        tried[name] = Tried(paimon_java, tmp_path / "db.db" / f"t{number}", options, True)
+    for name, options in APPEND.items():
+        path = tmp_path / "db.db" / f"a{len(tried)}"
+        tried[name] = Tried(paimon_java, path, options, False)
+    for bucket, name in (("-1", "`bucket = -1` with a primary key"), ("-2", "`bucket = -2`")):
+        if what := refusal({"bucket": bucket}):
+            refused[name] = what
+    for one in tried.values():
+        one.create()
+        one.run(pypaimon)
+    found = page(tried, refused)
+    if rewriting():
+        PAGE.write_text(found, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == found, "REWRITE=1 makes it anew"

@@ -1,0 +1,57 @@
+"""Keys with two rows where readers do not merge are found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.model.finding import FindingKind
+from stream_app.model.manifest_entry import FileKind
+from stream_app.table.versions.file_store_scan import FileStoreScan
+from tests.support.damaged_table import Damage, set_value
+from tests.support.small_table import SmallTable, small_table
+from tests.support.sound_table import found_in, sound_report
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+def a_table(folder: Path, **options: Any) -> SmallTable:
+    """A large level, and above level 0 a small one: two of its keys were in the large one."""
+    made = small_table(
+        folder / "db.db" / "t", "k INT, s INT", ("k",), num_sorted_run__compaction_trigger=3,
+        **options,
+    )  # fmt: skip
+    made.commit(*(("+I", {"k": k, "s": 0}) for k in range(0, 10_000, 2)))
+    made.commit(*(("+I", {"k": k, "s": 1}) for k in (7, 8, 4000, 9001)))
+    return made
+
+
+@pytest.mark.parametrize("sequence", ["", "s"])
+def test_rows_whose_vectors_are_lost_are_double(tmp_path: Path, sequence: str) -> None:
+    made = a_table(tmp_path, deletion_vectors__enabled="true", sequence__field=sequence)
+    sound_report(made.table)
+    Damage(made.table).index([])
+    [finding] = (one for one in found_in(made.table) if one.kind is FindingKind.DOUBLE_KEYS)
+    assert "2 keys have more than one row above level 0, such as k = 8;" in finding.what
+    assert finding.where.endswith("bucket-0")
+    assert "compact --full" in finding.fix
+
+
+def test_first_rows_on_two_levels_are_double(tmp_path: Path) -> None:
+    made = a_table(tmp_path, merge_engine="first-row")
+    sound_report(made.table)
+    damage = Damage(made.table)
+    live = FileStoreScan(made.table).live(damage.latest)
+    assert len({entry.file.level for entry in live}) == 2, "else nothing was looked up"
+    damage.delta(
+        lambda entries: [
+            damage.rewritten(entry, lambda rows: set_value(rows, "k", 8))
+            if entry.kind is FileKind.ADD
+            else entry
+            for entry in entries
+        ]
+    )
+    [finding] = (one for one in found_in(made.table) if one.kind is FindingKind.DOUBLE_KEYS)
+    assert "1 keys have more than one row above level 0, such as k = 8;" in finding.what

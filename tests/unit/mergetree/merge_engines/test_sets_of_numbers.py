@@ -1,0 +1,82 @@
+"""Bitmaps of 64-bit numbers as Java writes them; values that are none, and packages that lack."""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyroaring import BitMap
+
+from stream_app.errors import MergeError, UnsupportedTableError
+from stream_app.mergetree.merge_engines.aggregates.registry import folded
+from stream_app.mergetree.merge_engines.aggregates.roaring64 import (
+    Bitmaps,
+    read_bitmaps,
+    written_bitmaps,
+)
+from stream_app.mergetree.merge_engines.aggregates.steps import Steps
+from stream_app.mergetree.merge_engines.aggregates.unions import SKETCHES
+from stream_app.mergetree.merge_engines.registry import merge_function_of
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.merge_rules import ColumnAggregate
+from stream_app.model.schema.table_schema import new_table_schema
+
+JAVA = bytes.fromhex(
+    "010300000000000000000200000000ff0000020001000000010004000000000000000000000000000000000004"
+    "000000000001000000010000000000000004000000ffffffffffff020000000000000001000000fe0300000001"
+    "02030000000100020003000102010000000000010201000000fbff03000000000000000000000002000000"
+)
+"""What Paimon's RoaringBitmap64 writes of 1, 2, 3, 2^40 and -5."""
+
+
+def bitmaps(numbers: set[int]) -> Bitmaps:
+    found: dict[int, BitMap] = {}
+    for number in numbers:
+        found.setdefault(number >> 32 & 0xFFFF_FFFF, BitMap()).add(number & 0xFFFF_FFFF)
+    return found
+
+
+def test_the_bytes_are_those_of_java() -> None:
+    numbers = bitmaps({1, 2, 3, 1 << 40, -5})
+    assert written_bitmaps(numbers) == JAVA
+    assert read_bitmaps(JAVA) == numbers
+    assert written_bitmaps({}) == b"\0"
+    assert read_bitmaps(b"\0") == {}
+
+
+@pytest.mark.parametrize("fork", [1, 2, 4, 5, 16, 17, 48, 49, 256])
+def test_nodes_of_every_size(fork: int, seed: int) -> None:
+    """Nodes with this many children, on two levels below a common prefix; runs, bits and lists."""
+    rng = random.Random(seed)
+    highs = rng.sample(range(256), fork)
+    numbers = {high << 48 | high << 24 | rng.randrange(9) for high in highs}
+    numbers |= {1 << 57 | high << 40 for high in highs}
+    numbers |= set(range(1 << 20, (1 << 20) + 70_000))
+    numbers |= {1 << 30 | rng.randrange(1 << 16) for _ in range(9000)}
+    assert read_bitmaps(written_bitmaps(bitmaps(numbers))) == bitmaps(numbers)
+
+
+@pytest.mark.parametrize("function", sorted({"rbm32", "rbm64", *SKETCHES}))
+@pytest.mark.parametrize("value", [b"", b"\1", b"no bitmap and no sketch"])
+def test_a_value_that_holds_no_set_is_named(function: str, value: bytes) -> None:
+    column = pa.array([value, value])
+    steps = Steps(np.arange(2), np.array([0]))
+    with pytest.raises(MergeError, match=f"function {function} cannot read a value"):
+        folded(column, steps, ColumnAggregate(function=function))
+
+
+def test_a_function_without_its_package_is_refused_at_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options = {"merge-engine": "aggregation", "fields.v.aggregate-function": "theta_sketch"}
+    schema = new_table_schema(
+        columns=parse_columns("k INT, v BYTES"), primary_keys=("k",), partition_keys=(),
+        options={"bucket": "1", **options}, time_millis=0,
+    )  # fmt: skip
+    merge_function_of(schema)
+    monkeypatch.setitem(sys.modules, "datasketches", None)
+    with pytest.raises(UnsupportedTableError, match="theta_sketch needs the package datasketches"):
+        merge_function_of(schema)
