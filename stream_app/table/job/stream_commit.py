@@ -156,11 +156,8 @@ class StreamTableCommit:
             self.table.discard(changes)
             raise
         finished = self.coordinator.finished()
-        told = ManifestCommittable(
-            identifier=epoch,
-            watermark=watermark,
-            properties={**(properties or {}), **self.index.properties},
-        )
+        all_told = {**(properties or {}), **self.index.properties}
+        told = ManifestCommittable(identifier=epoch, watermark=watermark, properties=all_told)
         try:
             check = partial(_check, self, basis, changes)
             append = self._commit.commit_appends(replace(told, changes=tuple(changes)), check=check)

@@ -142,7 +142,7 @@ class ShareFiles:
         return span
 
     def keep(self, spans: Sequence[LayerSpan]) -> None:
-        """Delete all other layers. Who has mapped one goes on reading it."""
+        """Delete all other layers. A process that has mapped one can go on reading it."""
         kept = {self._path(span) for span in spans}
         for path in self.folder.iterdir():
             if path not in kept and path.name != _LOCK:
