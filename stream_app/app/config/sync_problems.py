@@ -18,7 +18,7 @@ from stream_app.errors import UsageError
 from stream_app.model.options.core_options import option_problems
 from stream_app.model.schema.data_type import DataField, DataType, RowType, TypeRoot
 from stream_app.model.schema.mapping_options import parse_mapping_options
-from stream_app.model.schema.table_schema import DEFAULT_BUCKETS, schema_problems
+from stream_app.model.schema.table_schema import schema_problems
 from stream_app.planning.sync.named_tables import why_never
 from stream_app.planning.sync.new_tables import Names, options_for
 from stream_app.planning.sync.target_tables import name_problem
@@ -189,7 +189,6 @@ def _certain(
         in_buckets = options.get("bucket-key", "").split(",")
         keys = tuple(filter(None, dict.fromkeys((_KEY, *map(str.strip, in_buckets)))))
     names = dict.fromkeys((*keys, *partition_keys, *named))
-    defaults = {"bucket": str(DEFAULT_BUCKETS)} if keys else {}
     tries = [
         schema_problems(
             RowType(
@@ -204,7 +203,7 @@ def _certain(
             ),
             keys,
             tuple(dict.fromkeys(partition_keys)),
-            {**defaults, **options},
+            options,
         )
         for kind in _ANY_TYPE
     ]

@@ -25,7 +25,7 @@ from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.options.core_options import option_problems
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.table_schema import DEFAULT_BUCKETS, schema_problems
+from stream_app.model.schema.table_schema import schema_problems
 from stream_app.predicate.parser import parse_predicate
 
 TABLE_KEYS: Mapping[str, Callable[[Setting], object]] = {
@@ -84,12 +84,6 @@ class TableConfig:
         """The table's columns, with the made ones."""
         return self.made.columns(self.columns, arrow_type) if self.made else self.columns
 
-    @property
-    def defaults(self) -> Mapping[str, str]:
-        """Options that a new table gets and an existing one need not have."""
-        leaves_buckets = bool(self.primary_keys) and "bucket" not in self.options
-        return {"bucket": str(DEFAULT_BUCKETS)} if leaves_buckets else {}
-
 
 def table_problems(
     table: TableConfig, source: Format, given: Collection[str]
@@ -118,9 +112,7 @@ def table_problems(
     keys_fit = bool(table.primary_keys) or "table.primary-keys" not in given
     if whole is None or wrong_options or not keys_fit:
         return
-    for problem in schema_problems(
-        whole, table.primary_keys, table.partition_keys, {**table.defaults, **table.options}
-    ):
+    for problem in schema_problems(whole, table.primary_keys, table.partition_keys, table.options):
         yield "table", problem
 
 

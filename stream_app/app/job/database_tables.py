@@ -325,7 +325,7 @@ def database_table_schema(
         columns=columns,
         primary_keys=chosen.primary_keys,
         partition_keys=chosen.partition_keys,
-        options={**chosen.defaults, **chosen.options},
+        options=chosen.options,
         time_millis=clock.now_ms(),
     )
 

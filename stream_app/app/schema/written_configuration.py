@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stream_app.model.schema.source_table import SourceColumn, SourceTable
-from stream_app.model.schema.table_schema import DEFAULT_BUCKETS
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -66,7 +65,7 @@ def _table(draft: JobDraft) -> list[str]:
         _line("partition-keys", []),
         "",
         "[table.options]",
-        _line("bucket", DEFAULT_BUCKETS),
+        _line("bucket", -1) + "   # as many as the keys need; or a number, fixed for good",
         _line("changelog-producer", "input"),
     ]
     return [

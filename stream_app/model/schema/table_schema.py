@@ -32,8 +32,6 @@ from stream_app.model.table_kind import KindTraits, is_writable, kind_traits
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
 VALUE_KIND = "_VALUE_KIND"
 KEY_PREFIX = "_KEY_"
-DEFAULT_BUCKETS = 4
-"""Of each partition of a table that a job makes without being told; good for some gigabytes."""
 RESERVED_NAMES = frozenset({SEQUENCE_NUMBER, VALUE_KIND, "_LEVEL", "rowkind", "_ROW_ID"})
 SYSTEM_FIELD_ID_MAX = 1_073_741_823
 _BUCKET_KEY_ALONE = "bucket-key needs a number of buckets: give option 'bucket' ≥ 1"
@@ -217,8 +215,8 @@ def _key_problems(
     core = CoreOptions(options)
     if core.bucket != -1 and not is_writable(primary_keys, partition_keys, core.bucket):
         problems.append(
-            f"option 'bucket' is {options['bucket']}: give a fixed number ≥ 1, such as bucket = "
-            f"{DEFAULT_BUCKETS}, or -1 for buckets as keys come (postpone buckets are not "
+            f"option 'bucket' is {options['bucket']}: give a fixed number ≥ 1, such as bucket = 4, "
+            "or -1 for buckets as keys come (postpone buckets are not "
             "supported)"
         )
     if core.bucket == -1 and core.columns(BUCKET_KEY):

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from stream_app.errors import UsageError
 from stream_app.model.schema.origin import Origin
-from stream_app.model.schema.table_schema import DEFAULT_BUCKETS
 
 Names = tuple[str, ...]
 _NEEDS_KEY = ("bucket", "changelog-producer", "sequence.field")
@@ -56,14 +55,12 @@ class NewTable:
     """The keys and options of a new table.
 
     Attributes:
-        defaults: options that it gets although nobody asked for them.
         told: what was asked for all tables and does not fit this one, in words.
     """
 
     primary_keys: Names
     partition_keys: Names
     options: Mapping[str, str]
-    defaults: Mapping[str, str]
     told: Sequence[str] = ()
 
 
@@ -97,12 +94,10 @@ def new_table(
         if key not in for_all and key not in own.options
     ]
     options = {**for_all, **own.options}
-    has_buckets = bool(primary_keys) and "bucket" not in options
     return NewTable(
         primary_keys=primary_keys,
         partition_keys=partition_keys or (),
         options=options,
-        defaults={"bucket": str(DEFAULT_BUCKETS)} if has_buckets else {},
         told=told,
     )
 

@@ -216,6 +216,11 @@ class EpochPlan:
         return any(table is not None for table in self.tables)
 
     @property
+    def bases(self) -> Sequence[IndexBasis | None]:
+        """The index of keys of each table."""
+        return [None if table is None else table.basis for table in self.tables]
+
+    @property
     def reads_keys(self) -> bool:
         """Whether keys are read; else the source may omit them.
 

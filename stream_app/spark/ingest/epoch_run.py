@@ -76,17 +76,29 @@ class EpochRun(Generic[Messages]):
         # First the shape: its splitter must not know more tables than the plan.
         shape = shape or self.shape
         begins = begins or {}
-        parts = (
-            feed.plan().from_offsets(begins.get(feed.name, {})) if feed.name in wanted else None
-            for feed in self.feeds
-        )
-        plan = EpochPlan(tables=tuple(parts), shape=shape)
+
+        def planned() -> EpochPlan:
+            parts = (
+                feed.plan().from_offsets(begins.get(feed.name, {})) if feed.name in wanted else None
+                for feed in self.feeds
+            )
+            return EpochPlan(tables=tuple(parts), shape=shape)
+
+        plan = planned()
+        try:
+            write = self.runner.route(epoch, messages, plan)
+        except Exception:
+            # An expiry may have deleted the index of keys by which rows are routed.
+            again = planned()
+            if again.bases == plan.bases:
+                raise
+            plan, write = again, self.runner.route(epoch, messages, again)
         return EpochBegun(
             epoch=epoch,
             messages=messages,
             source_end=source_end,
             plan=plan,
-            write=self.runner.route(epoch, messages, plan),
+            write=write,
             route_s=self.clock.steady_seconds() - began,
         )
 

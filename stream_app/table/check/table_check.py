@@ -178,10 +178,9 @@ class TableCheck:
         if table.kind.indexes_hashes:
             yield from rows.hashes()
         looked_into |= {*metadata.files, *metadata.vectors}
-        latest = table.snapshots.latest()
         # The checks above have found such files.
         with contextlib.suppress(CorruptFileError, FileNotFoundError):
-            if latest is not None:
+            if (latest := table.snapshots.latest()) is not None:
                 yield from DoubleKeys(table, latest).findings()
         yield from self._replay(table, name)
 

@@ -85,7 +85,8 @@ class KeyIndexState:
     @property
     def basis(self) -> IndexBasis:
         """See `IndexState.basis`."""
-        return IndexBasis(snapshot_id=self.history.known_id)
+        newest = self.history.newest
+        return IndexBasis(snapshot_id=0 if newest is None else newest.snapshot_id)
 
     @property
     def is_needed(self) -> bool:

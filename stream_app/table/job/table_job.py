@@ -104,7 +104,8 @@ class TableJob:
     @property
     def index_basis(self) -> IndexBasis:
         """See `IndexState.basis`; any thread may ask."""
-        return NO_INDEX if self._commit is None else self._commit.index.basis
+        commit = self._commit
+        return NO_INDEX if commit is None else commit.index.basis
 
     def is_well_routed(self, basis: IndexBasis) -> bool:
         """See `IndexState.fits`."""

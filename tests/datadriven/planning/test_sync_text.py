@@ -126,8 +126,7 @@ def _shards(case: Case) -> str:
 
 
 def _shown(table: NewTable) -> list[str]:
-    options = {**table.options, **{key: f"{value} (default)" for key, value in
-                                   table.defaults.items()}}  # fmt: skip
+    options = table.options
     return [
         f"primary keys: {', '.join(table.primary_keys) or 'none'}",
         f"partition keys: {', '.join(table.partition_keys) or 'none'}",

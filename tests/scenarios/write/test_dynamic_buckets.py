@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from stream_app.errors import CommitConflictError
+from stream_app.errors import CommitConflictError, CorruptFileError
+from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.ingest.epoch_round import EpochBegun
 from stream_app.spark.ingest.epoch_run import EpochRun
 from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.single_append import SingleAppend
+from stream_app.table.kinds.tasks import bucket_assigner
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import index_manifest
 from stream_app.table.write.dynamic_buckets import key_hashes
@@ -256,3 +261,69 @@ def run(batch: MicroBatch[Parts], tables: TwoTables, epoch: int) -> None:
     except RuntimeError:
         assert batch.failure is not None
         raise batch.failure from None
+
+
+def test_a_single_append_and_the_check_of_a_source_know_the_buckets(tmp_path: Path) -> None:
+    """As a replay of the quarantine and a backfill write, and as `check --conf` compares."""
+    tables = TwoTables(tmp_path, orders=SMALL)
+    table = tables.tables[0]
+    TableWriter(table, CompactInCaller).write([("+I", {"k": k, "v": f"{k}"}) for k in range(30)])
+    append = SingleAppend.begin(table, "replay")
+    rows = pa.RecordBatch.from_pydict(
+        {VALUE_KIND: [0] * 20, "k": [*range(20, 40)], "v": [f"{k}" for k in range(20, 40)]},
+        pa.schema([(VALUE_KIND, pa.int8()), ("k", pa.int64()), ("v", pa.string())]),
+    )
+    append.commit(append.write(rows), {})
+    tables.send(orders(*range(40)), [])
+    assert_right(tables)
+    check = SourceCheck(table, str(tmp_path / "scratch"), latest_of(table).index_manifest)
+    whole = pa.concat_batches(
+        [
+            rows.set_column(1, "k", pa.array([*range(20)])).set_column(
+                2, "v", pa.array([f"{k}" for k in range(20)])
+            ),
+            rows,
+        ]
+    )
+    check.add(bucket_assigner(table, check.index).assign(whole))
+    assert list(check.findings(latest_of(table))) == []
+
+
+def test_an_index_that_expires_while_rows_are_routed_by_it(tmp_path: Path) -> None:
+    """Tasks fail at the missing file; the epoch before is committed meanwhile."""
+    tables, runner = TwoTables(tmp_path, orders=SMALL), FailingRoutes()
+    for keys in ((1, 2), (2, 3), (3, 4)):
+        tables.send(orders(*keys), [])
+    work = opened(tables, runner).work
+    work.finish(begun(work, tables, 0), work.feeds)
+    second = begun(work, tables, 1)
+    runner.before_failure = lambda: work.finish(second, work.feeds)
+    work.finish(begun(work, tables, 2), work.feeds)
+    assert runner.routed == {0: 1, 1: 1, 2: 2}
+    assert_right(tables)
+
+
+def test_tasks_that_fail_by_themselves_are_not_repeated(tmp_path: Path) -> None:
+    tables, runner = TwoTables(tmp_path, orders=SMALL), FailingRoutes()
+    tables.send(orders(1, 2), [])
+    work = opened(tables, runner).work
+    runner.before_failure = lambda: None
+    with pytest.raises(CorruptFileError):
+        begun(work, tables, 0)
+    assert runner.routed == {0: 1}
+
+
+class FailingRoutes(CountingRoutes):
+    """Once, something happens and the tasks fail."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before_failure: Callable[[], object] | None = None
+
+    def route(self, epoch: int, messages: Parts, plan: Any) -> Any:
+        happens, self.before_failure = self.before_failure, None
+        if happens is None:
+            return super().route(epoch, messages, plan)
+        self.routed[epoch] += 1
+        happens()
+        raise CorruptFileError("an index file of hashes is missing", where="index-1")

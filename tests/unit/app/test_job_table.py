@@ -11,6 +11,7 @@ from stream_app.app.job.job_folders import make_local
 from stream_app.app.job.one_table import job_table, wanted_schema
 from stream_app.clock import SystemClock
 from stream_app.errors import NoAccessError, StorageError, UsageError
+from stream_app.model.table_kind import DYNAMIC_KEYED
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 
@@ -38,11 +39,11 @@ def table_of(config: AppConfig) -> FileStoreTable:
     return job_table(config, wanted_schema(config, clock), clock)
 
 
-def test_a_table_whose_buckets_nobody_chose_has_four_and_keeps_its_own(tmp_path: Path) -> None:
+def test_a_table_whose_buckets_nobody_chose_has_what_its_keys_need(tmp_path: Path) -> None:
     warehouse = str(tmp_path / "warehouse")
     left_open = conf(tmp_path, warehouse)
-    assert table_of(left_open).schema.options["bucket"] == "4"
-    assert open_table(left_open.table.path).schema.options["bucket"] == "4"
+    assert table_of(left_open).kind is DYNAMIC_KEYED
+    assert "bucket" not in open_table(left_open.table.path).schema.options
     chosen = conf(tmp_path, warehouse + "2", "table.options.bucket=7")
     assert table_of(chosen).options.bucket == 7
     again = conf(tmp_path, warehouse + "2")

@@ -46,7 +46,7 @@ def test_a_job_reads_what_is_written(tmp_path: Path) -> None:
         '"é STRING',
     ]
     assert config.table.primary_keys == ("id",)
-    assert config.table.options["bucket"] == "4"
+    assert config.table.options["bucket"] == "-1"
     assert config.source.topics == ("shop.public.orders",)
     assert config.source.format_options == {"truncate": "ignore"}
     assert "# id: the key" in conf.read_text(encoding="utf-8")

@@ -1,0 +1,85 @@
+"""Hashes of keys: looked up in many files, added to one, kept in little memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stream_app.errors import CorruptFileError
+from stream_app.format.hash_index import Hashes, decode_hashes, encode_hashes
+from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.write.known_hashes import KeptHashes, added_hashes, known_buckets
+from tests.support.small_table import small_table
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+def a_table(folder: Path) -> FileStoreTable:
+    return small_table(folder / "t", "k BIGINT, v STRING", ("k",), bucket=-1).table
+
+
+def files(
+    table: FileStoreTable, noise: np.random.Generator, *counts: int
+) -> dict[int, IndexManifestEntry]:
+    """Files of buckets 0, 2, 4 …; hashes are distinct."""
+    hashes = noise.permutation(np.arange(sum(counts), dtype=np.int32) * 3 - 1000)
+    cuts = np.split(hashes, np.cumsum(counts)[:-1])
+    return {2 * at: table.hash_index_files.write(b"", 2 * at, cut) for at, cut in enumerate(cuts)}
+
+
+def read(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
+    return table.hash_index_files.read(entry)
+
+
+@pytest.mark.parametrize("mapped", [1, 1 << 30], ids=["mapped from disk", "in memory"])
+def test_each_hash_is_found_in_its_bucket(tmp_path: Path, seed: int, mapped: int) -> None:
+    table, noise = a_table(tmp_path), np.random.default_rng(seed)
+    of = files(table, noise, 500, 0, 1, 300)
+    asked = np.arange(-1010, 1500, dtype=np.int32)
+    found = known_buckets(table, of, asked, KeptHashes(mapped_bytes=mapped))
+    expected = np.full(len(asked), -1)
+    for bucket, entry in of.items():
+        expected[np.isin(asked, read(table, entry))] = bucket
+    assert found.tolist() == expected.tolist()
+    assert sorted(set(expected.tolist())) == [-1, 0, 4, 6]
+
+
+def test_new_hashes_join_those_of_the_bucket(tmp_path: Path, seed: int) -> None:
+    table, noise = a_table(tmp_path), np.random.default_rng(seed)
+    entry = files(table, noise, 400)[0]
+    there = read(table, entry)
+    new = np.array([-5000, int(there[7]), int(there[7]) + 1, 2**31 - 1], np.int32)
+    after = added_hashes(table, entry, new)
+    assert after is not None
+    assert after.tolist() == sorted({*there.tolist(), *new.tolist()})
+    assert added_hashes(table, entry, there[5:9]) is None
+    assert added_hashes(table, None, there[:0]) is None
+    first = added_hashes(table, None, there[:3])
+    assert first is not None
+    assert first.tolist() == there[:3].tolist()
+
+
+def test_the_files_that_were_used_last_are_kept(tmp_path: Path, seed: int) -> None:
+    table, noise = a_table(tmp_path), np.random.default_rng(seed)
+    of = files(table, noise, 100, 100, 100)
+    kept = KeptHashes(kept_bytes=900)
+    first = kept.read(table, of[0])
+    kept.read(table, of[2])
+    assert kept.read(table, of[0]) is first
+    kept.read(table, of[4])
+    assert kept.read(table, of[0]) is first
+    Path(table.paths.index_file(b"", 2, of[2].index_file)).unlink()
+    with pytest.raises(CorruptFileError, match="is missing"):
+        kept.read(table, of[2])
+
+
+def test_bytes_are_those_of_java() -> None:
+    """`IntFileUtils`: the largest byte first, in any order."""
+    data = bytes.fromhex("00000102 ffffffff 7fffffff 80000000")
+    assert decode_hashes(data, 4).tolist() == [-(2**31), -1, 258, 2**31 - 1]
+    assert encode_hashes(np.array([258, -1], np.int32)) == data[:8]
+    with pytest.raises(CorruptFileError, match="has 16 bytes, its index manifest says 5 hashes"):
+        decode_hashes(data, 5)
