@@ -8,6 +8,7 @@ Source: Paimon `crosspartition/IndexBootstrap.java`.
 from __future__ import annotations
 
 import hashlib
+import shutil
 import tempfile
 import threading
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.clock import local_wall_clock_ms
+from stream_app.errors import UnsupportedTableError
 from stream_app.model.options.cross_partition_options import CROSS_PARTITION_UPSERT_INDEX_TTL
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.key_index.layer_chain import Version
@@ -26,6 +28,8 @@ from stream_app.table.key_index.share_files import PlaceNumbers, ShareFiles
 from stream_app.table.key_index.table_keys import FileOfKeys, TableKeys
 from stream_app.table.map_in_threads import each
 from stream_app.table.versions.file_store_scan import FileStoreScan
+
+_SCRATCH = ".building-"
 
 
 def version_of(snapshot: Snapshot) -> Version:
@@ -55,8 +59,11 @@ class IndexBuilding:
     def build(self) -> None:
         """Make the index of each share that has none of the snapshot.
 
+        The caller holds the lock of the folder.
+
         Raises:
             CorruptFileError: a file of the snapshot cannot be read.
+            UnsupportedTableError: a share is too large.
         """
         end = version_of(self.snapshot)
         lacking = [
@@ -67,8 +74,10 @@ class IndexBuilding:
         if not lacking:
             return
         numbers = PlaceNumbers()
-        with tempfile.TemporaryDirectory(prefix=".building-", dir=self.folder) as folder:
-            scratch = Path(folder)
+        for folder in self.folder.glob(f"{_SCRATCH}*"):  # of a process that was killed
+            shutil.rmtree(folder, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=self.folder) as name:
+            scratch = Path(name)
             each(self.threads, lambda file: self._split(scratch, file), self._files(numbers))
             for writer in self._writers.values():
                 writer.close()
@@ -98,11 +107,22 @@ class IndexBuilding:
                         self._writers[share] = pa.ipc.new_file(path, self.reader.found_schema)
                     self._writers[share].write_batch(mine)
 
+    def _check_size(self, parts: Sequence[pa.RecordBatch]) -> None:
+        """Arrow cuts a column of texts at 2 GiB."""
+        if len(parts) > 1:
+            raise UnsupportedTableError(
+                f"the keys of one of {len(self.shares)} shares of the index have more than 2 GiB",
+                where=self.reader.table.location,
+                fix="raise 'dynamic-bucket.assigner-parallelism'; with partition-lookup the table "
+                "needs more buckets",
+            )
+
     def _save(self, scratch: Path, share: int, numbers: PlaceNumbers) -> None:
         found = self.reader.no_keys()
         if share in self._writers:
             with pa.memory_map(str(scratch / str(share))) as source:
                 parts = pa.ipc.open_file(source).read_all().combine_chunks().to_batches()
+                self._check_size(parts)
                 found = parts[0] if parts else found
         keys, places = self.reader.newest(found)
         used, at = np.unique(places, return_inverse=True)

@@ -120,7 +120,7 @@ class KeyIndexes:
                 files.keep([])
                 with locked(self.folder):
                     self._building(target).build()
-                found = self._opened(files, target)
+                found = self._opened(files, target, is_new=True)
                 assert found is not None, "it has just been built"
             return found
 
@@ -138,14 +138,16 @@ class KeyIndexes:
             threads=self._threads,
         )
 
-    def _opened(self, files: ShareFiles, target: Snapshot) -> KeyIndex | None:
+    def _opened(
+        self, files: ShareFiles, target: Snapshot, *, is_new: bool = False
+    ) -> KeyIndex | None:
         """The index of what there is on disk; None: it must be made anew."""
         spans = files.spans()
         for version in sorted({span.end for span in spans}, reverse=True):
             if version.number > target.snapshot_id or not self._is_there(version, target):
                 continue
             layers = chain(spans, [version])
-            if not layers or self._is_too_old(files, layers[0]):
+            if not layers or (not is_new and self._is_too_old(files, layers[0])):
                 continue
             try:
                 index = KeyIndex(*files.load(layers))
@@ -247,6 +249,8 @@ class KeyIndexes:
     def _forget_unused(self) -> None:
         """Delete the indexes of tables that no job on this machine writes any more."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if self.folder.stat().st_uid != os.getuid():
+            raise PermissionError(f"{self.folder} belongs to another user")
         self.folder.touch()
         now_s = self.table.clock.now_ms() / 1000
         for other in self.folder.parent.iterdir():
