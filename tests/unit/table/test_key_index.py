@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from stream_app.format.binary_row import serialize_row
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.rollback import plan_rollback, roll_back
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -99,6 +102,30 @@ def test_what_another_writer_has_moved_is_found(tmp_path: Path) -> None:
     job.write(*(("+U", {"id": key, "p": "c", "v": 3}) for key in range(0, 8, 2)))
     c, b, a = ("c", 3), ("b", 2), ("a", 1)
     assert rows_of(table) == {0: c, 1: b, 2: c, 3: b, 4: c, 5: a, 6: c, 7: a}
+
+
+def test_jobs_with_other_numbers_of_shares_take_turns(tmp_path: Path, seed: int) -> None:
+    table = cross_partition_table(tmp_path / "t", dynamic_bucket__target_row_num="5")
+    chance, truth = random.Random(seed), dict[int, Any]()
+    key = "dynamic-bucket.assigner-parallelism"
+    jobs = [
+        CrossPartitionJob(table.with_options({key: str(shares)}), user=f"with {shares}")
+        for shares in (1, 3, 4)
+    ]
+    for _ in range(12):
+        chance.choice(jobs).write(*random_changes(chance, truth))
+        assert rows_of(table) == truth
+
+
+def test_dropped_partitions_have_no_keys(tmp_path: Path) -> None:
+    table = cross_partition_table(tmp_path / "t")
+    job = CrossPartitionJob(table)
+    job.write(("+I", {"id": 1, "p": "a", "v": 1}), ("+I", {"id": 2, "p": "b", "v": 1}))
+    job.write(("+U", {"id": 2, "p": "b", "v": 2}))
+    commit = FileStoreCommit(table, CommitHistory(table, "dropper", table.snapshots.latest()))
+    commit.drop_partitions([serialize_row(["a"], table.schema.partition_type.types)], 1)
+    job.write(("-D", {"id": 1, "p": "a"}), ("+U", {"id": 2, "p": "a", "v": 3}))
+    assert rows_of(table) == {2: ("a", 3)}
 
 
 def test_a_rollback_frees_the_numbers_of_snapshots(tmp_path: Path) -> None:

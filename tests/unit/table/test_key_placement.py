@@ -16,6 +16,8 @@ from stream_app.model.schema.unchanged_values import MESSAGE, UNCHANGED
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.table.key_index.key_indexes import KeyIndexes
 from stream_app.table.key_index.key_placement import KeyPlacement
+from stream_app.table.key_index.placed_write import PlacedWrite
+from stream_app.table.kinds.keyed import KEYED_KIND
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.cross_partition import CrossPartitionJob, cross_partition_table
 from tests.support.table_writer import read_rows
@@ -146,3 +148,39 @@ def test_an_old_bucket_is_left_out_of_a_new_index(tmp_path: Path) -> None:
     found = sorted((row["id"], row["p"]) for row in read_rows(table))
     assert found == [(1, "a"), (1, "b"), (2, "c")]
     assert FileStoreScan(table).live(table.snapshots.latest())
+
+
+def test_parts_of_a_share_are_written_in_their_order(tmp_path: Path) -> None:
+    """What one part moves, the next finds; a value that it leaves out stands in the one before."""
+    table = cross_partition_table(tmp_path / "t", dynamic_bucket__assigner_parallelism="1")
+    job = CrossPartitionJob(table)
+    job.write(*(("+I", {"id": key, "p": "a", "v": 1}) for key in range(3)))
+    rule = index_rule(table.schema)
+    assert rule is not None
+    first = job.commit.begin_epoch()
+    write = PlacedWrite(
+        table,
+        KEYED_KIND.bucket_writer,
+        KeyIndexes.of(table, rule),
+        next_sequence_number=first,
+        snapshot_id=1,
+        part_bytes=1,
+    )
+    parts = [
+        job.rows([("+U", {"id": 0, "p": "b", "v": 2}), ("+U", {"id": 1, "p": "a", "v": 2})]),
+        job.rows([("+U", {"id": 0, "p": "c", "v": 3}), ("-D", {"id": 2, "p": None})]),
+        _leaving_out(job.rows([("+U", {"id": 1, "p": "a"}), ("+U", {"id": 0, "p": "c"})])),
+        job.rows([("+U", {"id": 2, "p": "b", "v": 4})]),
+    ]
+    with write:
+        for part in parts:
+            write.write((b"", 0), part)
+        job.publish(write.prepare_commit())
+    assert write.refused == []
+    found = sorted((row["id"], row["p"], row["v"]) for row in read_rows(table))
+    assert found == [(0, "c", 3), (1, "a", 2), (2, "b", 4)]
+
+
+def _leaving_out(rows: pa.RecordBatch) -> pa.RecordBatch:
+    rows = rows.append_column(UNCHANGED, pa.array(["v"] * rows.num_rows))
+    return rows.append_column(MESSAGE, pa.array([{"offset": at} for at in range(rows.num_rows)]))
