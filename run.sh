@@ -96,6 +96,7 @@ case $verb in
   alter) app "$@" ;;     # change a table's columns, options and comments: alter TABLE …
   resume) app "$@" ;;    # let a job try tables again that an error holds back: resume --conf FILE
   status) app "$@" ;;    # how far a job is, table by table: status --conf FILE [--json]
+  doctor) app "$@" ;;    # look at all that a job needs, and say what to mend: doctor --conf FILE
   web) app "$@" ;;       # tables in a browser, live: web [--warehouse W | --conf FILE] [--port N]
   inspect) app "$@" ;;   # look into a table: inspect TABLE [snapshots|schemas|files|levels|compactions|partitions|buckets|tags|consumers|manifests|options]
   quarantine) app "$@" ;;   # records that were set aside: quarantine list|show|replay|drop --conf CONF

@@ -4,22 +4,30 @@
 
 A window of three runs, each of which has half of all keys, is sorted and merged. Every column is
 computed: an engine of functions gives one to each. The goal is twice deduplicate's time.
+
+Then how many values a second the functions of sets unite, in pairs.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+import datasketches
 import numpy as np
 import pyarrow as pa
+from pyroaring import BitMap
 
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.mergetree.key_value_batch import KeyValueLayout
+from stream_app.mergetree.merge_engines.aggregates.registry import folded
+from stream_app.mergetree.merge_engines.aggregates.roaring64 import written_bitmaps
+from stream_app.mergetree.merge_engines.aggregates.steps import Steps
 from stream_app.mergetree.merge_engines.registry import merge_function_of
 from stream_app.mergetree.merge_window import sorted_window
 from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.merge_rules import ColumnAggregate
 from stream_app.model.schema.table_schema import (
     SEQUENCE_NUMBER,
     VALUE_KIND,
@@ -131,6 +139,43 @@ def lines(messages: int) -> Iterator[str]:
         ratio = min(other for _, other in pairs) / min(mine for mine, _ in pairs)
         missed = "" if ratio <= GOAL else "  missed"
         yield f"  {engine.name:32} {ratio:.2f}{missed}"
+    for function, value_of in SETS.items():
+        rates = [f"{_united_a_second(function, value_of, size):9,.0f}" for size in SET_SIZES]
+        yield f"  {function:14} values/s of {SET_SIZES[0]} and {SET_SIZES[1]}: {' '.join(rates)}"
+
+
+def _united_a_second(function: str, value_of: Callable[[list[int]], bytes], size: int) -> float:
+    rng = np.random.default_rng(7)
+    sets = [rng.integers(0, 10**6, size).tolist() for _ in range(SET_NUMBERS // size)]
+    column = pa.array([value_of(numbers) for numbers in sets], pa.binary())
+    steps = Steps(np.arange(len(sets)), np.arange(0, len(sets), 2))
+    began = time.process_time()
+    folded(column, steps, ColumnAggregate(function=function))
+    return len(sets) / (time.process_time() - began)
+
+
+def _hll_sketch(numbers: list[int]) -> bytes:
+    sketch = datasketches.hll_sketch(12)
+    for number in numbers:
+        sketch.update(number)
+    return bytes(sketch.serialize_compact())
+
+
+def _theta_sketch(numbers: list[int]) -> bytes:
+    sketch = datasketches.update_theta_sketch()
+    for number in numbers:
+        sketch.update(number)
+    return bytes(sketch.compact().serialize())
+
+
+SET_SIZES = (10, 1000)
+SET_NUMBERS = 400_000
+SETS: Mapping[str, Callable[[list[int]], bytes]] = {
+    "rbm32": lambda numbers: bytes(BitMap(numbers).serialize()),
+    "rbm64": lambda numbers: written_bitmaps({0: BitMap(numbers)}),
+    "hll_sketch": _hll_sketch,
+    "theta_sketch": _theta_sketch,
+}
 
 
 if __name__ == "__main__":

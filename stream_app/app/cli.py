@@ -48,6 +48,11 @@ VERBS = (
         "stream_app.app.verbs.ingest",
         "run the job: Kafka CDC into a Paimon table, or a whole database",
     ),
+    Verb(
+        "doctor",
+        "stream_app.app.verbs.doctor",
+        "look at all that a job needs, and say what to mend",
+    ),
     Verb("status", "stream_app.app.verbs.status", "show how far a job is, table by table"),
     Verb("web", "stream_app.app.verbs.web", "show tables in a browser"),
     Verb(

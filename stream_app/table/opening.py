@@ -115,13 +115,7 @@ def create_or_open(
             if schemas.create(wanted):
                 return FileStoreTable(path, wanted, file_io, clock or SystemClock())
     table = open_for_writing(open_table(location, clock, file_io_options=file_io_options))
-    problems = fit_problems(table.schema, wanted)
-    if problems:
-        raise SchemaMismatchError(
-            "the configured table does not fit the one that is there: " + "; ".join(problems),
-            where=table.location,
-            fix="mend the [table] section, or give another table name",
-        )
+    check_fits(table, wanted)
     return table.with_options(wanted.options)
 
 
@@ -135,6 +129,20 @@ def _folders(path: str) -> Iterator[None]:
             where=path,
             fix="give another table.warehouse, table.database or table.name",
         ) from None
+
+
+def check_fits(table: FileStoreTable, wanted: TableSchema) -> None:
+    """Check that a table can take rows of the `wanted` columns.
+
+    Raises:
+        SchemaMismatchError: it cannot.
+    """
+    if problems := fit_problems(table.schema, wanted):
+        raise SchemaMismatchError(
+            "the configured table does not fit the one that is there: " + "; ".join(problems),
+            where=table.location,
+            fix="mend the [table] section, or give another table name",
+        )
 
 
 def fit_problems(table: TableSchema, wanted: TableSchema) -> list[str]:

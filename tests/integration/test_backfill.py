@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from stream_app.app.cli import main
 from stream_app.clock import SystemClock
 from stream_app.errors import PERSON_NEEDED
 from tests.integration.test_check_source import a_table, message
+from tests.support.ingest_process import write_conf
 from tests.support.kafka_broker import new_topic, produce
 from tests.support.paimon_java import PaimonJava
 from tests.support.small_table import SmallTable
@@ -33,6 +36,29 @@ def topic(kafka_broker: EmbeddedBroker) -> str:
 
 def backfill(table: SmallTable, *words: str) -> int:
     return main(["backfill", table.path, *words])
+
+
+def a_conf(folder: Path, broker: EmbeddedBroker, topic: str) -> Path:
+    return write_conf(
+        folder / "job.toml",
+        source={"bootstrap-servers": broker.bootstrap, "topics": [topic]},
+        table={
+            "warehouse": str(folder), "database": "db", "name": "t",
+            "columns": "k INT, v STRING", "primary-keys": ["k"], "options.bucket": 2,
+        },
+        stream={"checkpoint": str(folder / "c"), "quarantine": str(folder / "quarantine")},
+    )  # fmt: skip
+
+
+def keep_aside(folder: Path, topic: str, records: Mapping[int, tuple[bytes, bytes]]) -> None:
+    """Records of a quarantine, by offset."""
+    folder.mkdir()
+    lines = [
+        {"topic": topic, "partition": 0, "offset": offset, "timestamp": 0, "reason": "is bad",
+         "key": key.decode(), "value": value.decode()}
+        for offset, (key, value) in records.items()
+    ]  # fmt: skip
+    (folder / "epoch-0.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
 
 
 def newest(table: SmallTable) -> int:
@@ -68,8 +94,17 @@ def test_a_table_gets_what_its_topic_tells_once(
         "read 7 changes", f"would write: {told}", "dry run: nothing was changed",
     ]  # fmt: skip
     assert newest(table) == before
-    assert backfill(table, "--from-topic", source) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == f"wrote in snapshot {before + 1}: {told}"
+    conf = a_conf(tmp_path, kafka_broker, topic)
+    keep_aside(tmp_path / "quarantine", topic, {5: message("d", 2, "old"), 8: (b"x", b"y")})
+    assert main(["backfill", "t", "--conf", str(conf)]) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "1 quarantined record among them; they do not wait any more, once this is written",
+        f"wrote in snapshot {before + 1}: {told}",
+    ]
+    assert main(["quarantine", "list", "--conf", str(conf), "--format", "jsonl"]) == 0
+    assert [json.loads(line)["offsets"] for line in capsys.readouterr().out.splitlines()] == [
+        "8..8"
+    ]
     assert rows_of(paimon_java, table) == {0: "old", 1: "new", 3: "new"}
     plans = paimon_java.changelog(Path(table.path), from_snapshot=before + 1)
     assert sorted(

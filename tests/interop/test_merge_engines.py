@@ -304,3 +304,20 @@ def test_paimon_reads_what_our_compactions_leave(
         narrow = normal_rows(PaimonTable(table).read(columns=[column]).read_all())
         assert by_content(narrow) == by_content({column: row[column]} for row in rows)
     check_chain(table)
+
+
+def test_a_flush_of_paimon_keeps_the_largest_value_whatever_the_order(
+    paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    """Its write buffer sorts ascending; all else of it, and all of ours, go by sort-order."""
+    options = {"sequence.field": "s", "sequence.field.sort-order": "descending"}
+    table, twin = _two_tables(tmp_path, EngineCase(columns="s INT", options=options))
+    writer, kept = TableWriter(table), []
+    for identifier, values in enumerate(((2, 5), (4,), (1, 3))):
+        changes: list[Change] = [("+I", {"k": 1, "s": value}) for value in values]
+        writer.write(changes)
+        paimon_java.write(twin, changes, identifier=identifier)
+        [ours], [theirs] = read_rows(table), paimon_java.read(twin)
+        assert paimon_java.read(table.location) == [ours]
+        kept.append((ours["s"], theirs["s"]))
+    assert kept == [(2, 5), (2, 4), (1, 3)]

@@ -3,7 +3,8 @@
 1. Look at the table: its newest snapshot, and up to where its job has read each partition.
 2. Read the topics up to there. Decode them as the job does, into files of their own.
 3. Compare both states, bucket by bucket: what differs are the changes.
-4. Write them as one snapshot on that of step 1, or on compactions above it.
+4. Write them as one snapshot on that of step 1, or on compactions above it. Quarantined records
+   among the messages are done with (`covered_records`).
 
 A run that is interrupted has changed nothing. A second run finds no difference.
 """
@@ -13,12 +14,13 @@ from __future__ import annotations
 import tempfile
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
+from stream_app.app.backfill.covered_records import CoveredRecords
 from stream_app.app.check.source_replay import (
     fill,
     incomparable,
@@ -29,6 +31,7 @@ from stream_app.app.check.source_replay import (
 from stream_app.app.check.uncompared import Uncompared
 from stream_app.app.config.app_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
+from stream_app.app.quarantine.kept_records import Quarantine
 from stream_app.app.quarantine.replay import check_replayable
 from stream_app.cdc.formats import format_named
 from stream_app.errors import SourceError, UnsupportedTableError, UsageError
@@ -42,6 +45,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.source_check import SourceCheck
+from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.single_append import SingleAppend
 from stream_app.table.read.diff_read import merged_rows
@@ -61,6 +65,7 @@ class Backfilled:
         added, changed, deleted: rows of the table.
         is_whole: whether the topics tell all rows; else keys that they do not tell were left alone.
         snapshot: None: nothing was to be written, or it was a dry run.
+        covered: number of quarantined records whose changes the table has by now.
     """
 
     read: int
@@ -69,6 +74,7 @@ class Backfilled:
     deleted: int
     is_whole: bool
     snapshot: Snapshot | None
+    covered: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -85,6 +91,7 @@ class Backfill:
         rules: the made columns and the filter of the job.
         since_ms: from which time of messages on, since 1970; None: all messages.
         splitter: gives the table its messages, as index 0.
+        quarantines: folders in which records of the table may wait.
     """
 
     table: FileStoreTable
@@ -93,6 +100,7 @@ class Backfill:
     progress: Progress
     since_ms: int | None = None
     splitter: MessageSplitter = field(default_factory=AllToOneTable)
+    quarantines: Sequence[Quarantine] = ()
 
     def run(self, *, dry_run: bool) -> Backfilled:
         """Bring the table to the state of its topics.
@@ -104,13 +112,16 @@ class Backfill:
             CommitConflictError: rows of others came meanwhile.
         """
         self._check_table()
-        append = SingleAppend.begin(self.table, _USER + uuid.uuid4().hex)  # step 1
+        name = uuid.uuid4().hex
+        append = SingleAppend.begin(self.table, _USER + name)  # step 1
+        covered = CoveredRecords(self.quarantines)
+        users = newest_epochs(self.table.snapshots).keys()
         _, ends = table_end(self.table, self.source)
         left = Uncompared(self.table.location, format_named(self.source.format))
         with tempfile.TemporaryDirectory(prefix="stream_app-backfill-") as folder:
             state = SourceCheck(self.table, folder, append.index)
             read = topic_messages(self.source, [(ends, left)], self.progress, self.since_ms)
-            messages = own_messages(read, self.splitter)
+            messages = covered.watched(own_messages(read, self.splitter), users)
             count = fill(state, messages, self.source, self.rules, left)  # step 2
             self._check_messages(left)
             is_whole = self.since_ms is None and not left.has_gaps
@@ -120,7 +131,11 @@ class Backfill:
                 for _ in found.parts():
                     pass
             elif changes := append.write_buckets(found.parts()):  # step 4
+                covered.mark(name, append.commit_user)
                 snapshot = append.commit(changes, {})
+                covered.mark(name, append.commit_user, snapshot.snapshot_id)
+            else:
+                covered.mark(name, "")
         return Backfilled(
             read=count,
             added=found.counts[RowKind.INSERT],
@@ -128,6 +143,7 @@ class Backfill:
             deleted=found.counts[RowKind.DELETE],
             is_whole=is_whole,
             snapshot=snapshot,
+            covered=covered.count,
         )
 
     def _check_table(self) -> None:

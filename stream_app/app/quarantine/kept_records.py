@@ -22,7 +22,7 @@ from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import file_io_of, is_local, is_on_hdfs, is_on_s3
 
-REPLAYED, OVERTAKEN, DROPPED = "replayed", "overtaken", "dropped"
+REPLAYED, OVERTAKEN, DROPPED, BACKFILLED = "replayed", "overtaken", "dropped", "backfilled"
 _MARK = "mark-"
 _OLD = ".old-"
 Identity = tuple[str, int, int, str]
@@ -77,8 +77,8 @@ class Mark:
 
     Attributes:
         name: of the mark; a replay's commit user ends with it.
-        outcomes: of each record: `REPLAYED`, `OVERTAKEN` or `DROPPED`.
-        user: the commit user of a replay; empty: no commit belongs to it.
+        outcomes: of each record: `REPLAYED`, `OVERTAKEN`, `DROPPED` or `BACKFILLED`.
+        user: the commit user of a replay or backfill; empty: no commit belongs to it.
         snapshot: of the commit; None: it is not known to be in the table.
     """
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from stream_app.app.arguments.table import named_table
 from stream_app.app.arguments.table_of_job import table_of_job
 from stream_app.app.arguments.version import timestamp_argument
-from stream_app.app.config.app_config import load_config
+from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.output.progress import ProgressLine
+from stream_app.app.quarantine.kept_records import Quarantine, open_quarantine
 from stream_app.app.verbs.check import source_of
 from stream_app.app.verbs.upkeep_frame import DRY_RUN, NOTHING, add_upkeep_parser, counted
 from stream_app.errors import UsageError
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.time_travel import millis_of
 
 _EARLIEST = "earliest"
@@ -98,6 +101,7 @@ def run(args: argparse.Namespace) -> int:
         progress=progress,
         since_ms=since,
         splitter=of_database.splitter_of(config, table),
+        quarantines=[] if config is None else _quarantines(config, table),
     )
     done = backfill.run(dry_run=args.dry_run)
     progress.clear()
@@ -106,10 +110,25 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _quarantines(config: AppConfig, table: FileStoreTable) -> Sequence[Quarantine]:
+    """The folders in which records of the table may wait; none that only Spark reaches."""
+    if config.stream.quarantine is None:
+        return []
+    with contextlib.suppress(UsageError):
+        whole = open_quarantine(config.stream.quarantine, config.file_system)
+        if config.sync is None:
+            return [whole]
+        return [whole.of_table(config.sync.name_of(table.location)), whole]
+    return []
+
+
 def _lines(done: Any, *, dry_run: bool) -> Iterator[str]:
     yield f"read {counted(done.read, 'change')}"
     if not done.is_whole:
         yield "keys that no message tells were left alone"
+    if done.covered:
+        records = counted(done.covered, "quarantined record")
+        yield f"{records} among them; they do not wait any more, once this is written"
     if done.is_empty:
         yield NOTHING
         return

@@ -93,8 +93,11 @@ class DecodeCounts:
             decoder_errors=self.decoder_errors + other.decoder_errors,
             ends=ends,
             tables={
-                table: min(places.get(table, place) for places in (self.tables, other.tables))
-                for table, place in (*self.tables.items(), *other.tables.items())
+                **self.tables,
+                **{
+                    table: min(place, self.tables.get(table, place))
+                    for table, place in other.tables.items()
+                },
             },
             columns=_together(self.columns, other.columns),
             told=merged(self.told, other.told)

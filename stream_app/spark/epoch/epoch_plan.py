@@ -47,7 +47,10 @@ class TablePlan:
     _packed: list[bytes] = field(default_factory=list, compare=False, repr=False)
 
     def of_next_epoch(self, next_sequence_number: int, basis: IndexBasis) -> TablePlan:
-        """The same table and format in a later epoch."""
+        """The same table and format in a later epoch; itself where the table has got no rows."""
+        is_same = next_sequence_number == self.next_sequence_number and basis == self.basis
+        if is_same and not self.begins:
+            return self
         return replace(self, next_sequence_number=next_sequence_number, begins={}, basis=basis)
 
     def from_offsets(self, begins: Mapping[Where, int]) -> TablePlan:

@@ -40,7 +40,16 @@ class CheckpointState:
 
 
 def open_checkpoint(folder: Folder, location: str, identity: str) -> CheckpointState:
-    """The state of a checkpoint; makes it when the checkpoint is new.
+    """As `checked_checkpoint`; makes the state when the checkpoint is new."""
+    state = checked_checkpoint(folder, location, identity)
+    if state is None:
+        state = CheckpointState(location, identity)
+        _write(folder, state)
+    return state
+
+
+def checked_checkpoint(folder: Folder, location: str, identity: str) -> CheckpointState | None:
+    """The state of a checkpoint; None: it is new.
 
     Args:
         location: the folder of the table; of a whole database, that of its tables.
@@ -58,9 +67,7 @@ def open_checkpoint(folder: Folder, location: str, identity: str) -> CheckpointS
                 where=str(folder),
                 fix=_NEW,
             )
-        state = CheckpointState(location, identity)
-        _write(folder, state)
-        return state
+        return None
     same_place = state.table == location
     if state.table_identity != identity or (identity == DATABASE and not same_place):
         if same_place:

@@ -157,7 +157,7 @@ class Round(Generic[Messages]):
 
     def _each_for_itself(self, shares: Sequence[Share], isolation: Isolation) -> list[TableFeed]:
         for share in shares:
-            if share.output.is_empty:
+            if share.output.is_empty and share.output.counts.messages:
                 self.totals = self.totals.plus(share.output.counts)
         shares = [share for share in shares if not share.output.is_empty]
         self._meet(isolation, shares)

@@ -91,24 +91,21 @@ class TableFeed:
     _plan: TablePlan | None = field(init=False, default=None)
     _new_columns: set[str] = field(init=False, default_factory=set)
 
-    def plan(self, next_sequence_number: int = 0) -> TablePlan:
+    def plan(self, next_sequence_number: int | None = None) -> TablePlan:
         """The table's part in an epoch, from the current schema of the table's job.
+
+        Args:
+            next_sequence_number: see `TablePlan`; None: no task writes by this plan.
 
         Raises:
             UsageError: the format's options do not fit the table.
         """
-        table = self.job.table
-        known = self._plan
-        same = known is not None and known.table is table
-        if known is not None and same:
-            self._plan = known.of_next_epoch(next_sequence_number, self.job.index_basis)
-        else:
-            self._plan = TablePlan(
-                table=table,
-                message_format=self.format_of(table),
-                next_sequence_number=next_sequence_number,
-                basis=self.job.index_basis,
-            )
+        table, known = self.job.table, self._plan
+        if known is None or known.table is not table:
+            known = TablePlan(table=table, message_format=self.format_of(table))
+        if next_sequence_number is None:
+            next_sequence_number = known.next_sequence_number
+        self._plan = known.of_next_epoch(next_sequence_number, self.job.index_basis)
         return self._plan
 
     def is_outdated(self, plan: TablePlan, output: TableOutput) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from kafka import KafkaConsumer, TopicPartition
 
 from tests.support.ingest_process import write_conf
 from tests.support.ingest_server import IngestServer
+from tests.support.kafka_broker import new_topic, produce
 from tests.support.paimon_java import PaimonJava
 from tests.testbed.testbed import Testbed
 
@@ -17,6 +19,13 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mar
 NAME = "again"
 KEYS = range(60)
 SIGNAL = json.dumps({"data-collections": ["shop.a"], "type": "incremental"})
+BY_KAFKA = {
+    "id": "2",
+    "type": "execute-snapshot",
+    "data": {"data-collections": ["shop.b"], "type": "incremental"},
+}
+AGAIN_S = 5.0
+"""A signal that comes before the connector reads its topic may be lost."""
 
 
 def test_a_table_is_read_again_by_a_signal_while_it_changes(
@@ -26,14 +35,20 @@ def test_a_table_is_read_again_by_a_signal_while_it_changes(
     with testbed.postgres_database(NAME) as database:
         columns = "id varchar(64) primary key, type varchar(32) not null, data varchar(2048)"
         database.execute(f"create table signals ({columns})")
-        database.execute("create table a (id int primary key, v text)")
+        for table in "ab":
+            database.execute(f"create table {table} (id int primary key, v text)")
         for key in KEYS:
-            database.execute(f"insert into a values ({key}, 'old')")
+            for table in "ab":
+                database.execute(f"insert into {table} values ({key}, 'old')")
+        signals = new_topic(testbed.broker)
         database.start_connector(
             testbed.connect,
             {
                 "snapshot.mode": "no_data",
                 "signal.data.collection": "shop.signals",
+                "signal.enabled.channels": "source,kafka",
+                "signal.kafka.topic": signals,
+                "signal.kafka.bootstrap.servers": testbed.broker.bootstrap,
                 "incremental.snapshot.chunk.size": "7",
                 "notification.enabled.channels": "sink",
                 "notification.sink.topic.name": f"{NAME}-notices",
@@ -44,7 +59,8 @@ def test_a_table_is_read_again_by_a_signal_while_it_changes(
             database.execute(f"update a set v = 'changed' where id = {key}")
             database.execute(f"delete from a where id = {key + 1}")
             database.execute(f"insert into a values ({key + 1000}, 'new')")
-        wait_until_completed(testbed)
+        wait_until_completed(testbed, "a")
+        wait_until_completed(testbed, "b", signals)
         database.wait_until_sent(testbed.connect)
         expected = dict(database.query("select id, v from a"))
     conf = write_conf(
@@ -64,23 +80,38 @@ def test_a_table_is_read_again_by_a_signal_while_it_changes(
     done = ingest_server.run(conf)
     assert done.code == 0, done.output
     tables = tmp_path / "warehouse" / "ods.db"
-    assert [path.name for path in tables.iterdir()] == ["a"]
+    assert sorted(path.name for path in tables.iterdir()) == ["a", "b"]
     found = {row["id"]: row["v"] for row in paimon_java.read(tables / "a")}
     assert found == expected
     assert set(found.values()) == {"old", "changed", "new"}
+    by_kafka = [(row["id"], row["v"]) for row in paimon_java.read(tables / "b")]
+    assert sorted(by_kafka) == [(key, "old") for key in KEYS]
 
 
-def wait_until_completed(testbed: Testbed) -> None:
-    """Wait until Debezium says that the snapshot is complete."""
+def wait_until_completed(testbed: Testbed, table: str, signals: str | None = None) -> None:
+    """Wait until Debezium says that it has read a table again.
+
+    Args:
+        signals: the topic that gets the signal, until then.
+    """
     consumer = KafkaConsumer(bootstrap_servers=testbed.broker.bootstrap)
     place = TopicPartition(f"{NAME}-notices", 0)
     consumer.assign([place])
+    sent_at = 0.0
 
     def is_complete() -> bool:
+        nonlocal sent_at
+        if signals is not None and time.monotonic() - sent_at > AGAIN_S:
+            produce(testbed.broker, signals, [(NAME.encode(), json.dumps(BY_KAFKA).encode())])
+            sent_at = time.monotonic()
         consumer.seek(place, 0)
         batches = consumer.poll(timeout_ms=500).values()
-        told = [record.value for records in batches for record in records]
-        return any(b"COMPLETED" in each and b"Incremental Snapshot" in each for each in told)
+        told = [json.loads(record.value)["payload"] for records in batches for record in records]
+        return any(
+            each["type"] == "TABLE_SCAN_COMPLETED"
+            and each["additional_data"]["scanned_collection"] == f"shop.{table}"
+            for each in told
+        )
 
-    testbed.connect.wait_until(is_complete, "the snapshot to complete", NAME)
+    testbed.connect.wait_until(is_complete, f"the snapshot of {table}", NAME)
     consumer.close()

@@ -99,6 +99,8 @@ status
 status --conf nowhere
 resume
 resume --conf nowhere
+doctor
+doctor --conf nowhere
 web --conf nowhere
 web --warehouse nowhere
 web --port x

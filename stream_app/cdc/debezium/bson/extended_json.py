@@ -3,7 +3,7 @@
 An object such as ``{"$oid": "…"}`` becomes its text, ``{"$numberLong": "5"}`` becomes 5. The usual
 kinds are replaced in the texts of many documents together. A text of JSON has such an object only
 where it means one: within a string its quotes are escaped. Documents with other kinds are converted
-one by one, as are those with documents and arrays within.
+one by one, as are those with documents within.
 
 Source: MongoDB's "MongoDB Extended JSON (v2)"; Paimon `action/cdc/mongodb/BsonValueConvertor.java`.
 """
@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.alike.documents import JsonNumber, check_once, json_text, load_document
 from stream_app.cdc.columns.arrow_buffers import Bools, bytes_of, offsets_of, valid_of
+from stream_app.cdc.debezium.bson.nested_arrays import arrays_as_texts
 from stream_app.cdc.record_images import UnreadableRecordError
 
 _KINDS = (
@@ -60,6 +61,9 @@ def plain_documents(texts: pa.Array) -> tuple[pa.Array, Bools]:
     odd = _with_brackets(texts)
     if not odd.any():
         return texts, odd
+    flat, done = arrays_as_texts(texts.filter(pa.array(odd)))
+    texts = pc.replace_with_mask(texts, pa.array(odd), flat)
+    odd[odd] = ~done
     found: list[str | None] = []
     for text in told.filter(pa.array(odd)).to_pylist():  # a loop over documents with others within
         try:

@@ -1,0 +1,1 @@
+"""Looks at everything that a job needs before it runs, and says what to mend."""

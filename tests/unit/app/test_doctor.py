@@ -1,0 +1,183 @@
+"""What the doctor sees, and what it says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.app.cli import main
+from stream_app.app.config.app_config import load_config
+from stream_app.app.doctor import machine
+from stream_app.app.doctor.examination import Examination
+from stream_app.app.doctor.observation import Level, Observation, observed
+from stream_app.clock import SystemClock
+from stream_app.errors import FAILED
+from stream_app.spark.ingest.checkpoint_state import open_checkpoint
+from stream_app.spark.job_folder import Folder
+from tests.support.small_table import small_table
+
+GIB = 1 << 30
+CONFIGURATION = """
+[source]
+kind = "files"
+path = "{folder}/records"
+[table]
+warehouse = "{folder}/warehouse"
+database = "db"
+name = "t"
+columns = "k INT, v STRING"
+primary-keys = ["k"]
+options.bucket = "1"
+[stream]
+checkpoint = "{folder}/checkpoint"
+quarantine = "{folder}/quarantine"
+"""
+
+
+@dataclass
+class Job:
+    """A job's configuration in a folder."""
+
+    folder: Path
+    settings: list[str] = field(default_factory=list)
+
+    @property
+    def conf(self) -> Path:
+        path = self.folder / "job.toml"
+        path.write_text(CONFIGURATION.format(folder=self.folder))
+        return path
+
+    def table(self, columns: str = "k INT, v STRING", **options: Any) -> Any:
+        return small_table(self.folder / "warehouse/db.db/t", columns, ("k",), **options)
+
+    def seen(self, part: str) -> list[Observation]:
+        examination = Examination(load_config(self.conf, self.settings, {}), SystemClock())
+        return [one for one in examination.observations() if one.part == part]
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return Job(tmp_path)
+
+
+def only(seen: list[Observation]) -> Observation:
+    [one] = seen
+    return one
+
+
+def test_a_healthy_job_makes_nothing(job: Job, capsys: pytest.CaptureFixture[str]) -> None:
+    conf = job.conf
+    before = sorted(job.folder.rglob("*"))
+    assert main(["doctor", "--conf", str(conf)]) == 0
+    said = capsys.readouterr().out
+    assert "problem" not in said
+    parts = [line.split()[1] for line in said.splitlines() if line[0] != " "]
+    assert [*dict.fromkeys(parts)] == [
+        "java", "python", "memory", "disk", "warehouse", "checkpoint", "quarantine", "table",
+    ]  # fmt: skip
+    assert "will be created" in said
+    assert sorted(job.folder.rglob("*")) == before
+
+
+def test_a_table_that_does_not_fit_is_a_problem(
+    job: Job, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job.table("k INT, w STRING")
+    seen = only(job.seen("table"))
+    assert seen.level is Level.PROBLEM
+    assert "the table has no column 'v'" in seen.what
+    assert seen.fix == "mend the [table] section, or give another table name"
+    assert main(["doctor", "--conf", str(job.conf)]) == FAILED
+    assert "to fix: mend the [table] section" in capsys.readouterr().out
+
+
+def test_a_table_that_fits_is_told_with_its_snapshot(job: Job) -> None:
+    job.table().commit(("+I", {"k": 1, "v": "a"}))
+    seen = only(job.seen("table"))
+    assert seen.level is Level.OK
+    assert seen.what.endswith("fits the configuration: snapshot 1")
+
+
+def test_a_checkpoint_of_another_table_is_a_problem(job: Job) -> None:
+    table = job.table().table
+    folder = Folder(str(job.folder / "checkpoint"), table.file_io)
+    (job.folder / "checkpoint").mkdir()
+    assert [one.what for one in job.seen("checkpoint")][-1].startswith("new: ")
+    open_checkpoint(folder, table.location, table.identity())
+    assert job.seen("checkpoint")[-1].what == "belongs to this job, which goes on where it was"
+    open_checkpoint(Folder(str(job.folder / "other"), table.file_io), "/elsewhere", "other")
+    (job.folder / "checkpoint").rename(job.folder / "own")
+    (job.folder / "other").rename(job.folder / "checkpoint")
+    seen = job.seen("checkpoint")[-1]
+    assert seen.level is Level.PROBLEM
+    assert "belongs to the table /elsewhere" in seen.what
+
+
+def test_a_store_that_cannot_be_written_is_a_problem(job: Job) -> None:
+    (job.folder / "warehouse").write_text("a file")
+    assert only(job.seen("warehouse")).level is Level.PROBLEM
+
+
+def test_a_broker_that_is_away_stops_no_other_part(
+    job: Job, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ["source.kind=kafka", "source.bootstrap-servers=127.0.0.1:1", "source.topics=t"]
+    flags = [word for each in settings for word in ("--set", each)]
+    conf = job.conf
+    conf.write_text(conf.read_text().replace('kind = "files"\n', "").replace("path =", "#"))
+    assert main(["doctor", "--conf", str(conf), *flags]) == FAILED
+    said = capsys.readouterr().out
+    assert "no Kafka broker can be reached: 127.0.0.1:1" in said
+    assert "ok       table" in said
+
+
+@pytest.mark.parametrize(
+    ("spark", "level"),
+    [
+        ({}, Level.OK),
+        ({"spark.driver.memory": "2g"}, Level.OK),
+        ({"spark.driver.memory": "7g"}, Level.WARNING),
+        ({"spark.driver.memory": "7168"}, Level.WARNING),
+        ({"spark.driver.memory": "much"}, Level.PROBLEM),
+    ],
+)
+def test_memory_has_to_be_left_for_the_workers(spark: Mapping[str, str], level: Level) -> None:
+    assert only(list(machine.memory(spark, 8 * GIB))).level is level
+
+
+@pytest.mark.parametrize(
+    ("said", "level", "what"),
+    [
+        ('openjdk version "17.0.9" 2023-10-17', Level.OK, "17.0.9"),
+        ('openjdk version "11.0.2" 2019-01-15', Level.PROBLEM, "is Java 11"),
+        ("nothing", Level.PROBLEM, "does not tell its version"),
+    ],
+)
+def test_java_must_be_new_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, level: Level, what: str
+) -> None:
+    program = tmp_path / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho '{said}' >&2\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    seen = only(list(machine.java()))
+    assert (seen.level, what in seen.what) == (level, True)
+
+
+def test_without_java_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    seen = only(list(observed("java", machine.java)))
+    assert seen.level is Level.PROBLEM
+    assert "install Java 17" in seen.fix
+
+
+def test_a_full_disk_is_a_warning(tmp_path: Path) -> None:
+    seen = only(list(machine.disk(str(tmp_path / "not" / "there"), least=1 << 62)))
+    assert seen.level is Level.WARNING
+    assert str(tmp_path) in seen.what
+    assert not list(machine.disk("s3://bucket/warehouse"))
