@@ -75,7 +75,7 @@ check() {
 
 app() { prepare run; exec python -P -m stream_app "$@"; }
 
-verb=${1:-help}
+verb=${1:-help}; [[ $verb != -h && $verb != --help ]] || verb=help
 case $verb in
   help) help ;; # this text
   setup) prepare run; prepare dev; python -P -m stream_app.app.launch.jars spark-kafka > /dev/null; python -P -m stream_app.app.launch.class_archive > /dev/null; python -P -m demo.broker_jars > /dev/null ;; # fetch everything now: packages and jars
@@ -115,12 +115,10 @@ case $verb in
   coverage) shift; prepare dev; cd "$here" # lines and branches that the fast tests reach, and a floor: coverage
     exec python -m pytest tests/datadriven tests/unit tests/scenarios -q --cov --cov-report=term -m "$fast" "$@" ;;
   docs) shift; prepare dev; cd "$here"; export NO_MKDOCS_2_WARNING=1 # build the documentation's site: docs [--serve]
-    if [ "${1:-}" = --serve ]; then exec mkdocs serve; fi
-    exec mkdocs build --quiet "$@" ;;
+    [ "${1:-}" != --serve ] || exec mkdocs serve; exec mkdocs build --quiet "$@" ;;
   simulate) shift; prepare dev; cd "$here"; exec python -m tests.simulation "$@" ;; # a table through faults and crashes: simulate [--seeds N] [--from S] [--seed S]
   bench) shift; prepare dev; cd "$here"; exec python -m bench "$@" ;; # measure each step beside its limit
   soak) shift; prepare dev; cd "$here"; exec python -m tests.soak "$@" ;; # the job for long, killed at random and judged: soak --minutes 30
   proof) shift; prepare dev; cd "$here"; exec python -m tests.testbed "$@" ;; # two databases through one job, killed at random and compared: proof --minutes 10
-  -h | --help) help ;;
   *) echo "run.sh: unknown verb '$verb'" >&2; help >&2; exit 2 ;;
 esac
