@@ -178,8 +178,12 @@ def bucket_of(
         int32 [n].
     """
     assert num_buckets >= 1, num_buckets
-    hashes = hash_columns(columns, types)
+    return share_of(hash_columns(columns, types), num_buckets)
+
+
+def share_of(hashes: npt.NDArray[np.int32], shares: int) -> npt.NDArray[np.int32]:
+    """The share, 0 to `shares` - 1, of each hash: int32 [n]."""
     # abs(hash % n) with Java's truncating %; the magnitude of the least int fits unsigned only.
     magnitudes = np.abs(hashes).view(np.uint32)
-    buckets: npt.NDArray[np.int32] = (magnitudes % np.uint32(num_buckets)).view(np.int32)
-    return buckets
+    found: npt.NDArray[np.int32] = (magnitudes % np.uint32(shares)).view(np.int32)
+    return found

@@ -25,6 +25,9 @@ SOURCE_END_PROPERTY = "stream_app.source-end"
 REPLAY_PROPERTY = "stream_app.replay"
 """Key of a snapshot's property: records of a quarantine, replayed; the name of their mark."""
 
+KEY_SHARES_PROPERTY = "stream_app.key-shares"
+"""Key of a snapshot's property: by how many shares of an index its rows found their buckets."""
+
 BATCH_COMMIT_IDENTIFIER = 9_223_372_036_854_775_807
 """The identifier of commits that belong to no stream."""
 

@@ -67,7 +67,7 @@ def _append(bucket_mode: BucketMode) -> KindTraits:
 
 KEYED = _keyed(BucketMode.FIXED, is_written=True)
 DYNAMIC_KEYED = _keyed(BucketMode.HASH_DYNAMIC, is_written=True)
-CROSS_PARTITION_KEYED = _keyed(BucketMode.KEY_DYNAMIC, is_written=False)
+CROSS_PARTITION_KEYED = _keyed(BucketMode.KEY_DYNAMIC, is_written=True)
 POSTPONE_KEYED = _keyed(BucketMode.POSTPONE, is_written=False)
 BUCKETED_APPEND = _append(BucketMode.FIXED)
 APPEND = _append(BucketMode.UNAWARE)

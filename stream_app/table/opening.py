@@ -20,6 +20,7 @@ from stream_app.filestore.versions.branches import table_and_branch
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.mergetree.merge_engines.registry import merge_function_of
 from stream_app.model.options.core_options import check_writable
+from stream_app.model.schema.index_problems import index_problems
 from stream_app.model.schema.merge_problems import merge_problems
 from stream_app.model.schema.table_schema import (
     TableSchema,
@@ -81,6 +82,7 @@ def open_for_writing(table: FileStoreTable) -> FileStoreTable:
     check_writable(options, schema.primary_keys, schema.partition_keys)
     problems = expiry_problems(schema.fields, schema.options)
     problems += merge_problems(schema.fields, schema.primary_keys, schema.options)
+    problems += index_problems(schema.primary_keys, schema.partition_keys, schema.options)
     if problems:
         raise UnsupportedTableError(
             "; ".join(problems), where=table.location, fix="mend the table's options"

@@ -60,3 +60,38 @@ def test_a_job_writes_a_kind_of_table(bench: JobBench, kind: str) -> None:
         [("+I", 4, 1), ("+U", 1, 8), ("-D", 3, 7), ("-U", 1, 5)],
         [("+U", 1, 2), ("-U", 1, 8)],
     ]
+
+
+def test_a_key_without_the_partition_keeps_one_row(bench: JobBench) -> None:
+    """As of PostgreSQL's REPLICA IDENTITY DEFAULT: deletes know nothing but the key."""
+
+    def message(key: int, op: str, after: dict[str, str] | None) -> Message:
+        before = {"id": key} if op == "d" else None
+        row = None if after is None else {"id": key, **after}
+        document = {"before": before, "after": row, "op": op}
+        return json.dumps({"id": key}).encode(), json.dumps(document).encode()
+
+    new, paid = {"state": "new"}, {"state": "paid"}
+    topic = bench.topic([message(key, "c", new) for key in range(1, 6)])
+    columns = {"columns": "id BIGINT NOT NULL, state STRING", "partition-keys": ["state"]}
+    bench.configure(
+        topic, table={**columns, "options.bucket": -1, "options.changelog-producer": "input"}
+    )
+    bench.run()
+    changes = [message(1, "u", paid), message(2, "d", None), message(3, "u", paid)]
+    changes += [message(3, "d", None), message(1, "u", new), message(6, "c", paid)]
+    bench.send(topic, changes)
+    bench.run()
+    rows = sorted((row["id"], row["state"]) for row in bench.java.read(bench.table))
+    assert rows == [(1, "new"), (4, "new"), (5, "new"), (6, "paid")]
+    told = [
+        sorted((kind, row["id"], row["state"]) for kind, row in plan.changes)
+        for plan in bench.java.changelog(bench.table)
+    ]
+    assert [changes for changes in told if changes][1:] == [
+        [
+            *(("+I", 6, "paid"), ("+U", 1, "new"), ("+U", 1, "paid"), ("+U", 3, "paid")),
+            *(("-D", 1, "new"), ("-D", 1, "paid"), ("-D", 2, "new")),
+            *(("-D", 3, "new"), ("-D", 3, "paid")),
+        ],
+    ]

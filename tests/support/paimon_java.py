@@ -44,7 +44,7 @@ SOURCES = Path(__file__).with_name("paimon_java")
 CLASSES = REPO / ".jars" / "paimon-java"
 # What paimon-bundle leaves out, from PySpark's own jars.
 SPARK_JARS = (
-    "hadoop-client-api-*", "hadoop-client-runtime-*", "lz4-java-*", "slf4j-api-*", "snappy-java-*",
+    "hadoop-client-*", "lz4-java-*", "rocksdbjni-*", "slf4j-api-*", "snappy-java-*",
 )  # fmt: skip
 JVM_OPTIONS = (
     "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",

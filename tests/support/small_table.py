@@ -93,7 +93,7 @@ class SmallTable:
     def commit(self, *changes: Change) -> None:
         """Write changes, in order, and commit them; compactions that are due begin."""
         first = self._commit.begin_epoch()
-        basis = self._commit.hash_index.basis
+        basis = self._commit.index.basis
         messages = self._messages(changes, first, basis.written_on) if changes else []
         self._commit.commit_epoch(self._epoch, messages, basis=basis)
         self._epoch += 1

@@ -177,7 +177,7 @@ class TableWriter:
         if self.commit.is_committed(epoch):
             return None
         first = self.commit.begin_epoch()
-        changes, basis = self.model.changes[epoch], self.commit.hash_index.basis
+        changes, basis = self.model.changes[epoch], self.commit.index.basis
         index = basis.written_on
         messages = write_changes(self.table, changes, first, index) if changes else []
         return self.commit.commit_epoch(epoch, messages, basis=basis)

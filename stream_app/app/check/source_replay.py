@@ -24,6 +24,7 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA, concat_rows
 from stream_app.errors import SourceError, UsageError
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.snapshot import Snapshot
+from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.spark.epoch.epoch_plan import MessageSplitter
 from stream_app.spark.epoch.unchanged_values import bad_records_of_refused, with_messages
 from stream_app.table.check.metadata_check import Progress
@@ -119,6 +120,8 @@ def incomparable(table: FileStoreTable, rules: TableConfig) -> str:
         return "rows of the table expire"
     if table.options.merge_engine != "deduplicate":
         return f"rows are merged by merge-engine = {table.options.merge_engine}"
+    if index_rule(table.schema) is not None:
+        return "rows move between partitions, where an index of all keys finds them"
     if table.skips_level_0:
         return "rows of level 0 are not read before they are compacted"
     return ""

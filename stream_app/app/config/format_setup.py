@@ -28,14 +28,22 @@ from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema, arrow_type
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.table_options import IGNORE_DELETE, ROWKIND_FIELD
+from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import parse_mapping_options
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.planning.key_index.index_rule import Existing, index_rule
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import And, Predicate, column_names, to_expression
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.schema.evolve import EvolutionRules
 from stream_app.table.schema.narrowed_columns import NarrowedColumns, column_times
 from stream_app.table.write.column_defaults import with_defaults
+from stream_app.table.write.located_rows import (
+    LookupHints,
+    NamedPartitions,
+    could_look_up,
+    required_partition_keys,
+)
 from stream_app.table.write.refused_partitions import DatedPartitions, NameablePartitions
 from stream_app.table.write.strict_partitions import strict_partitions
 
@@ -131,6 +139,10 @@ def table_format(
         decode = _with_filter(decode, source, table, schema)
     if schema.partition_keys:
         decode = NameablePartitions(messages=decode, partition_keys=schema.partition_keys)
+    if finds_rows(schema):
+        decode = NamedPartitions(messages=decode, required=required_partition_keys(schema))
+    elif could_look_up(schema):
+        decode = LookupHints(messages=decode, partition_keys=frozenset(schema.partition_keys))
     if (strict := strict_partitions(schema)) is not None:
         decode = DatedPartitions(messages=decode, partitions=strict)
     return decode
@@ -140,10 +152,11 @@ def _whole_setup(
     source: SourceConfig, schema: TableSchema, rules: EvolutionRules | None = None
 ) -> FormatSetup:
     evolving = {} if rules is None else {DriftKind.UNKNOWN.option: Reaction.EVOLVE.value}
+    columns, primary_keys = _told_columns(schema)
     return FormatSetup(
-        columns=schema.fields,
-        arrow_schema=arrow_schema(schema.fields),
-        primary_keys=schema.primary_keys,
+        columns=columns,
+        arrow_schema=arrow_schema(columns),
+        primary_keys=primary_keys,
         options={**source.format_options, **evolving},
         # As Paimon's Flink sink has it: where followers need the old row, or a sum does.
         keep_update_before=schema.core_options.flushes_changelog
@@ -156,6 +169,32 @@ def _whole_setup(
         ),
         mapping=None if rules is None else rules.options,
     )
+
+
+def finds_rows(schema: TableSchema) -> bool:
+    """Whether a change finds its older row without the partition that it names."""
+    rule = index_rule(schema)
+    return rule is not None and rule.existing is Existing.MOVES
+
+
+def _told_columns(schema: TableSchema) -> tuple[RowType, tuple[str, ...]]:
+    """The columns and the key of which messages have to tell.
+
+    Where a change finds its row by the rest of the key, a delete may leave out the partition. What
+    `NamedPartitions` then demands is not checked here.
+    """
+    rule = index_rule(schema)
+    if rule is None or rule.existing is not Existing.MOVES:
+        return schema.fields, schema.primary_keys
+    columns = RowType(
+        tuple(
+            replace(column, data_type=column.data_type.as_nullable())
+            if column.name in schema.partition_keys and column.name not in rule.keys
+            else column
+            for column in schema.fields
+        )
+    )
+    return columns, rule.keys
 
 
 def evolution_rules(source: SourceConfig, made: Generation) -> EvolutionRules | None:

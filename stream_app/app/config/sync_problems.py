@@ -16,6 +16,7 @@ from stream_app.cdc.column_drift import COLUMN_ALIASES, NARROWED_COLUMNS, TYPE_M
 from stream_app.cdc.message_format import Format
 from stream_app.errors import UsageError
 from stream_app.model.options.core_options import option_problems
+from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
 from stream_app.model.schema.data_type import DataField, DataType, RowType, TypeRoot
 from stream_app.model.schema.mapping_options import parse_mapping_options
 from stream_app.model.schema.table_schema import schema_problems
@@ -178,6 +179,8 @@ def _certain(
         of_all, own: options of all tables, and of one.
     """
     options = {**options_for(primary_keys, of_all), **own}
+    if not partition_keys:  # which the table may have all the same
+        options.pop(PARTITION_LOOKUP.key, None)
     named = dict.fromkeys(
         name.strip() for value in options.values() for name in value.split(",") if name.strip()
     )

@@ -37,6 +37,7 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import CommitConflictError, UnsupportedTableError, UsageError
 from stream_app.model.job_epoch import JobEpoch
+from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
 from stream_app.model.options.table_options import MERGE_ENGINE
 from stream_app.model.schema.source_table import SourceTable
 from stream_app.model.snapshot import REPLAY_PROPERTY, Snapshot
@@ -260,6 +261,8 @@ def check_replayable(table: FileStoreTable) -> None:
         problem = f"merge-engine = {schema.core_options[MERGE_ENGINE]}"
     elif schema.sequence_fields:
         problem = f"sequence.field = {','.join(schema.sequence_fields)}"
+    elif schema.core_options[PARTITION_LOOKUP]:
+        problem = f"{PARTITION_LOOKUP.key} = true"
     if problem:
         raise UnsupportedTableError(
             f"records cannot be replayed into a table with {problem}: where a row was deleted "

@@ -40,7 +40,8 @@ DYNAMIC_BUCKET_INITIAL_BUCKETS = integer_option(
 DYNAMIC_BUCKET_ASSIGNER_PARALLELISM = integer_option(
     "dynamic-bucket.assigner-parallelism",
     None,
-    "Of Paimon's own writers. Here it bounds dynamic-bucket.initial-buckets, as there.",
+    "Of Paimon's own writers. Here it bounds dynamic-bucket.initial-buckets, as there. With a key "
+    "that lacks partition columns: tasks that place and write the rows of an epoch (default: 4).",
     minimum=1,
 )
 DYNAMIC_BUCKET_MAX_BUCKETS = Option(

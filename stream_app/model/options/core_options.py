@@ -32,6 +32,7 @@ from stream_app.model.options.compaction_options import (
     WRITE_ONLY,
     WRITE_ONLY_STOP_TRIGGER,
 )
+from stream_app.model.options.cross_partition_options import CROSS_PARTITION_OPTIONS
 from stream_app.model.options.expire_options import EXPIRE_OPTIONS
 from stream_app.model.options.option import (
     Option,
@@ -52,6 +53,7 @@ from stream_app.model.table_kind import is_writable
 _DECLARED: tuple[Option[Any], ...] = (
     *TABLE_OPTIONS,
     *BUCKET_OPTIONS,
+    *CROSS_PARTITION_OPTIONS,
     *COMPACTION_OPTIONS,
     *READ_OPTIONS,
     *STREAM_OPTIONS,

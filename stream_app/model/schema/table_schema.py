@@ -24,6 +24,7 @@ from stream_app.model.schema.data_type import (
     RowType,
     TypeRoot,
 )
+from stream_app.model.schema.index_problems import index_problems
 from stream_app.model.schema.merge_problems import merge_problems
 from stream_app.model.schema.merge_rules import MergeRules, merge_rules
 from stream_app.model.table_kind import KindTraits, is_writable, kind_traits
@@ -186,6 +187,7 @@ def schema_problems(
         problems += _append_problems(columns, partition_keys, options)
     problems += _option_problems(columns, options)
     problems += merge_problems(columns, primary_keys, options)
+    problems += index_problems(primary_keys, partition_keys, options)
     return problems
 
 
@@ -200,8 +202,11 @@ def _key_problems(
     missing = [key for key in partition_keys if key not in primary_keys]
     if not trimmed:
         problems.append("primary-keys must have a column that is no partition key")
-    elif missing:
-        problems.append(f"partition keys must be part of the primary key, {missing} are not")
+    elif missing and CoreOptions(options).bucket != -1:
+        problems.append(
+            f"with a fixed number of buckets partition keys must be part of the primary key, "
+            f"{missing} are not: add them, or give bucket = -1"
+        )
     problems += [
         f"primary key {key!r} is {columns.field(key).data_type}: floating point cannot be a key"
         for key in primary_keys

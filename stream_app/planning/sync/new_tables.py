@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.errors import UsageError
+from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
 from stream_app.model.schema.origin import Origin
 
 Names = tuple[str, ...]
@@ -93,6 +94,8 @@ def new_table(
         for key, value in rules.options.items()
         if key not in for_all and key not in own.options
     ]
+    if not partition_keys:
+        for_all = {key: text for key, text in for_all.items() if key != PARTITION_LOOKUP.key}
     options = {**for_all, **own.options}
     return NewTable(
         primary_keys=primary_keys,

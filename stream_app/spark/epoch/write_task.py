@@ -82,7 +82,7 @@ class _TableWriting:
         # Rows before a TRUNCATE are no older rows, though the newest snapshot has them still.
         self._table = replace(of_table.table, is_emptied=bool(of_table.begins))
         self._first = of_table.next_sequence_number
-        self._index_of_keys = of_table.basis.written_on
+        self._basis = of_table.basis
         self._stack = ExitStack()
         self._write: TableWrite | None = None
 
@@ -140,7 +140,10 @@ class _TableWriting:
     def _open(self) -> TableWrite:
         if self._write is None:
             write = table_write(
-                self._table, next_sequence_number=self._first, index=self._index_of_keys
+                self._table,
+                next_sequence_number=self._first,
+                index=self._basis.written_on,
+                snapshot_id=self._basis.snapshot_id,
             )
             self._write = self._stack.enter_context(write)
         return self._write

@@ -49,6 +49,16 @@ class HashIndexState:
         """What rows rest on that are routed now, as far as this process knows."""
         return self._basis(self.history.newest)
 
+    @property
+    def is_needed(self) -> bool:
+        """Whether the table is of the kind."""
+        return self.table.kind.indexes_hashes
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Nothing: the index manifest tells all."""
+        return {}
+
     def fits(self, basis: IndexBasis) -> bool:
         """Whether routed rows have the buckets that the newest index gives them."""
         now = self.basis.routed_on

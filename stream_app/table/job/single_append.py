@@ -19,6 +19,7 @@ from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.index_state import index_state
 from stream_app.table.job.table_state import look_at_newest
 from stream_app.table.kinds.tasks import bucket_assigner, table_write
 from stream_app.table.write.write_constraints import WriteConstraints
@@ -54,7 +55,10 @@ class SingleAppend:
     ) -> Sequence[BucketChange]:
         """Write the files of rows by partition and bucket, one bucket after another."""
         write = table_write(
-            self.table, next_sequence_number=self.next_sequence_number, index=self.index
+            self.table,
+            next_sequence_number=self.next_sequence_number,
+            index=self.index,
+            snapshot_id=0 if self.known is None else self.known.snapshot_id,
         )
         with write:
             for partition, bucket, part in parts:
@@ -70,7 +74,9 @@ class SingleAppend:
         """
         history = CommitHistory(self.table, self.commit_user, self.known)
         committable = ManifestCommittable(
-            identifier=0, changes=tuple(changes), properties=properties
+            identifier=0,
+            changes=tuple(changes),
+            properties={**properties, **index_state(self.table, history).properties},
         )
         try:
             return FileStoreCommit(self.table, history).commit_appends(

@@ -30,7 +30,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.checkpoint_checks import check_no_replay
 from stream_app.table.job.compaction_publisher import CompactionPublisher
 from stream_app.table.job.emptied_table import empty_table
-from stream_app.table.job.hash_index_state import HashIndexState
+from stream_app.table.job.index_state import index_state
 from stream_app.table.job.table_state import TableState
 from stream_app.table.job.write_only_bound import WriteOnlyBound
 from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
@@ -61,7 +61,7 @@ class StreamTableCommit:
 
     Attributes:
         state: what is known of the table.
-        hash_index: of its keys, in tables that have one.
+        index: of its keys, in tables that have one.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class StreamTableCommit:
         """
         self.table = table
         self.state = TableState(table, commit_user, executor, last_identifier)
-        self.hash_index = HashIndexState(table, self.state.history)
+        self.index = index_state(table, self.state.history)
         self._commit = FileStoreCommit(table, self.state.history)
         self._publisher = CompactionPublisher(table, self._commit, self.state.coordinator)
         self._write_only = WriteOnlyBound(self.state, stopping)
@@ -156,7 +156,8 @@ class StreamTableCommit:
             self.table.discard(changes)
             raise
         finished = self.coordinator.finished()
-        told = ManifestCommittable(identifier=epoch, watermark=watermark, properties=properties)
+        all_told = {**(properties or {}), **self.index.properties}
+        told = ManifestCommittable(identifier=epoch, watermark=watermark, properties=all_told)
         try:
             check = partial(_check, self, basis, changes)
             append = self._commit.commit_appends(replace(told, changes=tuple(changes)), check=check)
@@ -165,7 +166,7 @@ class StreamTableCommit:
             raise
         # From here on the epoch is committed, whatever the outcome of the compactions.
         self.state.note_epoch(epoch, changes, (properties or {}).get(SOURCE_END_PROPERTY))
-        self.hash_index.note(basis, changes)
+        self.index.note(basis, changes)
         self._publisher.tally.add_flushes(changes)
         compact = self._publisher.publish(told, finished)
         begun = self.coordinator.trigger()
@@ -312,4 +313,4 @@ def _check(
 ) -> None:
     """Check that an epoch fits on top of a snapshot."""
     check_no_replay(commit.table, commit._begun_on, latest)
-    commit.hash_index.check(basis, changes, latest)
+    commit.index.check(basis, changes, latest)

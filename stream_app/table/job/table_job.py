@@ -103,20 +103,20 @@ class TableJob:
 
     @property
     def index_basis(self) -> IndexBasis:
-        """See `HashIndexState.basis`; any thread may ask."""
+        """See `IndexState.basis`; any thread may ask."""
         commit = self._commit
-        return NO_INDEX if commit is None else commit.hash_index.basis
+        return NO_INDEX if commit is None else commit.index.basis
 
     def is_well_routed(self, basis: IndexBasis) -> bool:
-        """See `HashIndexState.fits`."""
-        return self._opened.hash_index.fits(basis)
+        """See `IndexState.fits`."""
+        return self._opened.index.fits(basis)
 
     def index_stands(self, basis: IndexBasis, changes: Sequence[BucketChange]) -> bool:
-        """See `HashIndexState.stands`; follows other writers, if the table has an index."""
-        if not self.table.kind.indexes_hashes:
+        """See `IndexState.stands`; follows other writers, if the table has an index."""
+        index = self._opened.index
+        if not index.is_needed:
             return True
-        newest = self._opened.state.follow()
-        return self._opened.hash_index.stands(basis, changes, newest)
+        return index.stands(basis, changes, self._opened.state.follow())
 
     def must_wait(self) -> bool:
         """See `StreamTableCommit.must_wait`."""

@@ -28,8 +28,8 @@ from stream_app.table.kinds.table_kind import TableKind
 KINDS: Mapping[KindTraits, TableKind] = {
     KEYED: KEYED_KIND,
     DYNAMIC_KEYED: DYNAMIC_KEYED_KIND,
-    # `open_for_writing` refuses to write them. Their compactions are planned alike.
     CROSS_PARTITION_KEYED: KEYED_KIND,
+    # `open_for_writing` refuses to write them. Their compactions are planned alike.
     POSTPONE_KEYED: KEYED_KIND,
     BUCKETED_APPEND: BUCKETED_APPEND_KIND,
     APPEND: APPEND_KIND,

@@ -27,10 +27,13 @@ class IndexBasis:
     Attributes:
         routed_on: by whose hashes the rows got their buckets.
         written_on: to whose hashes the epoch adds those of new keys.
+        snapshot_id: of the version in which keys find their rows, in tables where these may be in
+            any partition; 0: it is empty. None: no older row counts.
     """
 
     routed_on: str | None = None
     written_on: str | None = None
+    snapshot_id: int | None = None
 
 
 NO_INDEX = IndexBasis()

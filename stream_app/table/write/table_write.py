@@ -88,6 +88,11 @@ class TableWrite:
         if self._index is not None:
             self._index.add(rows)
 
+    def begin_part(self, rows: int) -> None:
+        """What follows is newer than as many rows of any bucket as were written before."""
+        self.finish_bucket()
+        self._next_sequence_number += rows
+
     def finish_bucket(self) -> None:
         """Finish the newest bucket, so that its writer frees its memory."""
         if self._writer is not None and self._bucket is not None:

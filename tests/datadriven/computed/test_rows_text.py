@@ -40,6 +40,10 @@ def test_rows_text(tmp_path: Path) -> None:
     run_file(Path(__file__).with_name("rows.txt"), _Tables(tmp_path / "job.toml").handle)
 
 
+def test_located_text(tmp_path: Path) -> None:
+    run_file(Path(__file__).with_name("located.txt"), _Tables(tmp_path / "job.toml").handle)
+
+
 class _Tables:
     """The interpreter: remembers the format of the last ``table`` command."""
 

@@ -422,19 +422,21 @@ public final class PaimonServer {
                 table.bucketMode() == BucketMode.HASH_DYNAMIC
                         ? new DynamicBuckets(table, "java", overwrite)
                         : null;
-        write.withIOManager(IOManager.create(TEMP_DIR));
+        IOManager disk = IOManager.create(TEMP_DIR);
+        write.withIOManager(disk);
         Map<String, RowKind> kinds = new HashMap<>();
         for (RowKind kind : RowKind.values()) {
             kinds.put(kind.shortString(), kind);
         }
         try (BufferedReader lines =
-                Files.newBufferedReader(Paths.get(request.get("rows").asText()))) {
+                        Files.newBufferedReader(Paths.get(request.get("rows").asText()));
+                CrossPartitionRows rows = new CrossPartitionRows(table, write, disk)) {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 JsonNode kindAndRow = JSON.readTree(line);
                 GenericRow row = Values.decodeRow(kindAndRow.get(1), table.rowType());
                 row.setRowKind(kinds.get(kindAndRow.get(0).asText()));
                 if (buckets == null) {
-                    write.write(row);
+                    rows.write(row);
                 } else {
                     write.write(row, buckets.bucket(row));
                 }

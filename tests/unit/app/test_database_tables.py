@@ -133,7 +133,7 @@ def test_a_table_that_cannot_be_made_stops_no_other(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     tables = {"orders.partition-keys": OneSetting(("v",))}
-    database = Database(tmp_path, tables=tables)
+    database = Database(tmp_path, tables=tables, options={"bucket": "2"})
     both = [*creates("shop.orders", range(3)), *creates("shop.items", range(2))]
     assert database.feeds(*both) == ["items"]
     assert "partition keys must be part of the primary key" in caplog.text

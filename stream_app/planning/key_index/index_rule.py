@@ -1,0 +1,100 @@
+"""Decides which tables need an index of all keys, and what a row does that finds an older one.
+
+A table whose key lacks partition columns has one row of a key in all partitions. So has one whose
+option ``partition-lookup`` says that the rest of its key is unique.
+
+Source: Paimon `crosspartition/ExistingProcessor.java`, `crosspartition/GlobalIndexAssigner.java`.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from stream_app.model.options.bucket_options import DYNAMIC_BUCKET_ASSIGNER_PARALLELISM
+from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
+from stream_app.model.options.table_options import (
+    AGGREGATION_REMOVE_RECORD_ON_DELETE,
+    PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
+)
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.table_kind import BucketMode
+
+DEFAULT_SHARES = 4
+"""Good for some hundred million keys, and few enough for small partitions."""
+
+
+class Existing(enum.Enum):
+    """What becomes of a row whose key has an older row in another partition."""
+
+    MOVES = "the older row is deleted from its partition"
+    STAYS = "the row goes to the partition of the older one"
+    SKIPS = "the row is left out"
+
+
+_BY_ENGINE = {
+    "deduplicate": Existing.MOVES,
+    "partial-update": Existing.STAYS,
+    "aggregation": Existing.STAYS,
+    "first-row": Existing.SKIPS,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexRule:
+    """The index of one table.
+
+    Attributes:
+        keys: columns by which a row is found.
+        shares: parts of the index, by the hash of the key. All changes of a key are in one.
+        fills_buckets: whether a share fills the buckets whose number leaves it as the rest of a
+            division by `shares`. Else the table has fixed buckets, and a share is a bucket.
+        deletes_end: whether a delete ends a row. Else it takes back values of one that stays.
+    """
+
+    keys: tuple[str, ...]
+    shares: int
+    fills_buckets: bool
+    existing: Existing
+    deletes_end: bool
+
+    def may_have(self, share: int, bucket: int, *, own: bool, has_keys: bool) -> bool:
+        """Whether a new file of a bucket can have keys of a share.
+
+        Args:
+            own: whether the file was written by this rule, which leaves a key where it is, or puts
+                it into a bucket of its share.
+            has_keys: whether the bucket had some of the share's before.
+        """
+        if self.fills_buckets and not own:
+            return True
+        return bucket % self.shares == share or (self.fills_buckets and has_keys)
+
+
+def index_rule(schema: TableSchema) -> IndexRule | None:
+    """The index that writers of a table need; None: they need none."""
+    options = schema.core_options
+    if schema.kind.bucket_mode is BucketMode.KEY_DYNAMIC:
+        shares = options[DYNAMIC_BUCKET_ASSIGNER_PARALLELISM] or DEFAULT_SHARES
+        engine = options.merge_engine
+        removes = {
+            "deduplicate": True,
+            "partial-update": options[PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE],
+            "aggregation": options[AGGREGATION_REMOVE_RECORD_ON_DELETE],
+        }
+        return IndexRule(
+            keys=schema.primary_keys,
+            shares=shares,
+            fills_buckets=True,
+            existing=_BY_ENGINE[engine],
+            deletes_end=removes.get(engine, False),
+        )
+    if options[PARTITION_LOOKUP]:
+        return IndexRule(
+            keys=schema.trimmed_primary_keys,
+            shares=options.bucket,
+            fills_buckets=False,
+            existing=Existing.MOVES,
+            deletes_end=True,
+        )
+    return None

@@ -1,0 +1,71 @@
+"""Decides which files of an index are its newest state, and which are merged.
+
+The index of a share is a stack of layers on local disk. The lowest one has all keys at a snapshot,
+each further one what has changed up to a later snapshot. A snapshot is known by its number and its
+name, because a rollback frees numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+GROWTH = 2
+"""A layer is at least so many times as large as the one above it."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Version:
+    """A snapshot, as layers know it; number 0: the table before its first one."""
+
+    number: int
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LayerSpan:
+    """What a layer has: the changes after one version, up to another.
+
+    Attributes:
+        begin: None: the layer has all keys.
+    """
+
+    begin: Version | None
+    end: Version
+    rows: int = 0
+
+
+def chain(layers: Collection[LayerSpan], versions: Collection[Version]) -> list[LayerSpan]:
+    """The layers of the newest state, lowest first; empty: there is none.
+
+    Of several ways to the same version the one of fewest layers is taken: these were merged last.
+
+    Args:
+        layers: all that there are.
+        versions: those of the table that a state may stand at.
+    """
+    best: dict[Version, list[LayerSpan]] = {}
+    for layer in sorted(layers, key=lambda layer: layer.end.number):
+        below = [] if layer.begin is None else best.get(layer.begin)
+        if below is None:
+            continue
+        found = [*below, layer]
+        known = best.get(layer.end)
+        if known is None or len(found) < len(known):
+            best[layer.end] = found
+    usable = [version for version in best if version in versions]
+    return best[max(usable)] if usable else []
+
+
+def merged_from(rows: Sequence[int]) -> int:
+    """The lowest of the layers that are merged into one; `len(rows) - 1`: none is.
+
+    Args:
+        rows: of each layer, lowest first.
+    """
+    first = len(rows) - 1
+    together = max(rows[first], 1)
+    while first > 0 and rows[first - 1] < GROWTH * together:
+        first -= 1
+        together += rows[first]
+    return first

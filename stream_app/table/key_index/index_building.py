@@ -1,0 +1,136 @@
+"""Makes the index of all shares by one scan of the keys of a snapshot.
+
+The keys wait on local disk until a share has all of its own, so only one share is in memory.
+
+Source: Paimon `crosspartition/IndexBootstrap.java`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.clock import local_wall_clock_ms
+from stream_app.errors import UnsupportedTableError
+from stream_app.model.options.cross_partition_options import CROSS_PARTITION_UPSERT_INDEX_TTL
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.key_index.layer_chain import Version
+from stream_app.table.key_index.key_layer import layer_of
+from stream_app.table.key_index.share_files import PlaceNumbers, ShareFiles
+from stream_app.table.key_index.table_keys import FileOfKeys, TableKeys
+from stream_app.table.map_in_threads import each
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+_SCRATCH = ".building-"
+
+
+def version_of(snapshot: Snapshot) -> Version:
+    """A snapshot, as layers know it."""
+    name = hashlib.sha256(snapshot.delta_manifest_list.encode()).hexdigest()[:12]
+    return Version(snapshot.snapshot_id, name)
+
+
+@dataclass(slots=True, kw_only=True)
+class IndexBuilding:
+    """The scan of one snapshot.
+
+    Attributes:
+        folder: where the keys wait.
+        shares: the files of each share, by its number.
+        threads: files that are read at a time.
+    """
+
+    reader: TableKeys
+    snapshot: Snapshot
+    folder: Path
+    shares: Sequence[ShareFiles]
+    threads: int
+    _writers: dict[int, pa.RecordBatchFileWriter] = field(default_factory=dict)
+    _writing: threading.Lock = field(default_factory=threading.Lock)
+
+    def build(self) -> None:
+        """Make the index of each share that has none of the snapshot.
+
+        The caller holds the lock of the folder.
+
+        Raises:
+            CorruptFileError: a file of the snapshot cannot be read.
+            UnsupportedTableError: a share is too large.
+        """
+        end = version_of(self.snapshot)
+        lacking = [
+            share
+            for share, files in enumerate(self.shares)
+            if all(span.end != end or span.begin is not None for span in files.spans())
+        ]
+        if not lacking:
+            return
+        numbers = PlaceNumbers()
+        for folder in self.folder.glob(f"{_SCRATCH}*"):  # of a process that was killed
+            shutil.rmtree(folder, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=self.folder) as name:
+            scratch = Path(name)
+            each(self.threads, lambda file: self._split(scratch, file), self._files(numbers))
+            for writer in self._writers.values():
+                writer.close()
+            for share in lacking:
+                self._save(scratch, share, numbers)
+
+    def _files(self, numbers: PlaceNumbers) -> list[FileOfKeys]:
+        """The files to read: those of buckets with a file that is young enough."""
+        table = self.reader.table
+        entries = FileStoreScan(table).live(self.snapshot)
+        files = [
+            FileOfKeys(entry, numbers.number((entry.partition, entry.bucket))) for entry in entries
+        ]
+        ttl = table.options[CROSS_PARTITION_UPSERT_INDEX_TTL]
+        if ttl is None:
+            return files
+        oldest = local_wall_clock_ms(table.clock) - ttl
+        young = {file.place for file in files if (file.entry.file.creation_time_ms or 0) >= oldest}
+        return [file for file in files if file.place in young]
+
+    def _split(self, scratch: Path, file: FileOfKeys) -> None:
+        for found in self.reader.read(file):
+            for share, mine in self.reader.by_share(file, found):
+                with self._writing:
+                    if share not in self._writers:
+                        path = str(scratch / str(share))
+                        self._writers[share] = pa.ipc.new_file(path, self.reader.found_schema)
+                    self._writers[share].write_batch(mine)
+
+    def _check_size(self, parts: Sequence[pa.RecordBatch]) -> None:
+        """Arrow cuts a column of texts at 2 GiB."""
+        if len(parts) > 1:
+            raise UnsupportedTableError(
+                f"the keys of one of {len(self.shares)} shares of the index have more than 2 GiB",
+                where=self.reader.table.location,
+                fix="raise 'dynamic-bucket.assigner-parallelism'; with partition-lookup the table "
+                "needs more buckets",
+            )
+
+    def _save(self, scratch: Path, share: int, numbers: PlaceNumbers) -> None:
+        found = self.reader.no_keys()
+        if share in self._writers:
+            with pa.memory_map(str(scratch / str(share))) as source:
+                parts = pa.ipc.open_file(source).read_all().combine_chunks().to_batches()
+                self._check_size(parts)
+                found = parts[0] if parts else found
+        keys, places = self.reader.newest(found)
+        used, at = np.unique(places, return_inverse=True)
+        own = PlaceNumbers()
+        for place in used.tolist():
+            own.number(numbers.buckets[place])
+        places = at.astype(np.int32)
+        own.count(places, 1)
+        files = self.shares[share]
+        files.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        files.save(layer_of(keys, places), own, None, version_of(self.snapshot))

@@ -1,0 +1,261 @@
+"""The index of a share at a snapshot: made of the table, and brought forward from one to the next.
+
+It is a function of the table at that snapshot, kept on the executor's local disk. Any executor can
+have it: one that lacks it reads the keys of all files, and one that has an older state reads the
+keys of the files that were added since. Compactions move no key. When a snapshot between has
+expired, or has overwritten files, the index is made anew.
+
+Source: Paimon `crosspartition/IndexBootstrap.java`, `crosspartition/GlobalIndexAssigner.java`
+(there the index lives as long as the job, and is made at each start).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from stream_app.errors import CorruptFileError
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.manifest_entry import FileKind
+from stream_app.model.options.cross_partition_options import (
+    CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM,
+    CROSS_PARTITION_UPSERT_INDEX_TTL,
+)
+from stream_app.model.snapshot import KEY_SHARES_PROPERTY, CommitKind, Snapshot
+from stream_app.planning.key_index.index_rule import IndexRule
+from stream_app.planning.key_index.layer_chain import LayerSpan, Version, chain, merged_from
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.key_index.index_building import IndexBuilding, version_of
+from stream_app.table.key_index.key_layer import (
+    KeyLayer,
+    Keys,
+    Places,
+    find,
+    layer_of,
+    merged,
+)
+from stream_app.table.key_index.share_files import (
+    PlaceNumbers,
+    ShareFiles,
+    locked,
+)
+from stream_app.table.key_index.table_keys import FileOfKeys, TableKeys
+from stream_app.table.map_in_threads import each
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+_UNUSED_S = 7 * 86_400
+"""An index that no task has opened for so long is deleted."""
+
+
+@dataclass(slots=True)
+class KeyIndex:
+    """Where the keys of a share have their rows, at one snapshot and behind what was put since."""
+
+    layers: list[KeyLayer]
+    places: PlaceNumbers
+
+    def find(self, keys: Keys) -> Places:
+        """The place of each key, int32 [n]; negative: it has no row."""
+        return find(self.layers, keys)
+
+    def put(self, keys: Keys, before: Places, after: Places) -> KeyLayer:
+        """Let keys have other places; returns the layer of these.
+
+        Args:
+            keys: distinct.
+            before, after: their places, or `GONE`.
+        """
+        layer = layer_of(keys, after)
+        self.layers.append(layer)
+        self.places.count(before, -1)
+        self.places.count(after, 1)
+        return layer
+
+
+@dataclass(frozen=True, slots=True)
+class KeyIndexes:
+    """The indexes of one table on this machine.
+
+    Attributes:
+        folder: of the table's indexes.
+    """
+
+    table: FileStoreTable
+    rule: IndexRule
+    folder: Path
+
+    @classmethod
+    def of(cls, table: FileStoreTable, rule: IndexRule) -> KeyIndexes:
+        """Those in the folder for temporary files."""
+        root = Path(tempfile.gettempdir()) / f"stream_app-{os.getuid()}" / "key-index"
+        types = [str(table.schema.fields.field(name).data_type) for name in rule.keys]
+        told = [table.location, table.branch, *map(str, (rule.keys, types, rule.shares))]
+        told += [str(rule.fills_buckets), str(rule.deletes_end)]
+        name = hashlib.sha256("\0".join(told).encode()).hexdigest()[:24]
+        return cls(table, rule, root / name)
+
+    def at(self, share: int, snapshot_id: int) -> KeyIndex:
+        """The index of a share at a snapshot; 0: of a table without rows.
+
+        Raises:
+            CorruptFileError: a file of the table cannot be read.
+            OSError: the local disk cannot be written.
+        """
+        target = None if snapshot_id == 0 else self.table.snapshots.snapshot(snapshot_id)
+        files = self._files(share)
+        if target is None:
+            return KeyIndex([], PlaceNumbers())
+        self._forget_unused()
+        with files.alone():
+            found = self._opened(files, target)
+            if found is None:
+                files.keep([])
+                with locked(self.folder):
+                    self._building(target).build()
+                found = self._opened(files, target, is_new=True)
+                assert found is not None, "it has just been built"
+            return found
+
+    def _files(self, share: int) -> ShareFiles:
+        columns = arrow_schema(TableKeys(self.table, self.rule).key_type)
+        return ShareFiles(self.folder / f"share-{share}", columns)
+
+    def _building(self, target: Snapshot) -> IndexBuilding:
+        shares = [self._files(share) for share in range(self.rule.shares)]
+        return IndexBuilding(
+            reader=TableKeys(self.table, self.rule),
+            snapshot=target,
+            folder=self.folder,
+            shares=shares,
+            threads=self._threads,
+        )
+
+    def _opened(
+        self, files: ShareFiles, target: Snapshot, *, is_new: bool = False
+    ) -> KeyIndex | None:
+        """The index of what there is on disk; None: it must be made anew."""
+        spans = files.spans()
+        for version in sorted({span.end for span in spans}, reverse=True):
+            if version.number > target.snapshot_id or not self._is_there(version, target):
+                continue
+            layers = chain(spans, [version])
+            if not layers or (not is_new and self._is_too_old(files, layers[0])):
+                continue
+            try:
+                index = KeyIndex(*files.load(layers))
+                return self._forward(files, index, layers, target)
+            except (FileNotFoundError, CorruptFileError, pa.ArrowInvalid):
+                continue  # what lies between has expired, or a layer is damaged
+        return None
+
+    def _is_there(self, version: Version, target: Snapshot) -> bool:
+        if version == version_of(target):
+            return True
+        try:
+            return version == version_of(self.table.snapshots.snapshot(version.number))
+        except (FileNotFoundError, CorruptFileError):
+            return False
+
+    def _is_too_old(self, files: ShareFiles, lowest: LayerSpan) -> bool:
+        ttl = self.table.options[CROSS_PARTITION_UPSERT_INDEX_TTL]
+        return ttl is not None and files.age_ms(lowest, self.table.clock.now_ms()) > ttl
+
+    def _forward(
+        self, files: ShareFiles, index: KeyIndex, spans: Sequence[LayerSpan], target: Snapshot
+    ) -> KeyIndex | None:
+        """The index brought to a later snapshot; None: it must be made anew.
+
+        Raises:
+            FileNotFoundError, CorruptFileError: a snapshot between has expired.
+        """
+        begin = spans[-1].end
+        if begin == version_of(target):
+            return index
+        snapshots = self.table.snapshots
+        between = [
+            snapshots.snapshot(number) for number in range(begin.number + 1, target.snapshot_id)
+        ]
+        changes = [
+            snapshot for snapshot in (*between, target) if snapshot.commit_kind in _MOVES_KEYS
+        ]
+        if any(snapshot.commit_kind is CommitKind.OVERWRITE for snapshot in changes):
+            return None
+        share = int(files.folder.name.removeprefix("share-"))
+        keys, places = self._changed(share, index, changes)
+        layer = index.put(keys, index.find(keys), places)
+        self._save(files, index, layer, spans, version_of(target))
+        return index
+
+    def _changed(
+        self, share: int, index: KeyIndex, snapshots: Sequence[Snapshot]
+    ) -> tuple[Keys, Places]:
+        """The keys that snapshots have changed."""
+        reader, scan = TableKeys(self.table, self.rule), FileStoreScan(self.table)
+        told = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
+        own = told == {str(self.rule.shares)}
+        added = [
+            FileOfKeys(entry, index.places.number((entry.partition, entry.bucket)), age)
+            for age, snapshot in enumerate(snapshots)
+            for entry in scan.delta(snapshot)
+            if entry.kind is FileKind.ADD
+        ]
+        needed = [
+            file
+            for file in added
+            if self.rule.may_have(
+                share, file.entry.bucket, own=own, has_keys=index.places.counts[file.place] > 0
+            )
+        ]
+
+        def read(file: FileOfKeys) -> list[pa.RecordBatch]:
+            parts = (reader.by_share(file, found) for found in reader.read(file))
+            return [mine for part in parts for number, mine in part if number == share]
+
+        batches = itertools.chain.from_iterable(each(self._threads, read, needed))
+        found = pa.concat_batches([reader.no_keys(), *batches])
+        return reader.newest(found, index.find)
+
+    def _save(
+        self,
+        files: ShareFiles,
+        index: KeyIndex,
+        layer: KeyLayer,
+        spans: Sequence[LayerSpan],
+        end: Version,
+    ) -> None:
+        """Write the newest layer, together with those below that are small beside it."""
+        first = merged_from([*(span.rows for span in spans), len(layer.places)])
+        whole = layer
+        begin: Version | None = spans[-1].end
+        if first < len(spans):
+            begin = spans[first].begin
+            whole = merged(index.layers[first:], is_lowest=begin is None)
+            index.layers[first:] = [whole]
+        saved = files.save(whole, index.places, begin, end)
+        files.keep([*spans[:first], saved])
+
+    @property
+    def _threads(self) -> int:
+        return self.table.options[CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM]
+
+    def _forget_unused(self) -> None:
+        """Delete the indexes of tables that no job on this machine writes any more."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if self.folder.stat().st_uid != os.getuid():
+            raise PermissionError(f"{self.folder} belongs to another user")
+        self.folder.touch()
+        now_s = self.table.clock.now_ms() / 1000
+        for other in self.folder.parent.iterdir():
+            if now_s - other.stat().st_mtime > _UNUSED_S:
+                shutil.rmtree(other, ignore_errors=True)
+
+
+_MOVES_KEYS = (CommitKind.APPEND, CommitKind.OVERWRITE)

@@ -1,0 +1,146 @@
+"""A layer of the index: keys in the order of their hashes, and the place of each key's row.
+
+A key is found by a binary search for its hash, and then compared itself. So different keys of one
+hash do no harm. A lookup visits m keys in columns, and a column of further candidates for the few
+hashes that several keys have.
+
+Source: Paimon `lookup/LocalKvStateFactory.java`; a sorted file of columns is our own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.columns.arrow_buffers import bools_of
+
+Hashes = npt.NDArray[np.int32]
+Places = npt.NDArray[np.int32]
+Rows = npt.NDArray[np.int64]
+GONE = -1
+"""In the place of a place: the key has no row."""
+UNKNOWN = -2
+"""In the place of a place: the layer does not have the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """n distinct keys.
+
+    Attributes:
+        hashes: int32 [n].
+        columns: of the key, [n] rows.
+    """
+
+    hashes: Hashes
+    columns: pa.RecordBatch
+
+    def take(self, rows: Rows) -> Keys:
+        """Some of the keys."""
+        return Keys(self.hashes[rows], self.columns.take(pa.array(rows)))
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLayer:
+    """n distinct keys, by rising hash.
+
+    Attributes:
+        places: int32 [n]; `GONE` or a number of `places.PlaceNumbers`.
+    """
+
+    keys: Keys
+    places: Places
+
+    def rows_of(self, wanted: Keys) -> Rows:
+        """The row of each wanted key, int64 [m]; -1: there is none."""
+        found = np.full(len(wanted), -1, np.int64)
+        hashes = self.keys.hashes
+        # In order of the hashes the search touches each page of the file once.
+        open_ = np.argsort(wanted.hashes, kind="stable")
+        at = np.searchsorted(hashes, wanted.hashes[open_]).astype(np.int64)
+        while len(open_):
+            inside = at < len(hashes)
+            inside[inside] = hashes[at[inside]] == wanted.hashes[open_[inside]]
+            open_, at = open_[inside], at[inside]
+            same = _same_keys(self.keys.columns, at, wanted.columns, open_)
+            found[open_[same]] = at[same]
+            open_, at = open_[~same], at[~same] + 1
+        return found
+
+    def places_of(self, wanted: Keys) -> Places:
+        """The place of each wanted key, int32 [m]; `GONE`, or `UNKNOWN`."""
+        rows = self.rows_of(wanted)
+        places = np.full(len(wanted), UNKNOWN, np.int32)
+        places[rows >= 0] = self.places[rows[rows >= 0]]
+        return places
+
+
+def _same_keys(some: pa.RecordBatch, at: Rows, others: pa.RecordBatch, there: Rows) -> np.ndarray:
+    same = np.ones(len(at), np.bool_)
+    for one, other in zip(some.columns, others.columns, strict=True):
+        if len(at):
+            same &= bools_of(pc.equal(one.take(pa.array(at)), other.take(pa.array(there))))
+    return same
+
+
+def layer_of(keys: Keys, places: Places) -> KeyLayer:
+    """A layer of distinct keys in any order."""
+    order = np.argsort(keys.hashes, kind="stable")
+    return KeyLayer(keys.take(order), places[order])
+
+
+def find(layers: Sequence[KeyLayer], wanted: Keys) -> Places:
+    """The place of each wanted key in a stack of layers, lowest first; `GONE`: it has no row."""
+    places = np.full(len(wanted), GONE, np.int32)
+    open_ = np.arange(len(wanted))
+    for layer in reversed(layers):
+        if not len(open_):
+            break
+        found = layer.places_of(wanted.take(open_) if len(open_) < len(wanted) else wanted)
+        known = found != UNKNOWN
+        places[open_[known]] = found[known]
+        open_ = open_[~known]
+    return places
+
+
+def merged(layers: Sequence[KeyLayer], *, is_lowest: bool) -> KeyLayer:
+    """A stack of layers as one.
+
+    Args:
+        layers: at least one, lowest first.
+        is_lowest: whether nothing is below; then keys that are gone are left out.
+    """
+    result = layers[-1]
+    for lower in reversed(layers[:-1]):
+        covered = lower.rows_of(result.keys)
+        kept = np.ones(len(lower.places), np.bool_)
+        kept[covered[covered >= 0]] = False
+        below = lower.keys.take(np.flatnonzero(kept))
+        columns = pa.concat_batches([below.columns, result.keys.columns])
+        hashes = np.concatenate([below.hashes, result.keys.hashes])
+        result = layer_of(
+            Keys(hashes, columns), np.concatenate([lower.places[kept], result.places])
+        )
+    if is_lowest and (result.places == GONE).any():
+        rows = np.flatnonzero(result.places != GONE)
+        result = KeyLayer(result.keys.take(rows), result.places[rows])
+    return result
+
+
+def key_codes(columns: Sequence[pa.Array], rows: int) -> Rows:
+    """A number for each row, from 0 on; equal for equal keys. int64 [rows]."""
+    codes = np.zeros(rows, np.int64)
+    for column in columns:
+        encoded = column.dictionary_encode(null_encoding="encode")
+        codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy().astype(np.int64)
+        if len(columns) > 1:
+            codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
+    return codes

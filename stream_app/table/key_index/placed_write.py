@@ -1,0 +1,120 @@
+"""Writes rows that come by the share of their key: each is placed first, by the index of keys.
+
+Source: Paimon `flink/sink/index/GlobalIndexAssignerOperator.java`. There a shuffle by bucket
+follows. Here the task that places rows writes them, so a bucket may get files of several tasks.
+They have no key in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import concat_rows
+from stream_app.mergetree.file_access import OldRows
+from stream_app.mergetree.lookup.key_lookup import FoundRows
+from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.key_index.key_indexes import KeyIndexes
+from stream_app.table.key_index.key_placement import KeyPlacement
+from stream_app.table.write.bucket_writer import BucketWriter, BucketWriters
+from stream_app.table.write.table_write import TableWrite
+
+PART_BYTES = 128 << 20
+"""Arrow memory of the rows that are placed together."""
+
+
+class PlacedWrite(TableWrite):
+    """A `TableWrite` of the shares that `KeyShares` gives for buckets."""
+
+    def __init__(
+        self,
+        table: FileStoreTable,
+        bucket_writer: BucketWriters,
+        indexes: KeyIndexes,
+        *,
+        next_sequence_number: int,
+        snapshot_id: int,
+        part_bytes: int = PART_BYTES,
+    ) -> None:
+        """Begin.
+
+        Args:
+            snapshot_id: see `KeyPlacement`.
+            part_bytes: about so many are placed together.
+        """
+
+        def make(
+            table: FileStoreTable, partition: bytes, bucket: int, *, next_sequence_number: int
+        ) -> BucketWriter:
+            writer = bucket_writer(
+                table, partition, bucket, next_sequence_number=next_sequence_number
+            )
+            return self._after_earlier_parts(writer, (partition, bucket))
+
+        super().__init__(table, make, next_sequence_number=next_sequence_number)
+        known = 0 if table.is_emptied else snapshot_id
+        self._placement = KeyPlacement(table, indexes.rule, indexes, known)
+        self._part_bytes = part_bytes
+        self._share = -1
+        self._share_begin = self._part_begin = 0
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
+
+    def write(self, bucket: BucketId, rows: pa.RecordBatch) -> None:
+        """Take in rows of a share, which stands for a bucket; see `TableWrite.write`."""
+        _, share = bucket
+        if share != self._share or self._waiting_bytes > self._part_bytes:
+            self._place()
+        if share != self._share:
+            self._share, self._share_begin = share, len(self._changes)
+        self._waiting.append(rows)
+        self._waiting_bytes += rows.nbytes
+
+    def finish_bucket(self) -> None:
+        """Place and write what waits; see `TableWrite.finish_bucket`."""
+        self._place()
+        super().finish_bucket()
+
+    def _place(self) -> None:
+        if not self._waiting:
+            return
+        rows = concat_rows(self._waiting)
+        self._waiting.clear()
+        self._waiting_bytes, self._part_begin = 0, len(self._changes)
+        for partition, number, part in self._placement.place(self._share, rows):
+            super().write((partition, number), part)
+        self.refused += self._placement.refused
+        self._placement.refused.clear()
+        # A bucket may come again with newer rows of the same keys.
+        self.begin_part(rows.num_rows)
+
+    def _after_earlier_parts(self, writer: BucketWriter, bucket: BucketId) -> BucketWriter:
+        """The writer, which finds older values in what earlier parts of the share have written."""
+        earlier = [
+            file
+            for change in self._changes[self._share_begin : self._part_begin]
+            if change.bucket_id == bucket
+            for file in change.added
+        ]
+        if earlier and isinstance(writer, MergeTreeWriter) and writer.old_rows is not None:
+            writer.old_rows = _EarlierRows(writer.old_rows, earlier)
+        return writer
+
+
+@dataclass(frozen=True, slots=True)
+class _EarlierRows:
+    """Implements `mergetree.file_access.OldRows`, with further files of the bucket."""
+
+    rows: OldRows
+    files: Sequence[DataFileMeta]
+
+    def find(
+        self, keys: pa.RecordBatch, columns: Sequence[str], newer: Sequence[DataFileMeta]
+    ) -> FoundRows:
+        """See `OldRows.find`."""
+        return self.rows.find(keys, columns, [*self.files, *newer])

@@ -1,0 +1,183 @@
+"""The layers of one share as files on local disk, which a task maps into memory.
+
+A file is written under another name and renamed, so what has its name is whole. Its name tells
+between which snapshots its changes lie, and its metadata which bucket each place is. What is lost
+or cannot be read is made anew from the table: nothing here is the only copy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.model.bucket_id import BucketId
+from stream_app.planning.key_index.layer_chain import LayerSpan, Version
+from stream_app.table.key_index.key_layer import KeyLayer, Keys
+
+_SUFFIX = ".arrow"
+_ALL = "all"
+_PLACES = b"places"
+_PLACES_SCHEMA = pa.schema(
+    [("partition", pa.binary()), ("bucket", pa.int32()), ("keys", pa.int64())]
+)
+
+
+@dataclass(slots=True)
+class PlaceNumbers:
+    """Numbers of buckets, in the order in which a share has met them.
+
+    Attributes:
+        buckets: each bucket at its number.
+        counts: number of the share's keys in each.
+    """
+
+    buckets: list[BucketId] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    _numbers: dict[BucketId, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._numbers = {bucket: number for number, bucket in enumerate(self.buckets)}
+
+    def number(self, bucket: BucketId) -> int:
+        """The number of a bucket; a new one, when it is unknown."""
+        if bucket not in self._numbers:
+            self._numbers[bucket] = len(self.buckets)
+            self.buckets.append(bucket)
+            self.counts.append(0)
+        return self._numbers[bucket]
+
+    def count(self, places: npt.NDArray[np.int32], step: int) -> None:
+        """Count keys in or out.
+
+        Args:
+            places: of each key; negative ones are no place.
+            step: 1 or -1.
+        """
+        found, times = np.unique(places[places >= 0], return_counts=True)
+        for place, keys in zip(found.tolist(), times.tolist(), strict=True):
+            self.counts[place] += step * keys
+
+    def to_bytes(self) -> bytes:
+        """All of this."""
+        columns = [
+            pa.array([partition for partition, _ in self.buckets], pa.binary()),
+            pa.array([bucket for _, bucket in self.buckets], pa.int32()),
+            pa.array(self.counts, pa.int64()),
+        ]
+        rows = pa.RecordBatch.from_arrays(columns, schema=_PLACES_SCHEMA)
+        return bytes(rows.serialize().to_pybytes())
+
+    @classmethod
+    def of_bytes(cls, data: bytes) -> PlaceNumbers:
+        """What `to_bytes` has written."""
+        rows = pa.ipc.read_record_batch(pa.py_buffer(data), _PLACES_SCHEMA)
+        partitions, buckets, keys = (column.to_pylist() for column in rows.columns)
+        return cls(list(zip(partitions, buckets, strict=True)), keys)
+
+
+@dataclass(frozen=True, slots=True)
+class ShareFiles:
+    """The files of one share.
+
+    Attributes:
+        key_schema: the columns of the key.
+    """
+
+    folder: Path
+    key_schema: pa.Schema
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep the other processes of this machine out."""
+        with locked(self.folder):
+            yield
+
+    def spans(self) -> list[LayerSpan]:
+        """The layers that there are."""
+        return [_span(path) for path in self.folder.glob("*" + _SUFFIX)]
+
+    def load(self, spans: Sequence[LayerSpan]) -> tuple[list[KeyLayer], PlaceNumbers]:
+        """Some layers, and the places as the last one knows them.
+
+        Raises:
+            OSError, pa.ArrowInvalid: one is gone or damaged.
+        """
+        layers, places = [], PlaceNumbers()
+        for span in spans:
+            rows = pa.ipc.open_file(pa.memory_map(str(self._path(span)))).get_batch(0)
+            keys = pa.RecordBatch.from_arrays(rows.columns[2:], schema=self.key_schema)
+            hashes, numbers = (column.to_numpy() for column in rows.columns[:2])
+            layers.append(KeyLayer(Keys(hashes, keys), numbers))
+            places = PlaceNumbers.of_bytes(rows.schema.metadata[_PLACES])
+        return layers, places
+
+    def save(
+        self, layer: KeyLayer, places: PlaceNumbers, begin: Version | None, end: Version
+    ) -> LayerSpan:
+        """Write a layer."""
+        span = LayerSpan(begin, end, len(layer.places))
+        fields = [pa.field("hash", pa.int32()), pa.field("place", pa.int32()), *self.key_schema]
+        schema = pa.schema(fields, metadata={_PLACES: places.to_bytes()})
+        columns = [
+            pa.array(layer.keys.hashes, pa.int32()),
+            pa.array(layer.places, pa.int32()),
+            *layer.keys.columns.columns,
+        ]
+        path = self._path(span)
+        unfinished = path.with_suffix(f".{os.getpid()}")
+        with unfinished.open("wb") as file:
+            with pa.ipc.new_file(file, schema) as writer:
+                writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+        return span
+
+    def keep(self, spans: Sequence[LayerSpan]) -> None:
+        """Delete all other layers. A process that has mapped one can go on reading it."""
+        kept = {self._path(span) for span in spans}
+        for path in self.folder.iterdir():
+            if path not in kept and path.name != _LOCK:
+                path.unlink(missing_ok=True)
+
+    def age_ms(self, span: LayerSpan, now_ms: int) -> int:
+        """The age of a layer's file."""
+        return now_ms - int(self._path(span).stat().st_mtime * 1000)
+
+    def _path(self, span: LayerSpan) -> Path:
+        begin = _ALL if span.begin is None else _text(span.begin)
+        return self.folder / f"{begin}-{_text(span.end)}-{span.rows}{_SUFFIX}"
+
+
+_LOCK = "lock"
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder, which is made if there is none."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (folder / _LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _text(version: Version) -> str:
+    return f"{version.number}_{version.name}"
+
+
+def _version(text: str) -> Version:
+    number, _, name = text.partition("_")
+    return Version(int(number), name)
+
+
+def _span(path: Path) -> LayerSpan:
+    begin, end, rows = path.name.removesuffix(_SUFFIX).split("-")
+    return LayerSpan(None if begin == _ALL else _version(begin), _version(end), int(rows))

@@ -1,0 +1,188 @@
+"""The keys in data files of a table, and which of their rows is each key's newest.
+
+Only the key's columns are read, with the number and the kind of each row. So the keys of a table
+cost a small part of its bytes.
+
+Source: Paimon `crosspartition/IndexBootstrap.java`, which reads merged rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.format.bucket_hash import hash_columns, share_of
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
+from stream_app.planning.key_index.index_rule import IndexRule
+from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
+from stream_app.table.key_index.key_layer import GONE, Keys, Places, Rows, key_codes
+
+Bools = npt.NDArray[np.bool_]
+_FOUND = (
+    *(pa.field("hash", pa.int32()), pa.field("place", pa.int32()), pa.field("age", pa.int64())),
+    *(pa.field("sequence", pa.int64()), pa.field("lives", pa.bool_())),
+)
+
+
+class FileOfKeys(NamedTuple):
+    """A data file, the number of its bucket as a place, and the number of its snapshot."""
+
+    entry: ManifestEntry
+    place: int
+    age: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TableKeys:
+    """Reads the keys of one table."""
+
+    table: FileStoreTable
+    rule: IndexRule
+
+    @property
+    def key_type(self) -> RowType:
+        """The columns by which a row is found."""
+        return self.table.schema.fields.project(self.rule.keys)
+
+    @property
+    def found_schema(self) -> pa.Schema:
+        """Of `read`: system columns, then the key's."""
+        return pa.schema([*_FOUND, *arrow_schema(self.key_type)])
+
+    def no_keys(self) -> pa.RecordBatch:
+        """No rows of `found_schema`."""
+        columns = [pa.array([], kind) for kind in self.found_schema.types]
+        return pa.RecordBatch.from_arrays(columns, schema=self.found_schema)
+
+    def hashed(self, columns: pa.RecordBatch) -> Keys:
+        """Keys with their hashes.
+
+        Args:
+            columns: of the key.
+        """
+        return Keys(hash_columns(columns.columns, self.key_type.types), columns)
+
+    def read(self, file: FileOfKeys) -> Iterator[pa.RecordBatch]:
+        """A file's keys in columns of `found_schema`.
+
+        Raises:
+            CorruptFileError: the file cannot be read.
+        """
+        entry, names = file.entry, self.rule.keys
+        files = self.table.bucket_files(
+            entry.partition, entry.bucket, columns=self._read_type, system=SYSTEM_COLUMNS
+        )
+        for rows in files.read(entry.file):
+            keys = self.hashed(rows.select(names))
+            count = rows.num_rows
+            lives = np.ones(count, np.bool_)
+            if self.rule.deletes_end:
+                lives = (rows.column(VALUE_KIND).to_numpy() & 1) == 0
+            columns = [
+                pa.array(keys.hashes),
+                pa.array(np.full(count, file.place, np.int32)),
+                pa.array(np.full(count, file.age, np.int64)),
+                rows.column(SEQUENCE_NUMBER),
+                pa.array(lives),
+                *keys.columns.columns,
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=self.found_schema)
+
+    def by_share(
+        self, file: FileOfKeys, found: pa.RecordBatch
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """A file's keys by share."""
+        if not self.rule.fills_buckets:
+            yield file.entry.bucket, found
+            return
+        shares = share_of(found.column("hash").to_numpy(), self.rule.shares)
+        for share in np.unique(shares).tolist():
+            mine = shares == share
+            yield share, found if mine.all() else found.filter(pa.array(mine))
+
+    @property
+    def _read_type(self) -> RowType:
+        """The index's key and the bucket's: a layout of key-values has the latter."""
+        schema = self.table.schema
+        names = [
+            name
+            for name in schema.fields.names
+            if name in self.rule.keys or name in schema.trimmed_primary_keys
+        ]
+        return schema.fields.project(names)
+
+    def newest(
+        self, found: pa.RecordBatch, places_before: Callable[[Keys], Places] | None = None
+    ) -> tuple[Keys, Places]:
+        """Where the row of each key is.
+
+        In each place the newest row of a key tells whether it lives there. Of several such places
+        the last one counts; a table that is written right has one at most.
+
+        Args:
+            found: columns of `found_schema`.
+            places_before: of keys before these rows. A row that ended elsewhere ends no other.
+
+        Returns:
+            Distinct keys; `GONE` for those that have ended. Without `places_before` these are left
+            out.
+        """
+        rows = _newest_of_each_place(found, len(_FOUND))
+        lives = found.column("lives").to_numpy(zero_copy_only=False)[rows]
+        keys = self._keys(found, rows)
+        places = found.column("place").to_numpy()[rows]
+        kept = lives
+        if places_before is not None and not lives.all():
+            ended = np.flatnonzero(~lives)
+            kept = lives.copy()
+            kept[ended] = places_before(keys.take(ended)) == places[ended]
+        chosen = np.flatnonzero(kept)
+        return keys.take(chosen), np.where(lives, places, GONE).astype(np.int32)[chosen]
+
+    def _keys(self, found: pa.RecordBatch, rows: Rows) -> Keys:
+        columns = found.select(range(len(_FOUND), found.num_columns)).take(pa.array(rows))
+        return Keys(found.column("hash").to_numpy()[rows], columns)
+
+
+def _newest_of_each_place(found: pa.RecordBatch, first_key: int) -> Rows:
+    """For each key the row that lives; if there is none, the newest row of each place."""
+    hashes = found.column("hash").to_numpy()
+    order = np.argsort(hashes, kind="stable")
+    same = hashes[order[1:]] == hashes[order[:-1]]
+    repeated = np.zeros(len(order), np.bool_)
+    repeated[1:] |= same
+    repeated[:-1] |= same
+    rows = order[repeated]
+    if not len(rows):
+        return order
+    several = found.take(pa.array(rows))
+    codes = key_codes(several.columns[first_key:], len(rows))
+    place, age, sequence = (
+        several.column(name).to_numpy() for name in ("place", "age", "sequence")
+    )
+    lives = several.column("lives").to_numpy(zero_copy_only=False)
+    newest = _last_of(np.lexsort((sequence, age, place, codes)), codes, place)
+    by_life = newest[np.lexsort((*(a[newest] for a in (sequence, age, lives, codes)),))]
+    last = np.ones(len(by_life), np.bool_)
+    last[:-1] = codes[by_life[1:]] != codes[by_life[:-1]]
+    living = np.zeros(codes.max() + 1, np.bool_)
+    living[codes[by_life[lives[by_life]]]] = True
+    kept = np.where(living[codes[by_life]], last, True)
+    return np.concatenate([order[~repeated], rows[by_life[kept]]])
+
+
+def _last_of(order: Rows, *groups: npt.NDArray[Any]) -> Rows:
+    """The last row of each group, of rows in an order."""
+    last = np.zeros(len(order), np.bool_)
+    last[-1:] = True
+    for group in groups:
+        last[:-1] |= group[order[1:]] != group[order[:-1]]
+    return order[last]

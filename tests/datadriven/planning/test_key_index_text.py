@@ -1,0 +1,81 @@
+"""Changes of keys in, and where they take effect; layers of an index in, and those in use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from stream_app.planning.key_index.index_rule import Existing
+from stream_app.planning.key_index.layer_chain import LayerSpan, Version, chain, merged_from
+from stream_app.table.key_index.moves import NOWHERE, KeyChanges, placed
+from tests.support.datadriven import Case, run_file
+
+HERE = Path(__file__).parent
+PARTITIONS = "abc"
+
+
+def _place(case: Case) -> str:
+    changes = [line.replace(" in ", " ").split() for line in case.input_lines]
+    keys = sorted({key for _, key, _ in changes})
+    existing = Existing[case.args["existing"].upper()]
+    kinds = [kind for kind, _, _ in changes]
+    ending = {"moves": ("-D", "-U"), "stays": ("-D",) if "deletes-end" in case.args else ()}
+    found = placed(
+        KeyChanges(
+            key=np.array([keys.index(key) for _, key, _ in changes]),
+            partition=np.array([PARTITIONS.index(name) for _, _, name in changes]),
+            adds=np.array([kind.startswith("+") for kind in kinds]),
+            ends=np.array([kind in ending.get(case.args["existing"], ()) for kind in kinds]),
+            before=np.array([PARTITIONS.find(case.args.get(key, "none")) for key in keys]),
+        ),
+        existing,
+    )
+    lines = [
+        f"{'-D' if deletes else kinds[source]} {changes[source][1]} in {PARTITIONS[partition]}"
+        for source, partition, deletes in zip(
+            found.source, found.partition, found.deletes_older, strict=True
+        )
+    ]
+    after = (
+        f"{key} nowhere" if where == NOWHERE else f"{key} in {PARTITIONS[where]}"
+        for key, where in zip(keys, found.after, strict=True)
+    )
+    return "\n".join([*lines, "then " + ", ".join(after)])
+
+
+def _version(text: str) -> Version:
+    return Version(int(text.rstrip("b")), text)
+
+
+def _chain(case: Case) -> str:
+    layers = {}
+    for line in case.input_lines:
+        name, rows = line.split()
+        begin, end = name.split("-")
+        layers[LayerSpan(None if begin == "all" else _version(begin), _version(end), int(rows))] = (
+            name
+        )
+    found = chain(layers, [_version(case.args["at"])])
+    return "\n".join(layers[layer] for layer in found) or "none"
+
+
+def _merge(case: Case) -> str:
+    rows = [int(text) for text in case.input.split()]
+    first = merged_from(rows)
+    return " ".join(map(str, [*rows[:first], sum(rows[first:])]))
+
+
+COMMANDS = {"place": _place, "chain": _chain, "merge": _merge}
+
+
+def _run(case: Case) -> str:
+    return COMMANDS[case.command](case)
+
+
+def test_moves() -> None:
+    run_file(HERE / "key_moves.txt", _run)
+
+
+def test_layers() -> None:
+    run_file(HERE / "key_layers.txt", _run)

@@ -1,0 +1,166 @@
+"""Keys that lack partition columns: a key has one row, whatever overlaps, repeats or interferes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.errors import CommitConflictError
+from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.table.job.single_append import SingleAppend
+from tests.support.cross_partition import CrossPartitionJob, cross_partition_table
+from tests.support.epoch_here import Parts
+from tests.support.evolving_job import Job
+from tests.support.faulty_file_io import Fault, FaultyFileIO, Mode
+from tests.support.table_checks import check_chain
+from tests.support.table_writer import read_rows
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+WHOLE = {"replica-identity": "full", "truncate": "apply"}
+
+
+@pytest.fixture(autouse=True)
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    local = tmp_path / "disk"
+    local.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(local))
+    return local
+
+
+def job_of(folder: Path, **options: str) -> Job:
+    table = cross_partition_table(folder / "t", **options)
+    return Job(table, rules=None, format_options=WHOLE)
+
+
+def change(key: int, before: str | None, after: str | None, v: int = 0) -> bytes:
+    """A row moves from one partition to another; None: it is not there."""
+    images = [None if p is None else {"id": key, "p": p, "v": v} for p in (before, after)]
+    op = "c" if before is None else "d" if after is None else "u"
+    return json.dumps({"before": images[0], "after": images[1], "op": op}).encode()
+
+
+def rows_of(job: Job) -> dict[int, tuple[str, int]]:
+    rows = read_rows(job.table)
+    found = {row["id"]: (row["p"], row["v"]) for row in rows}
+    assert len(found) == len(rows), "a key has one row in all partitions"
+    return found
+
+
+def test_epochs_overlap_and_the_job_starts_again(tmp_path: Path, seed: int) -> None:
+    job, chance, truth = job_of(tmp_path), random.Random(seed), dict[int, tuple[str, int]]()
+    batch = job.started(overlaps=True)
+    for epoch in range(20):
+        values = []
+        for _ in range(chance.randrange(1, 20)):
+            key, after = chance.randrange(12), chance.choice(("a", "b", "c", None))
+            before = truth.pop(key, (None, 0))[0]
+            if after is None and before is None:
+                continue
+            v = chance.randrange(100)
+            if after is not None:
+                truth[key] = (after, v)
+            # The source's own images are not needed: often the before-image tells no partition.
+            told = chance.choice((before, None)) if after else before
+            values.append(change(key, told, after, v))
+        job.run(batch, *values or [change(99, None, "a"), change(99, "a", None)])
+        if chance.random() < 0.3:
+            batch.settle()
+            batch = job.started(overlaps=chance.random() < 0.5)
+            job.repeat(batch, epoch)
+    batch.settle()
+    assert rows_of(job) == truth
+    check_chain(job.table)
+
+
+@pytest.mark.parametrize("lookup", [False, True])
+def test_rows_that_another_writer_moves_meanwhile_are_written_anew(
+    tmp_path: Path, lookup: bool
+) -> None:
+    options = {"partition_lookup": "true", "bucket": "2", "keys": "id,p"} if lookup else {}
+    job = job_of(tmp_path, **options)
+    batch = job.started()
+    job.run(batch, *(change(key, None, "a", 1) for key in range(4)))
+    other = CrossPartitionJob(job.table, user="other")
+    epoch, work = job.send(change(0, "a", "c", 3), change(1, "a", None)), batch.work
+    begun = work.begin(epoch, job.parts(epoch), work.feeds, "the end")
+    write, plans = begun.write, list[Any]()
+
+    def overtaken(plan: Any) -> Any:
+        output = write(plan)
+        if not plans:
+            other.write(*(("+U", {"id": key, "p": "b", "v": 2}) for key in range(4)))
+        plans.append(plan)
+        return output
+
+    object.__setattr__(begun, "write", overtaken)
+    work.finish(begun, work.feeds)
+    assert rows_of(job) == {0: ("c", 3), 2: ("b", 2), 3: ("b", 2)}
+    check_chain(job.table)
+
+
+def test_a_commit_above_rows_that_came_meanwhile_is_refused(tmp_path: Path) -> None:
+    table = cross_partition_table(tmp_path / "t")
+    job = CrossPartitionJob(table)
+    job.write(("+I", {"id": 1, "p": "a", "v": 1}))
+    basis = job.commit.index.basis
+    changes = job.written([("+U", {"id": 1, "p": "b", "v": 2})])
+    CrossPartitionJob(table, user="other").write(("+U", {"id": 1, "p": "c", "v": 3}))
+    with pytest.raises(CommitConflictError, match="a key could be in two partitions"):
+        job.commit.commit_epoch(1, changes, basis=basis)
+    assert [(row["p"], row["v"]) for row in read_rows(table)] == [("c", 3)]
+
+
+def test_a_replay_of_quarantined_rows_finds_them_too(tmp_path: Path) -> None:
+    table = cross_partition_table(tmp_path / "t")
+    job = CrossPartitionJob(table)
+    job.write(("+I", {"id": 1, "p": "a", "v": 1}))
+    append = SingleAppend.begin(table, "replay")
+    append.commit(append.write(job.rows([("+U", {"id": 1, "p": "b", "v": 2})])), {})
+    assert [(row["p"], row["v"]) for row in read_rows(table)] == [("b", 2)]
+
+
+def test_rows_before_a_truncate_are_no_older_rows(tmp_path: Path) -> None:
+    job = job_of(tmp_path)
+    batch = job.started()
+    job.run(batch, *(change(key, None, "a", 1) for key in range(3)))
+    truncate = json.dumps({"op": "t", "before": None, "after": None}).encode()
+    job.run(batch, change(0, "a", "b", 2), truncate, change(1, None, "b", 3))
+    assert rows_of(job) == {1: ("b", 3)}
+    job.run(batch, change(1, "b", "c", 4), change(2, None, "c", 4))
+    assert rows_of(job) == {1: ("c", 4), 2: ("c", 4)}
+
+
+@pytest.mark.parametrize("mode", ["before", "after"])
+def test_wherever_the_job_ends_a_key_keeps_one_row(tmp_path: Path, mode: Mode) -> None:
+    """Each file operation of an epoch ends the job in turn."""
+    for at in range(1000):
+        job = job_of(tmp_path / str(at))
+        job.run(job.started(), *(change(key, None, "a", 1) for key in range(4)))
+        fault = Fault(at, mode, stays_dead=True)
+        table, file_io = job.table, FaultyFileIO(fault=fault)
+        epoch = job.send(*(change(key, "a", "b", 2) for key in range(1, 3)))
+        with contextlib.suppress(Exception):
+            job.repeat(_with_files(job, file_io), epoch)
+        assert table.file_io == LocalFileIO()
+        again = job.started()
+        job.repeat(again, epoch)
+        job.run(again, change(1, "b", "c", 3), change(3, "a", None))
+        assert rows_of(job) == {0: ("a", 1), 1: ("c", 3), 2: ("b", 2)}
+        if not fault.has_struck:
+            break
+    assert at > 10
+
+
+def _with_files(job: Job, file_io: FaultyFileIO) -> MicroBatch[Parts]:
+    batch = job.started()
+    for feed in batch.work.feeds:
+        feed.job.table = replace(feed.job.table, file_io=file_io)
+    return batch
