@@ -116,7 +116,7 @@ class Tried:
                 self.java.compact(self.path)
         else:
             commit = StreamTableCommit(self.table, "ours", CompactInCaller(self.table))
-            first, basis = commit.begin_epoch(), commit.hash_index.basis
+            first, basis = commit.begin_epoch(), commit.index.basis
             index = basis.written_on
             with table_write(self.table, next_sequence_number=first, index=index) as write:
                 given = [(kind, dict(row)) for kind, row in changes]

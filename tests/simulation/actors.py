@@ -177,7 +177,7 @@ class Job:
             return
         if not commit.is_committed(epoch):
             first, empties = commit.begin_epoch(), (self.user, epoch) in self.emptying
-            basis = NO_INDEX if empties else commit.hash_index.basis
+            basis = NO_INDEX if empties else commit.index.basis
             messages = self._write(process, self.epochs[epoch], first, basis)
             commit.commit_epoch(
                 epoch,
