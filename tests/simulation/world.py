@@ -178,7 +178,6 @@ class World:
             (uuid, "uuid4", lambda: uuid.UUID(int=self.names.getrandbits(128), version=4)),
             (append_coordinator, "Thread", self._thread),
             (background_sync, "_threads", lambda _: _LazyPool(self.rng)),
-            (background_sync, "wait", _wait_lazily),
             (map_in_threads, "ThreadPoolExecutor", lambda n, **_: _Threads(self.scheduler, n)),
         ]
         before = [(place, name, getattr(place, name)) for place, name, _ in patches]
@@ -266,13 +265,6 @@ class _LazyPool:
         if self.rng.random() < 0.5:
             future.run()
         return future
-
-
-def _wait_lazily(futures: Iterable[_LazyFuture]) -> None:
-    """In place of `concurrent.futures.wait`: what was not done yet is done."""
-    for future in futures:
-        if not future.done():
-            future.run()
 
 
 @dataclass

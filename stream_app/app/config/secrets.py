@@ -10,7 +10,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import IO, Any, cast
 from urllib.parse import quote
@@ -50,6 +50,12 @@ class Secrets:
         """The text without them."""
         for form in self._forms:
             text = text.replace(form, HIDDEN)
+        return text
+
+    def hide_escaped(self, text: str, escape: Callable[[str], str]) -> str:
+        """As `hide`, in a text whose parts were escaped."""
+        for form in self._forms:
+            text = text.replace(form, HIDDEN).replace(escape(form), HIDDEN)
         return text
 
     def are_in(self, text: str) -> bool:

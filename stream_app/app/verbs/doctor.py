@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     worst = Level.OK
     for seen in Examination(config, SystemClock()).observations():
         for line in seen.lines():
-            print(line, flush=True)
+            print(config.secrets.hide(line), flush=True)
         if seen.level is Level.PROBLEM:
             worst = Level.PROBLEM
     return FAILED if worst is Level.PROBLEM else 0

@@ -9,7 +9,8 @@ from typing import Any
 
 from stream_app.app.arguments.table import WAREHOUSE
 from stream_app.app.config.app_config import load_config
-from stream_app.app.config.settings import file_io_options
+from stream_app.app.config.secrets import Secrets
+from stream_app.app.config.settings import environment_secrets, file_io_options
 from stream_app.app.job.job_folders import open_folder
 from stream_app.app.web.extra import serving_module
 from stream_app.app.web.site import LOCAL_HOST, JobSite, Site, WarehouseSite
@@ -85,7 +86,8 @@ def _site(args: argparse.Namespace) -> Site:
             where=warehouse,
             fix="name the folder that holds DATABASE.db folders, or --conf FILE",
         )
-    return WarehouseSite(warehouse, files, options, SystemClock())
+    secrets = Secrets(environment_secrets(os.environ))
+    return WarehouseSite(warehouse, files, options, SystemClock(), secrets)
 
 
 def _job_site(args: argparse.Namespace) -> Site:

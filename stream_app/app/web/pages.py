@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import escape
 
 from stream_app import __version__
 from stream_app.app.output.listing import size_text, value_text
@@ -57,6 +58,11 @@ def _raw(data: bytes | None) -> str:
 
 
 _ENVIRONMENT = _page_environment()
+
+
+def escaped(text: str) -> str:
+    """A text as it stands in a page."""
+    return str(escape(text))
 
 
 def page(template: str, /, **values: Any) -> str:

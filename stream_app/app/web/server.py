@@ -26,7 +26,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from stream_app.app.web.epoch_drawing import epoch_chart
-from stream_app.app.web.pages import page
+from stream_app.app.web.pages import escaped, page
 from stream_app.app.web.site import Site
 from stream_app.app.web.table_page import QUERY_ROWS_MAX, changes_of, rows_of, table_page
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
@@ -79,7 +79,7 @@ class _Pages:
     _versions: dict[str, _Version] = field(default_factory=dict)
 
     async def tables(self, _: Request) -> Response:
-        return await _answer(lambda: page("tables", site=self.site, tables=self.site.tables()))
+        return await self._answer(lambda: page("tables", site=self.site, tables=self.site.tables()))
 
     async def table(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -90,7 +90,7 @@ class _Pages:
             chart = epoch_chart(self.site.epochs(name))
             return page("table", site=self.site, shown=shown, chart=chart)
 
-        return await _answer(read)
+        return await self._answer(read)
 
     async def rows(self, request: Request) -> Response:
         name, where = request.path_params["name"], request.query_params.get("where", "").strip()
@@ -107,7 +107,7 @@ class _Pages:
                 rows=rows, problem=problem,
             )  # fmt: skip
 
-        return await _answer(read)
+        return await self._answer(read)
 
     async def changes(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -119,10 +119,10 @@ class _Pages:
                 snapshots=_CHANGED_SNAPSHOTS,
             )  # fmt: skip
 
-        return await _answer(read)
+        return await self._answer(read)
 
     async def settings(self, _: Request) -> Response:
-        return await _answer(lambda: page("settings", site=self.site, flat=_flat))
+        return await self._answer(lambda: page("settings", site=self.site, flat=_flat))
 
     async def healthy(self, _: Request) -> Response:
         return PlainTextResponse("alive\n", headers=_HEADERS)
@@ -135,6 +135,20 @@ class _Pages:
             media_type="text/event-stream",
             headers=_HEADERS,
         )
+
+    async def _answer(self, read: Callable[[], str]) -> Response:
+        """A page, or the page of its error, without secrets."""
+        try:
+            text, status = await run_in_threadpool(read), 200
+        except TableNotFoundError as error:
+            text, status = page("problem", error=error), 404
+        except StreamAppError as error:
+            text, status = page("problem", error=error), 500
+        except OSError as error:
+            problem = StreamAppError(str(error), fix="look at the store, and load the page again")
+            text, status = page("problem", error=problem), 500
+        shown = self.site.secrets.hide_escaped(text, escaped)
+        return HTMLResponse(shown, status, headers=_HEADERS)
 
     async def _events(
         self, name: str, is_gone: Callable[[], Awaitable[bool]]
@@ -180,19 +194,6 @@ class _Version:
             return tuple((one.table, one.state, one.snapshot) for one in self.site.tables())
         except (StreamAppError, OSError) as error:
             return str(error)
-
-
-async def _answer(read: Callable[[], str]) -> Response:
-    """A page, or the page of its error."""
-    try:
-        return HTMLResponse(await run_in_threadpool(read), headers=_HEADERS)
-    except TableNotFoundError as error:
-        return HTMLResponse(page("problem", error=error), 404, headers=_HEADERS)
-    except StreamAppError as error:
-        return HTMLResponse(page("problem", error=error), 500, headers=_HEADERS)
-    except OSError as error:
-        problem = StreamAppError(str(error), fix="look at the store, and load the page again")
-        return HTMLResponse(page("problem", error=problem), 500, headers=_HEADERS)
 
 
 def _limit(text: str | None) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.secrets import Secrets
 from stream_app.app.inspect.job_status import EMPTY, READY, UNREADABLE, JobStatus, TableStatus
 from stream_app.app.inspect.source_ends import source_ends
 from stream_app.app.job.epoch_history import EpochHistory, EpochTimes
@@ -35,6 +36,11 @@ class Site(Protocol):
     @property
     def title(self) -> str:
         """Which tables these are."""
+        ...
+
+    @property
+    def secrets(self) -> Secrets:
+        """Texts that no page may hold."""
         ...
 
     def tables(self) -> Sequence[TableStatus]:
@@ -76,6 +82,7 @@ class WarehouseSite:
     files: FileIO
     options: Mapping[str, str]
     clock: Clock
+    secrets: Secrets = field(default_factory=Secrets)
 
     @property
     def title(self) -> str:
@@ -164,6 +171,11 @@ class JobSite:
     def title(self) -> str:
         """See `Site.title`."""
         return self.config.name
+
+    @property
+    def secrets(self) -> Secrets:
+        """See `Site.secrets`."""
+        return self.config.secrets
 
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`."""

@@ -15,6 +15,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import pytest
 
 from stream_app.app.cli import main
+from stream_app.app.config.secrets import HIDDEN, Secrets
 from stream_app.app.job.epoch_history import EpochHistory
 from stream_app.app.web.epoch_drawing import epoch_chart
 from stream_app.app.web.history_drawing import SHOWN
@@ -185,6 +186,18 @@ def test_an_unknown_table_is_not_found(warehouse: Warehouse, name: str) -> None:
 def test_a_foreign_name_of_the_server_is_refused(warehouse: Warehouse) -> None:
     warehouse.get("/", status=400, host="evil.example")
     warehouse.get("/", host="localhost")
+
+
+def test_secrets_are_on_no_page(tmp_path: Path) -> None:
+    odd = "pass<w>ord & 'more'"
+    site = WarehouseSite(*file_io_of(str(tmp_path)), {}, SystemClock(), Secrets([odd]))
+    with serving(site, "127.0.0.1", 0) as address:
+        warehouse = Warehouse(tmp_path, address)
+        warehouse.table(f"shop.{odd}").commit(("+I", {"k": 1, "v": odd}))
+        path = f"/tables/{quote('shop.' + odd)}"
+        for text in (warehouse.get("/"), *(warehouse.get(path + part) for part in ("", "/rows"))):
+            assert HIDDEN in text
+            assert odd not in unescape(text)
 
 
 def test_pages_may_load_nothing_from_elsewhere(warehouse: Warehouse) -> None:
