@@ -165,11 +165,8 @@ def test_a_database_may_have_a_dot_in_its_name(warehouse: Warehouse) -> None:
 
 def test_folders_whose_names_are_no_text_hide_no_table(warehouse: Warehouse) -> None:
     warehouse.table("shop.orders").commit(*rows(1))
-    os.mkdir(os.fsencode(warehouse.path / "shop.db") + b"/\xff")
-    shutil.copytree(
-        os.fsencode(warehouse.path / "shop.db" / "orders"),
-        os.fsencode(warehouse.path / "shop.db") + b"/orders\xff",
-    )
+    database = warehouse.path / "shop.db"
+    shutil.copytree(database / "orders", os.fsdecode(os.fsencode(database) + b"/orders\xff"))
     assert "1 table " in warehouse.words("/")
 
 
@@ -207,8 +204,8 @@ def test_names_and_values_are_text_whatever_they_are(warehouse: Warehouse) -> No
     odd = warehouse.table(f"shop.{name}", "k INT, `<i>v` STRING")
     odd.commit(("+I", {"k": 1, "<i>v": EVIL}))
     path = f"/tables/{quote('shop.' + name)}"
-    for page in ("/", path, f"{path}/rows", f"{path}/changes"):
-        text = warehouse.get(page)
+    for place in ("/", path, f"{path}/rows", f"{path}/changes"):
+        text = warehouse.get(place)
         for part in (EVIL, "<b>odd", "<i>v"):
             assert part not in text, page
     assert "&lt;script&gt;" in warehouse.get(f"{path}/rows")
