@@ -207,7 +207,7 @@ def test_names_and_values_are_text_whatever_they_are(warehouse: Warehouse) -> No
     for place in ("/", path, f"{path}/rows", f"{path}/changes"):
         text = warehouse.get(place)
         for part in (EVIL, "<b>odd", "<i>v"):
-            assert part not in text, page
+            assert part not in text, place
     assert "&lt;script&gt;" in warehouse.get(f"{path}/rows")
     assert "&lt;script&gt;" in warehouse.get(f"{path}/rows?{urlencode({'where': EVIL})}")
 
