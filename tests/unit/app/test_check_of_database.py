@@ -57,3 +57,16 @@ def test_a_damaged_schema_is_more_than_not_compared(
     [damaged, other] = map(json.loads, capsys.readouterr().out.splitlines())
     assert (damaged["kind"], damaged["where"]) == ("schema", "schema/schema-0")
     assert other["kind"] == "not-compared"
+
+
+def test_a_damaged_newest_snapshot_of_a_table_with_dynamic_buckets_stops_no_other(
+    conf: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = conf.parent / "w/d.db/a"
+    shutil.rmtree(folder)
+    small_table(folder, "k INT", ("k",), bucket=-1).commit(("+I", {"k": 1}))
+    (folder / "snapshot/snapshot-1").write_text("{")
+    assert checked(conf) == FAILED
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert ("snapshots", "snapshot/snapshot-1") in [(each["kind"], each["where"]) for each in found]
+    assert found[-1]["where"].endswith("w/d.db/b")
