@@ -96,7 +96,7 @@ UPKEEP = {
 """Those whose operations are struck stand last."""
 WORKERS = ("job", "job/task", "job/compaction")
 LIFTED = {
-    "moves": ("cross partition", {**KEY, **ACROSS}, (EPOCHS, EMPTYING, EPOCH), WORKERS),
+    "moves": ("cross partition", {**KEY, **ACROSS}, LIFTING, WORKERS),
     "sums by lookup": ("lookup", {**LOOKUP, **SUMS}, LIFTING, WORKERS),
     "first rows": ("lookup", {**LOOKUP, **FIRST}, LIFTING, WORKERS),
     "parts with vectors": ("deletion vectors", {**KEY, **PARTIAL, **VECTORS}, LIFTING, WORKERS),
