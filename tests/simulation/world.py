@@ -7,6 +7,7 @@ background sync is done, what a crash leaves of a file.
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 import tempfile
 import uuid
@@ -189,7 +190,7 @@ class World:
             (tempfile, "tempdir", disk),
             (key_indexes, "locked", self._locked),
             (share_files, "locked", self._locked),
-            (share_files.os, "fsync", lambda _: None),
+            (os, "fsync", lambda _: None),
             (background_sync, "_threads", lambda _: _LazyPool(self.rng)),
             (map_in_threads, "ThreadPoolExecutor", lambda n, **_: _Threads(self.scheduler, n)),
         ]
