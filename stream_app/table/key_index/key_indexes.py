@@ -50,6 +50,7 @@ from stream_app.table.key_index.share_files import (
 )
 from stream_app.table.key_index.table_keys import FileOfKeys, TableKeys
 from stream_app.table.map_in_threads import each
+from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _UNUSED_S = 7 * 86_400
@@ -132,7 +133,7 @@ class KeyIndexes:
     def _building(self, target: Snapshot) -> IndexBuilding:
         shares = [self._files(share) for share in range(self.rule.shares)]
         return IndexBuilding(
-            reader=TableKeys(self.table, self.rule),
+            reader=TableKeys(self.table, self.rule, deletion_vectors(self.table, target)),
             snapshot=target,
             folder=self.folder,
             shares=shares,
