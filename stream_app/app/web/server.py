@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,6 +33,7 @@ from stream_app.app.web.site import Site
 from stream_app.app.web.table_page import QUERY_ROWS_MAX, changes_of, rows_of, table_page
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
 
+_LOG = logging.getLogger(__name__)
 _STATIC = Path(__file__).parent / "static"
 _HEADERS = {
     "Content-Security-Policy": (
@@ -131,6 +133,13 @@ class _Pages:
     async def events(self, request: Request) -> Response:
         """An event ``changed`` whenever the page of a table, or the list, has something new."""
         name = request.path_params.get("name", "")
+        if name:
+            try:
+                await run_in_threadpool(self.site.open, name)
+            except TableNotFoundError as error:
+                return PlainTextResponse(f"{error.what}\n", 404, headers=_HEADERS)
+            except (StreamAppError, OSError) as error:  # its page says so, and may be mended
+                _LOG.warning("the table %s cannot be read: %s", name, error)
         return StreamingResponse(
             self._events(name, request.is_disconnected),
             media_type="text/event-stream",

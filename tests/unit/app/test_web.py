@@ -215,7 +215,8 @@ def test_names_and_values_are_text_whatever_they_are(warehouse: Warehouse) -> No
 @pytest.mark.parametrize("name", ["shop.nosuch", "nosuch", "shop.", "..shop.orders"])
 def test_an_unknown_table_is_not_found(warehouse: Warehouse, name: str) -> None:
     warehouse.table("shop.orders")
-    assert "there is no table" in warehouse.get(f"/tables/{name}", status=404)
+    for path in (f"/tables/{name}", f"/events/{name}"):
+        assert "there is no table" in warehouse.get(path, status=404)
 
 
 def test_a_foreign_name_of_the_server_is_refused(warehouse: Warehouse) -> None:
