@@ -14,6 +14,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -86,7 +87,7 @@ class _Pages:
 
         def read() -> str:
             table = self.site.open(name)
-            shown = table_page(name, table, self.site.quarantine(name))
+            shown = table_page(name, table, partial(self.site.quarantine, name))
             chart = epoch_chart(self.site.epochs(name))
             return page("table", site=self.site, shown=shown, chart=chart)
 
@@ -199,6 +200,8 @@ class _Version:
 def _limit(text: str | None) -> int:
     if text is None or not text.isdecimal():
         return _LIMIT
+    if len(text) > len(str(QUERY_ROWS_MAX)):
+        return QUERY_ROWS_MAX
     return min(max(1, int(text)), QUERY_ROWS_MAX)
 
 

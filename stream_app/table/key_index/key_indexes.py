@@ -11,6 +11,7 @@ Source: Paimon `crosspartition/IndexBootstrap.java`, `crosspartition/GlobalIndex
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import os
@@ -255,8 +256,9 @@ class KeyIndexes:
         self.folder.touch()
         now_s = self.table.clock.now_ms() / 1000
         for other in self.folder.parent.iterdir():
-            if now_s - other.stat().st_mtime > _UNUSED_S:
-                shutil.rmtree(other, ignore_errors=True)
+            with contextlib.suppress(FileNotFoundError):  # another task has just deleted it
+                if now_s - other.stat().st_mtime > _UNUSED_S:
+                    shutil.rmtree(other, ignore_errors=True)
 
 
 _MOVES_KEYS = (CommitKind.APPEND, CommitKind.OVERWRITE)
