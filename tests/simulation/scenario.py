@@ -148,6 +148,14 @@ class Scenario:
         return KINDS[self.kind].has_key
 
     @property
+    def key(self) -> tuple[str, ...]:
+        """The primary key."""
+        if not self.has_key:
+            return ()
+        holds_partition = self.partitioned and not KINDS[self.kind].crosses
+        return ("p", "k") if holds_partition else ("k",)
+
+    @property
     def expires(self) -> bool:
         """Whether snapshots may go."""
         return "snapshot.num-retained.max" in self.options

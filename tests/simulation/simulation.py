@@ -21,7 +21,6 @@ from tests.simulation.actors import Job, has_fault, seen_by
 from tests.simulation.branches import Branches
 from tests.simulation.faults import FaultKind
 from tests.simulation.follower import Follower
-from tests.simulation.kinds import KINDS
 from tests.simulation.named_files import files_left
 from tests.simulation.oracle import Oracle
 from tests.simulation.promises import demand
@@ -347,12 +346,10 @@ def _untags_beside_expiry(rounds: list[set[Verb]]) -> bool:
 
 def new_table(tried: Scenario, world: World) -> FileStoreTable:
     """The scenario's table, empty."""
-    crosses = KINDS[tried.kind].crosses
-    partition_keys = ("p",) if tried.partitioned or crosses else ()
-    key = ("k",) if crosses else (*partition_keys, "k")
+    partition_keys = ("p",) if tried.partitioned else ()
     schema = new_table_schema(
         columns=parse_columns("k INT, v BIGINT, p STRING, t STRING"),
-        primary_keys=key if tried.has_key else (),
+        primary_keys=tried.key,
         partition_keys=partition_keys,
         options=tried.options,
         time_millis=BEGIN_MS,

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.simulation.faults import GROUPS, FaultKind, Group
+from tests.simulation.kinds import KINDS
 from tests.simulation.scenario import Action, Round, Scenario, Verb
 from tests.simulation.simulation import run
 
@@ -116,7 +117,7 @@ def history(name: str) -> Scenario:
     known: dict[str, Any] = {**HISTORIES, **UPKEEP, **LIFTED}
     kind, options, steps, *_ = known[name]
     rounds = tuple(Round(f"r{at}", at, (step,), ()) for at, step in enumerate(steps))
-    return Scenario(1, kind, options, DROP in steps, rounds)
+    return Scenario(1, kind, options, DROP in steps or KINDS[kind].crosses, rounds)
 
 
 def changes_files(what: str) -> bool:

@@ -28,13 +28,19 @@ from stream_app.table.map_in_threads import each, thread_count
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
-_PART_ROWS = 1 << 20
+PART_ROWS = 1 << 20
+"""Rows whose keys are compared at a time."""
 _MOST_PARTS = 256
 """Each is an open file."""
 
 
-def across_findings(table: FileStoreTable, snapshot: Snapshot) -> Iterator[Finding]:
+def across_findings(
+    table: FileStoreTable, snapshot: Snapshot, *, part_rows: int = PART_ROWS
+) -> Iterator[Finding]:
     """One when there is such a key in a snapshot; none in tables whose key may repeat.
+
+    Args:
+        part_rows: about so many are compared at a time.
 
     Raises:
         CorruptFileError: a file cannot be read, which is a finding of another kind.
@@ -48,7 +54,7 @@ def across_findings(table: FileStoreTable, snapshot: Snapshot) -> Iterator[Findi
         for entry in FileStoreScan(table).live(snapshot)
     ]
     rows = sum(file.entry.file.row_count for file in files)
-    parts = min(rows // _PART_ROWS + 1, _MOST_PARTS)
+    parts = min(rows // part_rows + 1, _MOST_PARTS)
     rule = replace(rule, shares=parts, fills_buckets=True)
     reader = TableKeys(table, rule, deletion_vectors(table, snapshot))
     count, example = 0, ""
