@@ -7,6 +7,7 @@ say the same. A step that goes wrong is a failure, unless somebody refuses the k
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,10 +21,9 @@ from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
-from stream_app.table.kinds.tasks import table_write
 from stream_app.table.opening import open_for_writing
 from tests.interop.test_following import ours, texts
-from tests.simulation.actors import by_bucket
+from tests.simulation.actors import by_bucket, writing
 from tests.simulation.merging import Record, merge_of, merged
 from tests.simulation.test_every_kind import ALWAYS_REFUSED, EVERY_KIND, options_of
 from tests.support.datadriven import rewriting
@@ -47,7 +47,11 @@ APPEND: Mapping[str, dict[str, str]] = {
     "no key, `deletion-vectors.enabled`": {"bucket": "-1", "deletion-vectors.enabled": "true"},
     "no key, buckets": {"bucket": "2", "bucket-key": "k"},
 }
-YES, REFUSED, FILES, RAW = "yes", "refused", "files", "raw"
+ACROSS: Mapping[str, dict[str, str]] = {
+    "key without the partition": {"bucket": "-1"},
+    "key without the partition, `input`": {"bucket": "-1", "changelog-producer": "input"},
+}
+YES, REFUSED, FILES, RAW, ASSIGNER = "yes", "refused", "files", "raw", "assigner"
 HEAD = """\
 # Compatibility
 
@@ -57,6 +61,8 @@ Both read and follow it, and PyPaimon reads it. *yes* means: rows and changes ar
 
 * *refused*: the engine says so in words, and does nothing.
 * *raw*: Java's library gives new rows as they were flushed, without those that they merge with.
+* *assigner*: Java's library has no writer that finds the older row in another partition. The test gives it rows through
+  Paimon's `GlobalIndexAssigner`, as the sinks for Flink and Spark do.
 * *files*: `stream-app check` looks at all files. It replays no changes, because none tell how rows were merged.
 * PyPaimon is asked to read only. Paimon has nothing like `check`. Java is Paimon 1.4.
 
@@ -68,6 +74,7 @@ class Tried:
     """One kind of table, and what came of each step.
 
     Attributes:
+        crosses: the key lacks the partition.
         rows: what the table must hold, by key; a table without a key has each row once.
     """
 
@@ -75,14 +82,20 @@ class Tried:
     path: Path
     options: Mapping[str, str]
     has_key: bool
+    crosses: bool = False
     cells: dict[tuple[str, str], str] = field(default_factory=dict)
     rows: dict[int, Record] = field(default_factory=dict)
     _epoch: int = 0
     _told_before: list[list[str]] = field(default_factory=list)
 
     def create(self) -> None:
-        keys = ["k"] if self.has_key else []
-        self.java.create(self.path, COLUMNS, primary_keys=keys, options=self.options)
+        self.java.create(
+            self.path,
+            COLUMNS,
+            primary_keys=["k"] if self.has_key else [],
+            partition_keys=["p"] if self.crosses else [],
+            options=self.options,
+        )
 
     @property
     def table(self) -> FileStoreTable:
@@ -117,13 +130,12 @@ class Tried:
         else:
             commit = StreamTableCommit(self.table, "ours", CompactInCaller(self.table))
             first, basis = commit.begin_epoch(), commit.index.basis
-            index = basis.written_on
-            with table_write(self.table, next_sequence_number=first, index=index) as write:
+            with writing(self.table, first, basis) as write:
                 given = [(kind, dict(row)) for kind, row in changes]
-                for bucket, rows in by_bucket(self.table, given, index):
+                for bucket, rows in by_bucket(self.table, given, basis.written_on):
                     write.write(bucket, rows)
                 commit.commit_epoch(self._epoch, write.prepare_commit(), basis=basis)
-        self.cells[who, "write"] = YES
+        self.cells[who, "write"] = ASSIGNER if self.crosses and who == "Java" else YES
         self._epoch += 1
 
     def _compact(self, who: str) -> None:
@@ -139,12 +151,16 @@ class Tried:
     def _changes(self) -> list[Change]:
         """Some new keys and some old ones; a deduplicating table gets deletes too."""
         first = self._epoch * (5 if self.has_key else 20)
+        partition = "ab"[self._epoch % 2] if self.crosses else "a"
         changes: list[Change] = [
-            ("+I", {"k": k, "v": k + 100 * self._epoch, "p": "a", "t": "x" if k % 2 else None})
+            (
+                "+I",
+                {"k": k, "v": k + 100 * self._epoch, "p": partition, "t": "x" if k % 2 else None},
+            )
             for k in range(first, first + 20)
         ]
         if self.has_key and "merge-engine" not in self.options:
-            changes.append(("-D", {"k": first + 3, "v": 0, "p": "a", "t": None}))
+            changes.append(("-D", {"k": first + 3, "v": 0, "p": partition, "t": None}))
         merge = merge_of(self.options)
         for change in changes:
             key = int(change[1]["k"])
@@ -215,7 +231,10 @@ def page(tried: Mapping[str, Tried], refused: Mapping[str, str]) -> str:
 
 
 def test_the_page_says_what_each_engine_does(
-    paimon_java: PaimonJava, pypaimon: PyPaimonReader, tmp_path: Path
+    paimon_java: PaimonJava,
+    pypaimon: PyPaimonReader,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tried: dict[str, Tried] = {}
     refused: dict[str, str] = {}
@@ -236,9 +255,10 @@ def test_the_page_says_what_each_engine_does(
             continue
         if kind[2] == "2" or kind[1:] == ("none", "-1", "false"):  # each engine, once
             tried[name] = Tried(paimon_java, tmp_path / "db.db" / f"t{number}", options, True)
-    for name, options in APPEND.items():
-        path = tmp_path / "db.db" / f"a{len(tried)}"
-        tried[name] = Tried(paimon_java, path, options, False)
+    for name, options in {**APPEND, **ACROSS}.items():
+        path, crosses = tmp_path / "db.db" / f"a{len(tried)}", name in ACROSS
+        tried[name] = Tried(paimon_java, path, options, has_key=crosses, crosses=crosses)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # for the index of keys
     if what := refusal({"bucket": "-2"}):
         refused["`bucket = -2`"] = what
     for one in tried.values():

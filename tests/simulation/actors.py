@@ -28,11 +28,13 @@ from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, SOURCE_END_PROPERTY
+from stream_app.model.table_kind import BucketMode
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.kinds.tasks import bucket_assigner, compact_bucket, table_write
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
+from stream_app.table.write.table_write import TableWrite
 from tests.simulation.faults import InjectedError
 from tests.simulation.merging import has_nulls, kinds_of, whole_again
 from tests.simulation.promises import demand
@@ -178,7 +180,7 @@ class Job:
         if not commit.is_committed(epoch):
             first, empties = commit.begin_epoch(), (self.user, epoch) in self.emptying
             basis = NO_INDEX if empties else commit.index.basis
-            messages = self._write(process, self.epochs[epoch], first, basis)
+            messages = self._write(process, self.epochs[epoch], first, basis, empties=empties)
             commit.commit_epoch(
                 epoch,
                 messages,
@@ -227,16 +229,21 @@ class Job:
         self.finished, self.is_cut = -1, False
 
     def _write(
-        self, process: Process, changes: Sequence[Change], first: int, basis: IndexBasis
+        self,
+        process: Process,
+        changes: Sequence[Change],
+        first: int,
+        basis: IndexBasis,
+        *,
+        empties: bool,
     ) -> list[BucketChange]:
         """Write in a task, which is tried again when it fails."""
         for attempt in range(TASK_ATTEMPTS):
             task = self.world.process(f"{self.name}/task", process)
-            table = seen_by(self.table, self.world, task)
+            table = replace(seen_by(self.table, self.world, task), is_emptied=empties)
             try:
-                index = basis.written_on
-                with table_write(table, next_sequence_number=first, index=index) as write:
-                    for bucket, rows in by_bucket(table, changes, index):
+                with writing(table, first, basis) as write:
+                    for bucket, rows in by_bucket(table, changes, basis.written_on):
                         write.write(bucket, rows)
                     return write.prepare_commit()
             except CrashError:
@@ -270,6 +277,12 @@ def seen_by(table: FileStoreTable, world: World, process: Process) -> FileStoreT
     return replace(table, file_io=SimulatedFileIO(world, process))
 
 
+def writing(table: FileStoreTable, first: int, basis: IndexBasis) -> TableWrite:
+    """The writer of an epoch's rows, from a sequence number on."""
+    index, known = basis.written_on, basis.snapshot_id
+    return table_write(table, next_sequence_number=first, index=index, snapshot_id=known)
+
+
 def is_of_a_fault(error: BaseException | None) -> bool:
     """Whether an injected error has led to this one."""
     while error is not None:
@@ -298,7 +311,7 @@ def by_bucket(
     kinds = pa.array([int(KINDS[kind]) for kind, _ in changes], pa.int8())
     rows = pa.RecordBatch.from_pylist([row for _, row in changes], arrow_schema(schema.fields))
     batch = rows.add_column(0, pa.field(VALUE_KIND, pa.int8(), nullable=False), kinds)
-    if schema.kind.indexes_hashes:
+    if schema.kind.bucket_mode in (BucketMode.HASH_DYNAMIC, BucketMode.KEY_DYNAMIC):
         assigned = bucket_assigner(table, index).assign(batch)
         return [((partition, bucket), part) for partition, bucket, part in assigned]
     buckets = [0] * len(changes)

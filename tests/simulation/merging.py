@@ -89,6 +89,34 @@ def merged(merge: Merge, row: Record | None, changes: Iterable[Change]) -> Recor
     return row
 
 
+def placed(
+    rows: Iterable[Record], changes: Iterable[Change], options: Mapping[str, str]
+) -> list[Change]:
+    """Where changes take effect, whose keys lack the partition.
+
+    Args:
+        rows: of the table, in whatever partition.
+    """
+    places, found = {row["k"]: row["p"] for row in rows}, list[Change]()
+    engine = options.get("merge-engine")
+    removes = engine is None or "partial-update.remove-record-on-delete" in options
+    for kind, row in changes:
+        key, old = row["k"], places.get(row["k"])
+        if removes and kind not in ADDS:
+            if old is not None:
+                found.append((kind, {**row, "p": places.pop(key)}))
+            continue
+        stays = old is None or old == row["p"]
+        if engine == "first-row" and not stays:
+            continue
+        if engine is None and not stays:
+            found.append(("-D", {**row, "p": old}))
+            stays = True
+        places[key] = row["p"] if stays else old
+        found.append((kind, {**row, "p": places[key]}))
+    return found
+
+
 def kinds_of(options: Mapping[str, str], *, has_key: bool) -> tuple[str, ...]:
     """Kinds of rows that a source may send to a table."""
     if not has_key:

@@ -19,7 +19,7 @@ from stream_app.table.read.merge_read import MergeRead
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.simulation.actors import Job
 from tests.simulation.kept_versions import KeptVersions
-from tests.simulation.merging import deduplicate
+from tests.simulation.merging import deduplicate, placed
 from tests.simulation.named_files import files_of, named_files, with_memory
 from tests.simulation.promises import demand
 from tests.simulation.scenario import Change
@@ -137,7 +137,7 @@ class Oracle:
 
     def __post_init__(self) -> None:
         schema = self.table.schema
-        self.rules = rules_of(schema.options, schema.primary_keys)
+        self.rules = rules_of(schema)
         self._state = State(self.rules)
         self.time = Timeline([""], [[]], [[]], [[]], [self._state.copy()])
 
@@ -291,6 +291,8 @@ class Oracle:
         rules = self.rules
         if rules.ignores_delete:
             changes = [change for change in changes if change[0] not in ("-U", "-D")]
+        if rules.crosses:
+            changes = placed(self._state.merged().values(), changes, self.table.schema.options)
         files = {}
         for entry in FileStoreScan(self.table).delta(snapshot) if rules.keys else ():
             rows = self.table.bucket_files(entry.partition, entry.bucket).read(entry.file)

@@ -180,7 +180,8 @@ def of_jobs(seed: int) -> Scenario:
             "snapshot.num-retained.min": "1",
             "snapshot.num-retained.max": rng.choice(["1", "2", "4"]),
         }
-    return Scenario(seed, kind, options, rng.random() < 0.3, tuple(rounds))
+    partitioned = rng.random() < 0.3 or KINDS[kind].crosses
+    return Scenario(seed, kind, options, partitioned, tuple(rounds))
 
 
 def _actions(rng: random.Random, name: str, rivals: list[str]) -> tuple[Action, ...]:

@@ -21,6 +21,7 @@ from tests.simulation.actors import Job, has_fault, seen_by
 from tests.simulation.branches import Branches
 from tests.simulation.faults import FaultKind
 from tests.simulation.follower import Follower
+from tests.simulation.kinds import KINDS
 from tests.simulation.named_files import files_left
 from tests.simulation.oracle import Oracle
 from tests.simulation.promises import demand
@@ -346,10 +347,12 @@ def _untags_beside_expiry(rounds: list[set[Verb]]) -> bool:
 
 def new_table(tried: Scenario, world: World) -> FileStoreTable:
     """The scenario's table, empty."""
-    partition_keys = ("p",) if tried.partitioned else ()
+    crosses = KINDS[tried.kind].crosses
+    partition_keys = ("p",) if tried.partitioned or crosses else ()
+    key = ("k",) if crosses else (*partition_keys, "k")
     schema = new_table_schema(
         columns=parse_columns("k INT, v BIGINT, p STRING, t STRING"),
-        primary_keys=(*partition_keys, "k") if tried.has_key else (),
+        primary_keys=key if tried.has_key else (),
         partition_keys=partition_keys,
         options=tried.options,
         time_millis=BEGIN_MS,

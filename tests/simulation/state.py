@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from stream_app.model.schema.table_schema import TableSchema
 from tests.simulation.merging import Merge, Record, deduplicate, merge_of, merged
 from tests.simulation.scenario import Change
 
@@ -34,7 +35,8 @@ class Rules:
     """What the options of a table say about its rows.
 
     Attributes:
-        keys: its primary key; empty: it has none.
+        keys: its primary key, and the partition where that is no part of it; empty: it has none.
+        crosses: the key lacks the partition.
         hides_level_0: readers see rows when a compaction has lifted them.
         tells_same: an update with the same values is told.
         tells_kind: a new row is told with the kind with which it came, as Paimon's first-row does.
@@ -42,6 +44,7 @@ class Rules:
     """
 
     keys: tuple[str, ...]
+    crosses: bool
     merge: Merge
     telling: Telling
     hides_level_0: bool
@@ -50,11 +53,14 @@ class Rules:
     ignores_delete: bool
 
 
-def rules_of(options: Mapping[str, str], keys: Sequence[str]) -> Rules:
-    """The rules of a table by its options."""
+def rules_of(schema: TableSchema) -> Rules:
+    """The rules of a table."""
+    options, keys = schema.options, schema.primary_keys
+    lacking = [name for name in schema.partition_keys if keys and name not in keys]
     by_vectors = options.get("deletion-vectors.enabled") == "true"
     return Rules(
-        keys=tuple(keys),
+        keys=(*lacking, *keys),
+        crosses=bool(lacking),
         merge=merge_of(options),
         telling=Telling(options.get("changelog-producer", "none")),
         hides_level_0=by_vectors or options.get("merge-engine") == "first-row",

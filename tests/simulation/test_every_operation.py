@@ -32,6 +32,11 @@ SUMS = {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"}
 FIRST = {"merge-engine": "first-row", "ignore-delete": "true"}
 PARTIAL = {"merge-engine": "partial-update", "ignore-delete": "true"}
 VECTORS = {"deletion-vectors.enabled": "true"}
+ACROSS = {
+    "bucket": "-1",
+    "dynamic-bucket.target-row-num": "2",
+    "dynamic-bucket.assigner-parallelism": "1",
+}
 APPEND = {"compaction.min.file-num": "2", "manifest.merge-min-count": "2"}
 EXPIRING = {
     "snapshot.num-retained.min": "1",
@@ -91,6 +96,7 @@ UPKEEP = {
 """Those whose operations are struck stand last."""
 WORKERS = ("job", "job/task", "job/compaction")
 LIFTED = {
+    "moves": ("cross partition", {**KEY, **ACROSS}, LIFTING, WORKERS),
     "sums by lookup": ("lookup", {**LOOKUP, **SUMS}, LIFTING, WORKERS),
     "first rows": ("lookup", {**LOOKUP, **FIRST}, LIFTING, WORKERS),
     "parts with vectors": ("deletion vectors", {**KEY, **PARTIAL, **VECTORS}, LIFTING, WORKERS),
@@ -98,7 +104,7 @@ LIFTED = {
         "full compaction", {**KEY, "changelog-producer": "full-compaction"}, LIFTING, WORKERS,
     ),
 }  # fmt: skip
-"""What compactions lift and tell."""
+"""What compactions lift and tell; and what moves to other partitions."""
 
 FAULTS = [
     FaultKind.DIES_AFTER, FaultKind.POWER_AFTER, FaultKind.LOST, FaultKind.OUTAGE, FaultKind.HALF,

@@ -7,19 +7,23 @@ background sync is done, what a crash leaves of a file.
 from __future__ import annotations
 
 import hashlib
+import os
 import random
+import tempfile
 import uuid
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from stream_app.clock import Clock
 from stream_app.fileio import background_sync
 from stream_app.table import map_in_threads
 from stream_app.table.compact import append_coordinator
+from stream_app.table.key_index import key_indexes, share_files
 from stream_app.table.versions.index_manifests import forget_index_manifests
 from stream_app.table.write.known_hashes import forget_hashes
 from tests.simulation.faults import DEADLY, GROUPS, Fault, FaultKind, Group
@@ -62,6 +66,7 @@ class World:
     lines: list[str] = field(default_factory=list)
     _counts: Counter[tuple[str, Group]] = field(default_factory=Counter)
     _outages: Counter[str] = field(default_factory=Counter)
+    _held: set[Path] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
@@ -173,10 +178,19 @@ class World:
 
     @contextmanager
     def determined(self) -> Iterator[None]:
-        """Names, threads and waiting of the code under test come from here."""
+        """Names, threads, waiting and local disk of the code under test come from here."""
+        with tempfile.TemporaryDirectory() as disk, self._patched(disk):
+            yield
+
+    @contextmanager
+    def _patched(self, disk: str) -> Iterator[None]:
         patches: list[tuple[Any, str, Any]] = [
             (uuid, "uuid4", lambda: uuid.UUID(int=self.names.getrandbits(128), version=4)),
             (append_coordinator, "Thread", self._thread),
+            (tempfile, "tempdir", disk),
+            (key_indexes, "locked", self._locked),
+            (share_files, "locked", self._locked),
+            (os, "fsync", lambda _: None),
             (background_sync, "_threads", lambda _: _LazyPool(self.rng)),
             (map_in_threads, "ThreadPoolExecutor", lambda n, **_: _Threads(self.scheduler, n)),
         ]
@@ -191,6 +205,17 @@ class World:
         finally:
             for place, name, value in before:
                 setattr(place, name, value)
+
+    @contextmanager
+    def _locked(self, folder: Path) -> Iterator[None]:
+        """In place of the lock of an index of keys: who waits for it lets others go on."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.scheduler.wait_until(lambda: folder not in self._held)
+        self._held.add(folder)
+        try:
+            yield
+        finally:
+            self._held.remove(folder)
 
     def _thread(self, *, target: Callable[[], None], **_: Any) -> _Starter:
         """In place of `threading.Thread`."""

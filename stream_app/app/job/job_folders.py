@@ -46,9 +46,14 @@ def open_folder(
         UsageError: a wrong location or option.
         StorageError: the client of the file system is not usable here.
     """
-    if is_local(location) or is_on_s3(location) or is_on_hdfs(location):
+    if is_reached_without_spark(location):
         return Folder(*file_io_of(location, options))
     return Folder(location.rstrip("/"), HadoopFiles(session()))
+
+
+def is_reached_without_spark(location: str) -> bool:
+    """Whether no JVM is needed to read and write there."""
+    return is_local(location) or is_on_s3(location) or is_on_hdfs(location)
 
 
 def make_local(location: str) -> None:

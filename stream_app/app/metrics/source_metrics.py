@@ -85,6 +85,10 @@ class SourceMetrics:
         return max(map(self._age, list(self._newest_s)), default=None)
 
     def _age(self, label: str) -> float:
-        if self._lag == 0 and label not in self._held:
-            return 0.0
-        return max(0.0, self.clock.now_ms() / 1000 - self._newest_s[label])
+        newest_s = self._newest_s[label]
+        if label not in self._held:
+            if self._lag == 0:
+                return 0.0
+            # An epoch that had nothing for the table has brought it as far as the others.
+            newest_s = max(list(self._newest_s.values()))
+        return max(0.0, self.clock.now_ms() / 1000 - newest_s)

@@ -23,7 +23,13 @@ from stream_app.app.config.format_setup import rules_of
 from stream_app.app.config.format_setup import source_of as source_of_tables
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.output.progress import ProgressLine
-from stream_app.errors import FAILED, NOT_COMPARED, StreamAppError, UsageError
+from stream_app.errors import (
+    FAILED,
+    NOT_COMPARED,
+    CorruptFileError,
+    StreamAppError,
+    UsageError,
+)
 from stream_app.fileio.file_io_registry import is_same_location
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.table.check.table_check import CheckReport, TableCheck
@@ -135,7 +141,7 @@ def _check_all(
         if table is not None:
             kinds |= _check(args, table, compared, progress)
         else:
-            kinds.update(_print(_not_compared(path, compared), path, args, progress))
+            kinds.update(_print(_not_opened(path, compared), path, args, progress))
     return kinds
 
 
@@ -184,6 +190,14 @@ def _check(
         for line in report_lines(check.report, len(kinds), quick=args.quick):
             print(line)
     return set(kinds)
+
+
+def _not_opened(where: str, error: StreamAppError) -> Iterator[Finding]:
+    if isinstance(error, CorruptFileError):
+        kind, what = FindingKind.SCHEMA, f"the table cannot be opened: {error.what}"
+        yield Finding(kind=kind, what=what, where=error.where or where, fix=error.fix)
+    else:
+        yield from _not_compared(where, error)
 
 
 def _not_compared(where: str, error: StreamAppError) -> Iterator[Finding]:

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -31,6 +33,7 @@ from stream_app.app.web.site import Site
 from stream_app.app.web.table_page import QUERY_ROWS_MAX, changes_of, rows_of, table_page
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
 
+_LOG = logging.getLogger(__name__)
 _STATIC = Path(__file__).parent / "static"
 _HEADERS = {
     "Content-Security-Policy": (
@@ -86,7 +89,7 @@ class _Pages:
 
         def read() -> str:
             table = self.site.open(name)
-            shown = table_page(name, table, self.site.quarantine(name))
+            shown = table_page(name, table, partial(self.site.quarantine, name))
             chart = epoch_chart(self.site.epochs(name))
             return page("table", site=self.site, shown=shown, chart=chart)
 
@@ -130,6 +133,13 @@ class _Pages:
     async def events(self, request: Request) -> Response:
         """An event ``changed`` whenever the page of a table, or the list, has something new."""
         name = request.path_params.get("name", "")
+        if name:
+            try:
+                await run_in_threadpool(self.site.open, name)
+            except TableNotFoundError as error:
+                return PlainTextResponse(f"{error.what}\n", 404, headers=_HEADERS)
+            except (StreamAppError, OSError) as error:  # its page says so, and may be mended
+                _LOG.warning("the table %s cannot be read: %s", name, error)
         return StreamingResponse(
             self._events(name, request.is_disconnected),
             media_type="text/event-stream",
@@ -199,6 +209,8 @@ class _Version:
 def _limit(text: str | None) -> int:
     if text is None or not text.isdecimal():
         return _LIMIT
+    if len(text) > len(str(QUERY_ROWS_MAX)):
+        return QUERY_ROWS_MAX
     return min(max(1, int(text)), QUERY_ROWS_MAX)
 
 

@@ -91,19 +91,19 @@ class WarehouseSite:
 
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`; a table's newest snapshot is all that is read of it."""
-        found = (self._status(name) for name in self._names())
+        found = (self._status(name, path) for name, path in sorted(self._paths().items()))
         return [one for one in found if one is not None]
 
     def open(self, name: str) -> FileStoreTable:
         """See `Site.open`."""
-        database, _, table = name.partition(".")
-        if "/" in name or not table or name not in self._names():
+        path = self._paths().get(name)
+        if path is None:
             raise TableNotFoundError(
                 f"there is no table {name}",
                 where=self.warehouse,
                 fix="choose one of the list",
             )
-        return self._open(database, table)
+        return self._open(path)
 
     def settings(self) -> Mapping[str, Mapping[str, object]]:
         """See `Site.settings`."""
@@ -117,25 +117,28 @@ class WarehouseSite:
         """See `Site.epochs`."""
         return ()
 
-    def _open(self, database: str, table: str) -> FileStoreTable:
-        path = f"{self.warehouse}/{database}{_DATABASE}/{table}"
+    def _open(self, path: str) -> FileStoreTable:
         return open_table(path, self.clock, file_io_options=self.options)
 
-    def _names(self) -> list[str]:
-        databases = [each for each in self._folders(self.warehouse) if each.endswith(_DATABASE)]
-        return sorted(
-            f"{database.removesuffix(_DATABASE)}.{table}"
-            for database in databases
-            for table in self._folders(f"{self.warehouse}/{database}")
-        )
+    def _paths(self) -> Mapping[str, str]:
+        """``DATABASE.TABLE`` → folder."""
+        found = {}
+        for folder in self._folders(self.warehouse):
+            if folder.endswith(_DATABASE):
+                database = folder.removesuffix(_DATABASE)
+                for table in self._folders(f"{self.warehouse}/{folder}"):
+                    found[f"{database}.{table}"] = f"{self.warehouse}/{folder}/{table}"
+        return found
 
     def _folders(self, path: str) -> list[str]:
-        return [each.name for each in self.files.list_status(path) if each.is_folder]
+        """Names of folders; no table has a name that is not Unicode, and no page can show it."""
+        names = [each.name for each in self.files.list_status(path) if each.is_folder]
+        return [name for name in names if _is_unicode(name)]
 
-    def _status(self, name: str) -> TableStatus | None:
+    def _status(self, name: str, path: str) -> TableStatus | None:
         """None: the folder is no table."""
         try:
-            latest = self._open(*name.split(".", 1)).snapshots.latest()
+            latest = self._open(path).snapshots.latest()
         except TableNotFoundError:
             return None
         except (StreamAppError, OSError) as error:
@@ -223,3 +226,8 @@ class JobSite:
                 self._ends = source_ends(self.config.source, lambda _: None)
                 self._ends_at = self.clock.steady_seconds()
             return self._ends
+
+
+def _is_unicode(name: str) -> bool:
+    """Python gives other bytes of a file's name as lone surrogates."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -19,6 +19,7 @@ from stream_app.app.output.value_text import plain_texts
 from stream_app.app.quarantine.kept_records import KeptRecord, Quarantine
 from stream_app.app.web.history_drawing import SHOWN, SnapshotBar, snapshot_bars
 from stream_app.app.web.tree_drawing import BUCKETS_SHOWN, BucketTree, bucket_trees
+from stream_app.errors import StreamAppError
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.commit.job_epochs import newest_epochs
@@ -51,6 +52,7 @@ class TablePage:
             each byte that appends wrote; None: they appended none.
         bars: the newest snapshots, oldest first.
         listings: by title.
+        bad_problem: why the quarantine cannot be read; None: it can.
     """
 
     name: str
@@ -61,10 +63,16 @@ class TablePage:
     bars: Sequence[SnapshotBar]
     listings: Sequence[tuple[str, Listing]]
     bad: Sequence[BadRecords]
+    bad_problem: StreamAppError | None
 
 
-def table_page(name: str, table: FileStoreTable, quarantine: Quarantine | None) -> TablePage:
+def table_page(
+    name: str, table: FileStoreTable, quarantine: Callable[[], Quarantine | None]
+) -> TablePage:
     """Read a page; files of rows are not opened.
+
+    Args:
+        quarantine: opens the job's; one that cannot be read hides no table.
 
     Raises:
         CorruptFileError: a file of metadata is missing or damaged.
@@ -78,6 +86,7 @@ def table_page(name: str, table: FileStoreTable, quarantine: Quarantine | None) 
         if one.commit_kind is CommitKind.COMPACT
         for row in compactions_of(table, one)
     ]
+    bad, bad_problem = _bad(table, quarantine)
     return TablePage(
         name=name,
         overview=None if latest is None else overview(table, latest),
@@ -86,7 +95,8 @@ def table_page(name: str, table: FileStoreTable, quarantine: Quarantine | None) 
         write_amplification=_write_amplification(table, newest, compactions),
         bars=snapshot_bars(newest, table.tags.tags(), table.consumers.consumers()),
         listings=list(_listings(table, latest, compactions)),
-        bad=[] if quarantine is None else _bad(table, quarantine),
+        bad=bad,
+        bad_problem=bad_problem,
     )
 
 
@@ -164,10 +174,18 @@ def _listings(
     yield "Options", Listing(OptionRow, set_options)
 
 
-def _bad(table: FileStoreTable, quarantine: Quarantine) -> list[BadRecords]:
-    waiting = quarantine.waiting(frozenset(newest_epochs(table.snapshots)))
+def _bad(
+    table: FileStoreTable, quarantine: Callable[[], Quarantine | None]
+) -> tuple[list[BadRecords], StreamAppError | None]:
+    try:
+        opened = quarantine()
+        if opened is None:
+            return [], None
+        waiting = opened.waiting(frozenset(newest_epochs(table.snapshots)))
+    except StreamAppError as error:
+        return [], error
     counts = Counter(record.kind for record in waiting)
-    return [
+    found = [
         BadRecords(
             kind=kind,
             records=count,
@@ -175,3 +193,4 @@ def _bad(table: FileStoreTable, quarantine: Quarantine) -> list[BadRecords]:
         )
         for kind, count in counts.most_common()
     ]
+    return found, None

@@ -34,7 +34,10 @@ def hash_index_findings(table: FileStoreTable) -> Iterator[Finding]:
     Raises:
         UnsupportedTableError: a data file has a format that stream_app does not read.
     """
-    latest = table.snapshots.latest()
+    try:
+        latest = table.snapshots.latest()
+    except CorruptFileError:
+        return  # the check of snapshots tells it
     if latest is None:
         return
     files: dict[bytes, dict[int, list[DataFileMeta]]] = defaultdict(lambda: defaultdict(list))

@@ -27,6 +27,7 @@ from stream_app.table.check.data_file_facts import measure
 from stream_app.table.check.dependent_versions import FileNeeds, file_needs
 from stream_app.table.check.double_keys import DoubleKeys
 from stream_app.table.check.hash_index_check import hash_index_findings
+from stream_app.table.check.keys_across import across_findings
 from stream_app.table.check.metadata_check import FileInUse, MetadataCheck, Progress
 from stream_app.table.check.table_replay import plan_replay
 from stream_app.table.file_store_table import FileStoreTable
@@ -182,6 +183,7 @@ class TableCheck:
         with contextlib.suppress(CorruptFileError, FileNotFoundError):
             if (latest := table.snapshots.latest()) is not None:
                 yield from DoubleKeys(table, latest).findings()
+                yield from rows.keys_across(latest)
         yield from self._replay(table, name)
 
     def _replay(self, table: FileStoreTable, name: str) -> Iterator[Finding]:
@@ -235,6 +237,13 @@ class _FileChecks:
             return list(hash_index_findings(self.table))
         except UnsupportedTableError as error:
             self.report.left_out.append(f"index of keys: {error.what}")
+            return []
+
+    def keys_across(self, latest: Snapshot) -> list[Finding]:
+        try:
+            return list(across_findings(self.table, latest))
+        except UnsupportedTableError as error:
+            self.report.left_out.append(f"keys in several partitions: {error.what}")
             return []
 
     def vectors(self, path: str, entry: IndexManifestEntry, snapshot: Snapshot) -> list[Finding]:

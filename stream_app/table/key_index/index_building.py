@@ -38,6 +38,42 @@ def version_of(snapshot: Snapshot) -> Version:
     return Version(snapshot.snapshot_id, name)
 
 
+@dataclass(slots=True)
+class KeySplit:
+    """The keys of many files by their share, which wait on local disk."""
+
+    reader: TableKeys
+    folder: Path
+    _writers: dict[int, pa.RecordBatchFileWriter] = field(default_factory=dict)
+    _writing: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, file: FileOfKeys) -> None:
+        """Take in the keys of a file; in any thread.
+
+        Raises:
+            CorruptFileError: the file cannot be read.
+        """
+        for found in self.reader.read(file):
+            for share, mine in self.reader.by_share(file, found):
+                with self._writing:
+                    if share not in self._writers:
+                        path = str(self.folder / str(share))
+                        self._writers[share] = pa.ipc.new_file(path, self.reader.found_schema)
+                    self._writers[share].write_batch(mine)
+
+    def finish(self) -> None:
+        """All files were taken in."""
+        for writer in self._writers.values():
+            writer.close()
+
+    def keys_of(self, share: int) -> list[pa.RecordBatch]:
+        """A share's keys, in as few batches as can be."""
+        if share not in self._writers:
+            return []
+        with pa.memory_map(str(self.folder / str(share))) as source:
+            return list(pa.ipc.open_file(source).read_all().combine_chunks().to_batches())
+
+
 @dataclass(slots=True, kw_only=True)
 class IndexBuilding:
     """The scan of one snapshot.
@@ -53,8 +89,6 @@ class IndexBuilding:
     folder: Path
     shares: Sequence[ShareFiles]
     threads: int
-    _writers: dict[int, pa.RecordBatchFileWriter] = field(default_factory=dict)
-    _writing: threading.Lock = field(default_factory=threading.Lock)
 
     def build(self) -> None:
         """Make the index of each share that has none of the snapshot.
@@ -77,12 +111,11 @@ class IndexBuilding:
         for folder in self.folder.glob(f"{_SCRATCH}*"):  # of a process that was killed
             shutil.rmtree(folder, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=self.folder) as name:
-            scratch = Path(name)
-            each(self.threads, lambda file: self._split(scratch, file), self._files(numbers))
-            for writer in self._writers.values():
-                writer.close()
+            split = KeySplit(self.reader, Path(name))
+            each(self.threads, split.add, self._files(numbers))
+            split.finish()
             for share in lacking:
-                self._save(scratch, share, numbers)
+                self._save(split.keys_of(share), share, numbers)
 
     def _files(self, numbers: PlaceNumbers) -> list[FileOfKeys]:
         """The files to read: those of buckets with a file that is young enough."""
@@ -98,15 +131,6 @@ class IndexBuilding:
         young = {file.place for file in files if (file.entry.file.creation_time_ms or 0) >= oldest}
         return [file for file in files if file.place in young]
 
-    def _split(self, scratch: Path, file: FileOfKeys) -> None:
-        for found in self.reader.read(file):
-            for share, mine in self.reader.by_share(file, found):
-                with self._writing:
-                    if share not in self._writers:
-                        path = str(scratch / str(share))
-                        self._writers[share] = pa.ipc.new_file(path, self.reader.found_schema)
-                    self._writers[share].write_batch(mine)
-
     def _check_size(self, parts: Sequence[pa.RecordBatch]) -> None:
         """Arrow cuts a column of texts at 2 GiB."""
         if len(parts) > 1:
@@ -117,13 +141,9 @@ class IndexBuilding:
                 "needs more buckets",
             )
 
-    def _save(self, scratch: Path, share: int, numbers: PlaceNumbers) -> None:
-        found = self.reader.no_keys()
-        if share in self._writers:
-            with pa.memory_map(str(scratch / str(share))) as source:
-                parts = pa.ipc.open_file(source).read_all().combine_chunks().to_batches()
-                self._check_size(parts)
-                found = parts[0] if parts else found
+    def _save(self, parts: Sequence[pa.RecordBatch], share: int, numbers: PlaceNumbers) -> None:
+        self._check_size(parts)
+        found = parts[0] if parts else self.reader.no_keys()
         keys, places = self.reader.newest(found)
         used, at = np.unique(places, return_inverse=True)
         own = PlaceNumbers()

@@ -11,6 +11,7 @@ Source: Paimon `crosspartition/IndexBootstrap.java`, `crosspartition/GlobalIndex
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import os
@@ -49,6 +50,7 @@ from stream_app.table.key_index.share_files import (
 )
 from stream_app.table.key_index.table_keys import FileOfKeys, TableKeys
 from stream_app.table.map_in_threads import each
+from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _UNUSED_S = 7 * 86_400
@@ -131,7 +133,7 @@ class KeyIndexes:
     def _building(self, target: Snapshot) -> IndexBuilding:
         shares = [self._files(share) for share in range(self.rule.shares)]
         return IndexBuilding(
-            reader=TableKeys(self.table, self.rule),
+            reader=TableKeys(self.table, self.rule, deletion_vectors(self.table, target)),
             snapshot=target,
             folder=self.folder,
             shares=shares,
@@ -254,8 +256,9 @@ class KeyIndexes:
         self.folder.touch()
         now_s = self.table.clock.now_ms() / 1000
         for other in self.folder.parent.iterdir():
-            if now_s - other.stat().st_mtime > _UNUSED_S:
-                shutil.rmtree(other, ignore_errors=True)
+            with contextlib.suppress(FileNotFoundError):  # another task has just deleted it
+                if now_s - other.stat().st_mtime > _UNUSED_S:
+                    shutil.rmtree(other, ignore_errors=True)
 
 
 _MOVES_KEYS = (CommitKind.APPEND, CommitKind.OVERWRITE)

@@ -8,16 +8,19 @@ Source: Paimon `crosspartition/IndexBootstrap.java`, which reads merged rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from stream_app.filestore.data.data_file_reader import LiveRowsReader
+from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.bucket_hash import hash_columns, share_of
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
@@ -42,10 +45,15 @@ class FileOfKeys(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableKeys:
-    """Reads the keys of one table."""
+    """Reads the keys of one table.
+
+    Attributes:
+        vectors: which rows a snapshot has deleted.
+    """
 
     table: FileStoreTable
     rule: IndexRule
+    vectors: Mapping[BucketId, BucketVectors] = field(default_factory=dict)
 
     @property
     def key_type(self) -> RowType:
@@ -80,7 +88,8 @@ class TableKeys:
         files = self.table.bucket_files(
             entry.partition, entry.bucket, columns=self._read_type, system=SYSTEM_COLUMNS
         )
-        for rows in files.read(entry.file):
+        vectors = self.vectors.get((entry.partition, entry.bucket), {})
+        for rows in LiveRowsReader(files, files, vectors).read(entry.file):
             keys = self.hashed(rows.select(names))
             count = rows.num_rows
             lives = np.ones(count, np.bool_)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,9 @@ import pytest
 
 from stream_app.model.finding import FindingKind
 from stream_app.model.manifest_entry import FileKind
+from stream_app.table.check import keys_across
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from tests.support.cross_partition import CrossPartitionJob, cross_partition_table
 from tests.support.damaged_table import Damage, set_value
 from tests.support.small_table import SmallTable, small_table
 from tests.support.sound_table import found_in, sound_report
@@ -55,3 +59,31 @@ def test_first_rows_on_two_levels_are_double(tmp_path: Path) -> None:
     )
     [finding] = (one for one in found_in(made.table) if one.kind is FindingKind.DOUBLE_KEYS)
     assert "1 keys have more than one row above level 0, such as k = 8;" in finding.what
+
+
+LOOKED_UP = {"partition_lookup": "true", "bucket": "2", "keys": "id,p"}
+VECTORS = {"deletion_vectors__enabled": "true"}
+
+
+@pytest.mark.parametrize("options", [{}, LOOKED_UP, VECTORS], ids=["", "fixed buckets", "vectors"])
+def test_a_key_with_rows_in_two_partitions_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str]
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(keys_across, "_PART_ROWS", 3)
+    job = CrossPartitionJob(cross_partition_table(tmp_path / "t", **options))
+    job.write(*(("+I", {"id": key, "p": "a", "v": 1}) for key in range(20)))
+    job.write(("+U", {"id": 7, "p": "b", "v": 2}), ("-D", {"id": 8, "p": "a", "v": 1}))
+    job.write(("+U", {"id": 8, "p": "c", "v": 3}))
+    sound_report(job.table)
+    job.commit.drain()
+    sound_report(job.table)
+    at = 0 if not options else 1
+    job.write_into(at, *(("+I", {"id": key, "p": "b", "v": 4}) for key in (3, 4)))
+    [finding] = (one for one in found_in(job.table) if one.kind is FindingKind.DOUBLE_KEYS)
+    assert re.search(
+        r"^2 keys have rows in several places of the table, such as id = [34] in "
+        r"p=a/bucket-\d and p=b/bucket-\d; readers show them all$",
+        finding.what,
+    )
+    assert finding.fix

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,6 +116,26 @@ def test_a_checkpoint_of_another_table_is_a_problem(job: Job) -> None:
     seen = job.seen("checkpoint")[-1]
     assert seen.level is Level.PROBLEM
     assert "belongs to the table /elsewhere" in seen.what
+
+
+def test_a_checkpoint_whose_table_is_gone_is_a_problem(job: Job) -> None:
+    """The job would make a new table, and then refuse the checkpoint."""
+    table = job.table().table
+    open_checkpoint(
+        Folder(str(job.folder / "checkpoint"), table.file_io), table.location, table.identity()
+    )
+    shutil.rmtree(job.folder / "warehouse/db.db/t")
+    seen = job.seen("checkpoint")[-1]
+    assert seen.level is Level.PROBLEM
+    assert "dropped" in seen.what
+
+
+@pytest.mark.parametrize("part", ["checkpoint", "quarantine"])
+def test_a_folder_that_only_spark_reaches_is_a_warning(job: Job, part: str) -> None:
+    job.settings.append(f"stream.{part}=gs://bucket/folder")
+    seen = only(job.seen(part))
+    assert seen.level is Level.WARNING
+    assert "only Spark reaches gs://bucket/folder" in seen.what
 
 
 def test_a_store_that_cannot_be_written_is_a_problem(job: Job) -> None:

@@ -107,6 +107,11 @@ def test_freshness_is_the_age_of_the_newest_message_while_there_are_newer_ones()
     clock.sleep(5)
     assert freshness() == [15, 65]
     assert metrics.source.stalest() == 65
+    quiet = metrics.of_table("quiet")
+    ends = {("topic", 0): PartitionEnd(1, 1000)}
+    quiet.epoch(EpochReport(epoch=1, counts=DecodeCounts(ends=ends)))
+    name = "stream_app_freshness_seconds"
+    assert metrics.registry.get_sample_value(name, {"table": "db.quiet"}) == 15, "as the others"
     behind = {"table": "db", "topic": "topic", "partition": "0"}
     assert metrics.registry.get_sample_value("stream_app_partition_lag_messages", behind) == 5
 

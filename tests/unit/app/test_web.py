@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import http.client
+import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,12 +19,13 @@ import pytest
 from stream_app.app.cli import main
 from stream_app.app.config.secrets import HIDDEN, Secrets
 from stream_app.app.job.epoch_history import EpochHistory
+from stream_app.app.quarantine.kept_records import open_quarantine
 from stream_app.app.web.epoch_drawing import epoch_chart
 from stream_app.app.web.history_drawing import SHOWN
-from stream_app.app.web.pages import age_text
+from stream_app.app.web.pages import age_text, page
 from stream_app.app.web.serving import serving
 from stream_app.app.web.site import WarehouseSite
-from stream_app.app.web.table_page import QUERY_ROWS_MAX
+from stream_app.app.web.table_page import QUERY_ROWS_MAX, table_page
 from stream_app.clock import SystemClock
 from stream_app.errors import PERSON_NEEDED
 from stream_app.fileio.file_io_registry import file_io_of
@@ -149,6 +152,38 @@ def test_rows_are_found_by_a_condition_and_limited(warehouse: Warehouse) -> None
     assert len(re.findall(r"<tr><td>", all_rows)) == QUERY_ROWS_MAX
 
 
+def test_any_number_of_rows_may_be_asked_for(warehouse: Warehouse) -> None:
+    warehouse.table("shop.orders").commit(*rows(1))
+    assert ">v1<" in warehouse.get("/tables/shop.orders/rows?limit=" + "9" * 5000)
+
+
+def test_a_database_may_have_a_dot_in_its_name(warehouse: Warehouse) -> None:
+    small_table(warehouse.path / "shop.eu.db" / "a.b", "k INT, v STRING", ("k",)).commit(*rows(1))
+    assert "shop.eu.a.b ready" in warehouse.words("/")
+    assert ">v1<" in warehouse.get("/tables/shop.eu.a.b/rows")
+
+
+def test_folders_whose_names_are_no_text_hide_no_table(warehouse: Warehouse) -> None:
+    warehouse.table("shop.orders").commit(*rows(1))
+    database = warehouse.path / "shop.db"
+    shutil.copytree(database / "orders", os.fsdecode(os.fsencode(database) + b"/orders\xff"))
+    assert "1 table " in warehouse.words("/")
+
+
+def test_a_quarantine_that_cannot_be_read_hides_no_table(warehouse: Warehouse) -> None:
+    orders = warehouse.table("shop.orders")
+    orders.commit(*rows(1))
+    (warehouse.path / "epoch-1.jsonl").write_text('{"torn')
+    there = open_quarantine(str(warehouse.path), {})
+    shown = table_page("shop.orders", orders.table, lambda: there)
+    assert shown.trees
+    assert shown.bad_problem is not None
+    site = WarehouseSite(*file_io_of(str(warehouse.path)), {}, SystemClock())
+    text = page("table", site=site, shown=shown, chart=None)
+    assert "a line is no record of a quarantine" in text
+    assert "epoch-1.jsonl" in text
+
+
 def test_a_wrong_condition_is_answered_with_what_is_wrong(warehouse: Warehouse) -> None:
     warehouse.table("shop.orders").commit(*rows(1))
     words = warehouse.words("/tables/shop.orders/rows?" + urlencode({"where": "nosuch = 1"}))
@@ -169,10 +204,10 @@ def test_names_and_values_are_text_whatever_they_are(warehouse: Warehouse) -> No
     odd = warehouse.table(f"shop.{name}", "k INT, `<i>v` STRING")
     odd.commit(("+I", {"k": 1, "<i>v": EVIL}))
     path = f"/tables/{quote('shop.' + name)}"
-    for page in ("/", path, f"{path}/rows", f"{path}/changes"):
-        text = warehouse.get(page)
+    for place in ("/", path, f"{path}/rows", f"{path}/changes"):
+        text = warehouse.get(place)
         for part in (EVIL, "<b>odd", "<i>v"):
-            assert part not in text, page
+            assert part not in text, place
     assert "&lt;script&gt;" in warehouse.get(f"{path}/rows")
     assert "&lt;script&gt;" in warehouse.get(f"{path}/rows?{urlencode({'where': EVIL})}")
 
@@ -180,7 +215,8 @@ def test_names_and_values_are_text_whatever_they_are(warehouse: Warehouse) -> No
 @pytest.mark.parametrize("name", ["shop.nosuch", "nosuch", "shop.", "..shop.orders"])
 def test_an_unknown_table_is_not_found(warehouse: Warehouse, name: str) -> None:
     warehouse.table("shop.orders")
-    assert "there is no table" in warehouse.get(f"/tables/{name}", status=404)
+    for path in (f"/tables/{name}", f"/events/{name}"):
+        assert "there is no table" in warehouse.get(path, status=404)
 
 
 def test_a_foreign_name_of_the_server_is_refused(warehouse: Warehouse) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
@@ -35,6 +36,9 @@ SKETCHES = frozenset({"hll_sketch", "theta_sketch"})
 _LG_THETA = 12
 """Paimon's unions keep 2^12 hashes."""
 _ONE_HASH = 1
+_HLL_HEAD, _HLL_EXCEPTIONS = 40, 36
+"""Bytes before the buckets of a sketch of 4 bits a bucket; where its exceptions are counted."""
+_HLL_MODE, _HLL_4_BITS, _IS_EXCEPTION = 0b1111, 0b0010, 15
 
 
 def united(function: str, union: Union) -> Callable[[pa.Array, Steps, ColumnAggregate], Folded]:
@@ -44,7 +48,7 @@ def united(function: str, union: Union) -> Callable[[pa.Array, Steps, ColumnAggr
         given, cuts = values.to_pylist(), bounds.tolist()
         try:
             return pa.array([union(given[a:b]) for a, b in pairwise(cuts)], values.type)
-        except (ValueError, IndexError, RuntimeError, struct.error) as error:
+        except (ValueError, LookupError, RuntimeError, struct.error) as error:
             raise _unreadable(function, error) from error
 
     def fold(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Folded:
@@ -82,6 +86,8 @@ def union_of_hll_sketches(values: Sequence[bytes]) -> bytes:
 
     so_far = values[0]
     for value in values[1:]:
+        _check_hll(value)
+        _check_hll(so_far)
         given = datasketches.hll_sketch.deserialize(value)
         union = datasketches.hll_union(given.lg_config_k)
         union.update(given)
@@ -102,6 +108,23 @@ def union_of_theta_sketches(values: Sequence[bytes]) -> bytes:
         # A sampling probability that compact sketches do not use: Java writes 1, C++ nothing.
         result = result[:12] + struct.pack("<f", 1.0) + result[16:]
     return result
+
+
+def _check_hll(data: bytes) -> None:
+    """Refuse a sketch that names exceptions and has none: the library would end the process.
+
+    Source: Apache DataSketches `HllUtil.java`, `PreambleUtil.java`.
+
+    Raises:
+        ValueError: it is such a sketch.
+    """
+    if len(data) <= _HLL_HEAD or data[7] & _HLL_MODE != _HLL_4_BITS:
+        return  # the library refuses what is too short, and other forms have no exceptions
+    if any(data[_HLL_EXCEPTIONS:_HLL_HEAD]):
+        return  # it looks for the bucket among them, and tells when it is not there
+    buckets = np.frombuffer(data, np.uint8, offset=_HLL_HEAD)
+    if (buckets >> 4 == _IS_EXCEPTION).any() or (buckets & _IS_EXCEPTION == _IS_EXCEPTION).any():
+        raise ValueError("a bucket of the sketch is an exception, and the sketch lists none")
 
 
 def _unreadable(function: str, error: Exception) -> MergeError:

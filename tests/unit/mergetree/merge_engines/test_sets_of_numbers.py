@@ -31,6 +31,9 @@ JAVA = bytes.fromhex(
 )
 """What Paimon's RoaringBitmap64 writes of 1, 2, 3, 2^40 and -5."""
 
+TWO = Steps(np.arange(2), np.array([0]))
+"""One key with two rows."""
+
 
 def bitmaps(numbers: set[int]) -> Bitmaps:
     found: dict[int, BitMap] = {}
@@ -62,10 +65,32 @@ def test_nodes_of_every_size(fork: int, seed: int) -> None:
 @pytest.mark.parametrize("function", sorted({"rbm32", "rbm64", *SKETCHES}))
 @pytest.mark.parametrize("value", [b"", b"\1", b"no bitmap and no sketch"])
 def test_a_value_that_holds_no_set_is_named(function: str, value: bytes) -> None:
-    column = pa.array([value, value])
-    steps = Steps(np.arange(2), np.array([0]))
     with pytest.raises(MergeError, match=f"function {function} cannot read a value"):
-        folded(column, steps, ColumnAggregate(function=function))
+        folded(pa.array([value, value]), TWO, ColumnAggregate(function=function))
+
+
+@pytest.mark.parametrize("place", [40, 300, -1])
+def test_a_sketch_whose_bucket_lacks_its_value_does_not_end_the_process(place: int) -> None:
+    """The library follows a null pointer then; 15 in four bits says that the value is elsewhere."""
+    import datasketches
+
+    whole = datasketches.hll_sketch(12, datasketches.tgt_hll_type.HLL_4)
+    for number in range(3000):
+        whole.update(number)
+    good = bytes(whole.serialize_compact())
+    torn = bytearray(good)
+    torn[place] |= 0x0F
+    for values in ([good, bytes(torn)], [bytes(torn), good]):
+        with pytest.raises(MergeError, match="hll_sketch cannot read a value: a bucket"):
+            folded(pa.array(values), TWO, ColumnAggregate(function="hll_sketch"))
+    assert folded(pa.array([good, good]), TWO, ColumnAggregate(function="hll_sketch"))
+
+
+def test_a_bitmap_whose_tree_names_no_container_is_named() -> None:
+    leaf = bytes.fromhex("000001000000") + (1).to_bytes(8, "little")
+    torn = JAVA.replace(leaf, leaf[:6] + (9).to_bytes(8, "little"))
+    with pytest.raises(MergeError, match="rbm64 cannot read a value: 9"):
+        folded(pa.array([JAVA, torn]), TWO, ColumnAggregate(function="rbm64"))
 
 
 def test_a_function_without_its_package_is_refused_at_start(

@@ -1,0 +1,107 @@
+"""Finds keys with rows in several partitions, in tables where a key has one row in all of them.
+
+Each partition is sound by itself then, and readers show all of these rows. Only the key columns are
+read. The keys wait on local disk, and are compared by parts: memory does not grow with the table.
+
+Source: none; Paimon does not look. What must hold: `crosspartition/GlobalIndexAssigner.java`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.key_index.index_rule import index_rule
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.key_index.index_building import KeySplit
+from stream_app.table.key_index.key_layer import Rows, key_codes
+from stream_app.table.key_index.share_files import PlaceNumbers
+from stream_app.table.key_index.table_keys import FileOfKeys, TableKeys
+from stream_app.table.map_in_threads import each, thread_count
+from stream_app.table.versions.deletion_vectors import deletion_vectors
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+_PART_ROWS = 1 << 20
+_MOST_PARTS = 256
+"""Each is an open file."""
+
+
+def across_findings(table: FileStoreTable, snapshot: Snapshot) -> Iterator[Finding]:
+    """One when there is such a key in a snapshot; none in tables whose key may repeat.
+
+    Raises:
+        CorruptFileError: a file cannot be read, which is a finding of another kind.
+        UnsupportedTableError: a data file has a format that stream_app does not read.
+    """
+    if (rule := index_rule(table.schema)) is None:
+        return
+    numbers = PlaceNumbers()
+    files = [
+        FileOfKeys(entry, numbers.number((entry.partition, entry.bucket)))
+        for entry in FileStoreScan(table).live(snapshot)
+    ]
+    rows = sum(file.entry.file.row_count for file in files)
+    parts = min(rows // _PART_ROWS + 1, _MOST_PARTS)
+    rule = replace(rule, shares=parts, fills_buckets=True)
+    reader = TableKeys(table, rule, deletion_vectors(table, snapshot))
+    count, example = 0, ""
+    with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
+        split = KeySplit(reader, Path(folder))
+        each(thread_count(table), split.add, files)
+        split.finish()
+        for part in range(parts):
+            found = pa.concat_batches([reader.no_keys(), *split.keys_of(part)])
+            doubled = doubled_rows(found, found.select(rule.keys))
+            count += len(doubled)
+            if len(doubled) and not example:
+                example = _example(table, numbers, found, doubled[0], rule.keys)
+    if count:
+        yield Finding(
+            kind=FindingKind.DOUBLE_KEYS,
+            what=f"{count} keys have rows in several places of the table, such as {example}; "
+            "readers show them all",
+            where=table.location,
+            fix="delete the wrong rows in their partition, such as by DELETE FROM of Paimon's "
+            "Spark; and let only one job write the table",
+        )
+
+
+def doubled_rows(found: pa.RecordBatch, keys: pa.RecordBatch) -> Rows:
+    """For each key that lives in several places: two rows of such places, int64 [keys, 2].
+
+    Args:
+        found: columns of `TableKeys.found_schema`, in any order.
+        keys: the columns of the key among them.
+    """
+    codes = key_codes(keys.columns, keys.num_rows)
+    place, sequence = (found.column(name).to_numpy() for name in ("place", "sequence"))
+    order = np.lexsort((sequence, place, codes))
+    newest = np.ones(len(order), np.bool_)
+    newest[:-1] = np.diff(codes[order]).astype(np.bool_) | np.diff(place[order]).astype(np.bool_)
+    rows = order[newest]
+    rows = rows[found.column("lives").to_numpy(zero_copy_only=False)[rows]]
+    pairs = np.column_stack([rows[:-1], rows[1:]])
+    pairs = pairs[codes[pairs[:, 0]] == codes[pairs[:, 1]]]
+    _, first = np.unique(codes[pairs[:, 0]], return_index=True)
+    return np.asarray(pairs[first])
+
+
+def _example(
+    table: FileStoreTable,
+    numbers: PlaceNumbers,
+    found: pa.RecordBatch,
+    pair: Rows,
+    names: tuple[str, ...],
+) -> str:
+    values = found.slice(int(pair[0]), 1).to_pylist()[0]
+    places = (numbers.buckets[found.column("place")[int(row)].as_py()] for row in pair)
+    folders = sorted(table.paths.bucket(*place) for place in places)
+    where = " and ".join(folder.removeprefix(f"{table.location}/") for folder in folders)
+    return ", ".join(f"{name} = {values[name]}" for name in names) + f" in {where}"

@@ -1,0 +1,72 @@
+"""`check --conf` of a job of a whole database, some of whose tables cannot be opened."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from stream_app.app.cli import main
+from stream_app.errors import FAILED, NOT_COMPARED
+from tests.support.small_table import small_table
+
+CONFIGURATION = """
+[source]
+bootstrap-servers = "127.0.0.1:1"
+topics = ["t"]
+[sync]
+warehouse = "{folder}/w"
+database = "d"
+[stream]
+checkpoint = "{folder}/checkpoint"
+"""
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    """A job of two tables that no job has written yet."""
+    (tmp_path / "job.toml").write_text(CONFIGURATION.format(folder=tmp_path))
+    (tmp_path / "checkpoint").mkdir()
+    origins = [{"database": "s", "schema": "", "table": name, "name": name} for name in "ab"]
+    (tmp_path / "checkpoint" / "origins.json").write_text(json.dumps(origins))
+    for name in "ab":
+        small_table(tmp_path / f"w/d.db/{name}", "k INT", ("k",)).commit(("+I", {"k": 1}))
+    return tmp_path / "job.toml"
+
+
+def checked(conf: Path) -> int:
+    return main(["check", "--conf", str(conf), "--format", "jsonl"])
+
+
+def test_a_table_that_is_gone_is_not_compared(
+    conf: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(conf.parent / "w/d.db/a")
+    assert checked(conf) == NOT_COMPARED
+    kinds = [json.loads(line)["kind"] for line in capsys.readouterr().out.splitlines()]
+    assert kinds == ["not-compared", "not-compared"]
+
+
+def test_a_damaged_schema_is_more_than_not_compared(
+    conf: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (conf.parent / "w/d.db/a/schema/schema-0").write_text("{")
+    assert checked(conf) == FAILED
+    [damaged, other] = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (damaged["kind"], damaged["where"]) == ("schema", "schema/schema-0")
+    assert other["kind"] == "not-compared"
+
+
+def test_a_damaged_newest_snapshot_of_a_table_with_dynamic_buckets_stops_no_other(
+    conf: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = conf.parent / "w/d.db/a"
+    shutil.rmtree(folder)
+    small_table(folder, "k INT", ("k",), bucket=-1).commit(("+I", {"k": 1}))
+    (folder / "snapshot/snapshot-1").write_text("{")
+    assert checked(conf) == FAILED
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert ("snapshots", "snapshot/snapshot-1") in [(each["kind"], each["where"]) for each in found]
+    assert found[-1]["where"].endswith("w/d.db/b")
