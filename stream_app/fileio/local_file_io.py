@@ -49,7 +49,8 @@ class LocalFileIO:
 
     def read_bytes(self, path: str) -> bytes:
         """The whole file."""
-        return Path(path).read_bytes()
+        with open(path, "rb", buffering=0) as source:
+            return source.readall()
 
     def write_bytes(self, path: str, data: bytes) -> None:
         """Write a new file whole."""
@@ -65,7 +66,7 @@ class LocalFileIO:
         except FileExistsError:
             return False
         finally:
-            Path(temporary).unlink()
+            os.unlink(temporary)
         try:
             _sync(_folder_of(path))
         except OSError as error:
@@ -74,7 +75,7 @@ class LocalFileIO:
 
     def overwrite(self, path: str, data: bytes) -> None:
         """Rename a finished temporary file over the name."""
-        Path(self._temporary(path, data)).replace(path)
+        os.replace(self._temporary(path, data), path)
         _sync(_folder_of(path))
 
     def list_names(self, folder: str) -> list[str]:
@@ -101,16 +102,20 @@ class LocalFileIO:
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder."""
-        return Path(path).exists()
+        try:
+            os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     def size(self, path: str) -> int:
         """Bytes of a file."""
-        return Path(path).stat().st_size
+        return os.stat(path).st_size
 
     def delete(self, path: str) -> None:
         """Delete a file."""
         with contextlib.suppress(FileNotFoundError):
-            Path(path).unlink()
+            os.unlink(path)
 
     def sync_deletions(self, folder: str) -> None:
         """Flush the folder's names to the disk."""
@@ -169,7 +174,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _folder_of(path: str) -> str:
-    """The folder of a file; a plain string is quicker than `Path` by far."""
+    """The folder of a file."""
     folder, slash, _ = path.rpartition("/")
     return folder or slash or "."
 

@@ -5,6 +5,7 @@ Source: Paimon `Snapshot.java`.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from stream_app.errors import CorruptFileError
@@ -13,6 +14,7 @@ from stream_app.model.snapshot import CommitKind, Snapshot
 
 _VERSION = 3
 _NO_WATERMARK = -(1 << 63)  # what old writers stored for "none"
+_KEPT = 256
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
@@ -48,6 +50,7 @@ def snapshot_object(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
+@lru_cache(maxsize=_KEPT)  # a commit reads a snapshot anew several times, and finds the same bytes
 def decode_snapshot(data: bytes) -> Snapshot:
     """The snapshot; keys that we do not know are ignored.
 

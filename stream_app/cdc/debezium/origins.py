@@ -5,7 +5,7 @@ one before leaves:
 
 1. One message is read, and tells its table. Messages with the same bytes at the same
    distance from their end are of the same table; then one of the rest is read. When that finds
-   too few, the same is tried among neighbours.
+   too few, the first message of each run of neighbours is read.
 2. When that finds too few, a parse in columns reads the fields of the rest.
 3. What cannot be read so is read message by message, which judges it.
 
@@ -62,8 +62,10 @@ _WORD = 8
 _ROUNDS_MAX = 32
 _WORTHWHILE = 24
 """Way 1 goes on while a round finds this share of the messages that are left."""
-_RUN = 512
-"""Messages among which way 1 looks for those of one table, when there are many tables."""
+_RUN_MIN = 128
+"""Messages that a run must have on average: a parse in columns reads fewer in the same time."""
+_SHORT_RUNS = 3
+"""Shorter runs that do not end the search."""
 
 
 def debezium_origins(messages: pa.RecordBatch) -> Origins:
@@ -115,31 +117,34 @@ class _Found:
     def _without_alike(self, data: _Bytes, values: pa.Array, index: Index, rest: Int64s) -> Int64s:
         """One message of the rest is read; returns the others that are not like it."""
         # From the middle: numbers behind the name grow, so the first may be of another length.
-        middle = len(rest) // 2
-        value, at = values[int(rest[middle])].as_py(), int(index[rest[middle]])
+        return rest[~self._alike(data, values, index, rest, len(rest) // 2)]
+
+    def _without_runs(self, data: _Bytes, values: pa.Array, index: Index, rest: Int64s) -> Int64s:
+        """Way 1 for many tables whose messages come in runs: each run's first message is read.
+
+        Returns what is behind the runs: there, messages of the tables come in turns.
+        """
+        begin, width, reads = 0, _RUN_MIN, 0
+        while begin < len(rest) and begin >= _RUN_MIN * (reads - _SHORT_RUNS):
+            alike = self._alike(data, values, index, rest[begin : begin + width], 0)
+            run = len(alike) if alike.all() else int(np.argmin(alike))
+            begin, width, reads = begin + run, max(_RUN_MIN, 2 * run), reads + 1
+        return rest[begin:]
+
+    def _alike(
+        self, data: _Bytes, values: pa.Array, index: Index, some: Int64s, sample: int
+    ) -> Bools:
+        """Read one of some messages, and note its table for those like it, which are returned."""
+        value, at = values[int(some[sample])].as_py(), int(index[some[sample]])
         self._read(value, at)
         code = self._codes[at]
         pieces = [] if code == NO_TABLE else _pieces(value, list(self._tables)[code])
-        same = np.zeros(len(rest), np.bool_)
+        same = np.zeros(len(some), np.bool_)
         if pieces:
-            same = data.alike(rest, pieces)
-            self._codes[index[rest[same]]] = code
-        same[middle] = True
-        return rest[~same]
-
-    def _without_runs(self, data: _Bytes, values: pa.Array, index: Index, rest: Int64s) -> Int64s:
-        """Way 1 for many tables whose messages come in runs: with some neighbours at a time.
-
-        Stops where that finds few: messages of the tables come in turns.
-        """
-        left: list[Int64s] = []
-        for begin in range(0, len(rest), _RUN):
-            left.append(self._without_alike(data, values, index, rest[begin : begin + _RUN]))
-            done = begin + _RUN
-            if done <= len(rest) and 2 * sum(map(len, left)) > done:
-                left.append(rest[done:])
-                break
-        return np.concatenate(left) if left else rest
+            same = data.alike(some, pieces)
+            self._codes[index[some[same]]] = code
+        same[sample] = True
+        return same
 
     def _parse(self, values: pa.Array, index: Index) -> None:
         """Way 2."""
