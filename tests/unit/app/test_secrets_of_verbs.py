@@ -109,6 +109,7 @@ def table_on(s3: S3Server) -> FileStoreTable:
 @pytest.mark.parametrize("trouble", [None, (403, "AccessDenied"), "closed"])
 @pytest.mark.usefixtures("secrets_in_the_environment")
 def test_no_verb_tells_a_secret(
+    request: pytest.FixtureRequest,
     s3: S3Server,
     capfd: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
@@ -125,6 +126,8 @@ def test_no_verb_tells_a_secret(
     assert {verb.name for verb in VERBS} == {*ARGUMENTS, *of_no_table}
     with caplog.at_level(logging.DEBUG):
         for verb, choices in ARGUMENTS.items():
+            if verb == "backfill" and by_files.__name__ not in request.node.name:
+                continue  # it waits for its broker half a minute; once is enough
             for words in choices if trouble is None else choices[:1]:
                 code = main([verb, location, *words])
                 shown = capfd.readouterr()
