@@ -100,18 +100,23 @@ class CountingRoutes(EpochHere):
         return super().route(epoch, messages, plan)
 
 
-def test_an_epoch_that_is_routed_beside_another_gives_its_keys_the_same_buckets(
-    tmp_path: Path,
-) -> None:
-    tables, runner = TwoTables(tmp_path, orders=SMALL), CountingRoutes()
-    for epoch in range(3):
-        tables.send(orders(1, 2, 3, 10 + epoch), [])
+def three_that_overlap(tables: TwoTables, runner: CountingRoutes) -> None:
+    """Each epoch is routed before the one before is written."""
     work = opened(tables, runner).work
     first, second = begun(work, tables, 0), begun(work, tables, 1)
     work.finish(first, work.feeds)
     third = begun(work, tables, 2)
     work.finish(second, work.feeds)
     work.finish(third, work.feeds)
+
+
+def test_an_epoch_that_is_routed_beside_another_gives_its_keys_the_same_buckets(
+    tmp_path: Path,
+) -> None:
+    tables, runner = TwoTables(tmp_path, orders=SMALL), CountingRoutes()
+    for epoch in range(3):
+        tables.send(orders(1, 2, 3, 10 + epoch), [])
+    three_that_overlap(tables, runner)
     assert_right(tables)
     assert runner.routed == {0: 1, 1: 1, 2: 1}
 
@@ -124,12 +129,7 @@ def test_an_epoch_is_routed_again_when_the_one_before_had_other_open_buckets(
     tables.send(orders(*range(40)), [])
     tables.send(orders(*range(100, 110)), [])
     tables.send(orders(*range(100, 110), v="newer"), [])
-    work = opened(tables, runner).work
-    first, second = begun(work, tables, 0), begun(work, tables, 1)
-    work.finish(first, work.feeds)
-    third = begun(work, tables, 2)
-    work.finish(second, work.feeds)
-    work.finish(third, work.feeds)
+    three_that_overlap(tables, runner)
     assert_right(tables)
     assert runner.routed == {0: 1, 1: 1, 2: 2}
     assert sorted(index_of(tables.tables[0])) == [0, 1]
