@@ -73,7 +73,7 @@ def test_the_command_compacts_as_java_does(
         paimon_java.create(
             path, COLUMNS, primary_keys=["k"], partition_keys=partitions, options=options
         )
-    for turn in range(2):
+    for turn in range(1 if partitions else 2):  # Paimon's assigner of partitions is slow to start
         for epoch in range(3 * turn, 3 * turn + 3):
             changes = some_changes(chance)
             for path in (theirs, ours):
