@@ -94,13 +94,14 @@ class Story:
 
     def _change(self) -> Change:
         key, partition = self.chance.randrange(30), self.chance.choice("abc")
-        row = {"id": key, "p": partition, "v": self.chance.randrange(1000)}
+        value = self.chance.randrange(1000)
+        row = {"id": key, "p": partition, "v": value}
         if self.crosses:
             self.rows = {place: v for place, v in self.rows.items() if place[1] != key}
         if self.chance.random() < 0.2:
             self.rows.pop((partition, key), None)
             return "-D", row
-        self.rows[partition, key] = row["v"]
+        self.rows[partition, key] = value
         return "+I", row
 
 
