@@ -16,11 +16,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from demo.broker_jars import KAFKA_BROKER_VERSION
-from demo.embedded_broker import main as run_broker
 from stream_app import __version__
 from stream_app.app.cli import VERBS, main
 from stream_app.app.config.app_config import KEYS, PREFIXES, load_config
+from stream_app.app.launch.jar_sets import KAFKA_BROKER_VERSION
+from stream_app.app.launch.spark_submit import SCHEDULER
 from stream_app.cdc.alike.options import COLUMN_ENCODING
 from stream_app.cdc.debezium.options import OPTIONS
 
@@ -60,7 +60,7 @@ def test_the_example_of_a_database_is_right_and_shows_every_key(tmp_path: Path) 
 
 
 def test_pools_have_what_spark_wants() -> None:
-    pools = ElementTree.parse(ROOT / "conf" / "fairscheduler.xml").getroot()
+    pools = ElementTree.parse(SCHEDULER).getroot()
     assert {pool.get("name") for pool in pools} == {"ingest", "compaction"}
     for pool in pools:
         assert {part.tag for part in pool} == {"schedulingMode", "weight", "minShare"}
@@ -180,7 +180,7 @@ def test_compose_uses_the_addresses_it_makes() -> None:
 
 @pytest.mark.parametrize("key", ["listeners", "log.dirs", "controller.quorum.voters"])
 def test_the_brokers_template_leaves_addresses_and_folders_out(key: str) -> None:
-    template = (ROOT / "demo" / "server.properties").read_text()
+    template = (ROOT / "stream_app" / "app" / "demo" / "server.properties").read_text()
     assert not re.search(rf"^(advertised\.)?{re.escape(key)}=", template, flags=re.MULTILINE)
 
 
@@ -195,12 +195,10 @@ def test_run_sh_is_short_and_knows_its_verbs() -> None:
         "test",
         "check",
         "bench",
-        "broker",
         "coverage",
         "simulate",
         "soak",
         "docs",
-        "demo",
         "proof",
     ]
     assert verbs == {*of_developers, *(verb.name for verb in VERBS)}
@@ -212,21 +210,3 @@ def test_run_sh_tells_all_that_there_is_to_inspect(capsys: pytest.CaptureFixture
     assert main(["inspect", "--help"]) == 0
     told = capsys.readouterr().out.split("what there is to see:")[1].split("examples:")[0]
     assert line[1].split("|") == re.findall(r"^  ([a-z]+) ", told, flags=re.MULTILINE)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (["--help"], 0, "usage: ./run.sh broker [-h] DIR [PORT]"),
-        ([], 2, "the following arguments are required: DIR"),
-        (["x", "http"], 2, "argument PORT: invalid int value"),
-    ],
-)
-def test_the_broker_for_trials_tells_its_arguments(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, said: str
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        run_broker(arguments)
-    assert ended.value.code == code
-    told = capsys.readouterr()
-    assert said in told.out + told.err

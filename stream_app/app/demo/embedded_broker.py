@@ -2,30 +2,27 @@
 
 The settings stand in `server.properties` beside this module; only addresses and the folder are
 added here. Not for production: one node, one replica, no security.
-`python -m demo.embedded_broker DIR [PORT]` runs one until Ctrl-C.
+`stream-app broker DIR [PORT]` runs one until Ctrl-C.
 """
 
 from __future__ import annotations
 
-import argparse
 import base64
 import os
-import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
 
-from demo.broker_jars import broker_jars
+from stream_app.app.launch.jars import kafka_broker_jars
 from stream_app.app.launch.java import find_java, unicode_environment
-from stream_app.errors import SourceError, StreamAppError
+from stream_app.errors import SourceError
 
 LOOPBACK = "127.0.0.1"
+_TEMPLATE = Path(__file__).with_name("server.properties")
 STARTED = "Kafka Server started"
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
@@ -91,7 +88,8 @@ class EmbeddedBroker:
         """
         assert self._process is None, "the broker runs already"
         self.folder.mkdir(parents=True, exist_ok=True)
-        java = [str(find_java()), *_JVM_FLAGS, "-cp", os.pathsep.join(map(str, broker_jars()))]
+        class_path = os.pathsep.join(map(str, kafka_broker_jars()))
+        java = [str(find_java()), *_JVM_FLAGS, "-cp", class_path]
         self._choose_ports()
         properties = self._write_properties()
         if not (self.folder / "data" / "meta.properties").exists():
@@ -171,7 +169,7 @@ class EmbeddedBroker:
             # Relative, because the file knows neither a comma nor letters that are not Latin-1.
             "log.dirs": "data",
         }
-        template = files("demo").joinpath("server.properties").read_text("utf-8")
+        template = _TEMPLATE.read_text("utf-8")
         lines = [f"{key}={value}" for key, value in (own | self._settings).items()]
         path = self.folder / "server.properties"
         path.write_text(template + "\n".join(lines) + "\n", encoding="utf-8")
@@ -221,42 +219,3 @@ class EmbeddedBroker:
 
 def _tail(text: str, *, lines_max: int = 12) -> str:
     return "\n".join(f"    {line}" for line in text.strip().splitlines()[-lines_max:])
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run a broker in a folder until Ctrl-C or SIGTERM.
-
-    Raises:
-        SystemExit: the arguments are wrong, or ask for help.
-    """
-    parser = argparse.ArgumentParser(
-        prog="./run.sh broker",
-        description="Run a Kafka broker for trials, at 127.0.0.1, until Ctrl-C.",
-        epilog="example:\n  ./run.sh broker /tmp/kafka 9092",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "folder",
-        metavar="DIR",
-        type=Path,
-        help="an empty folder, or one that it kept topics in",
-    )
-    parser.add_argument(
-        "port", metavar="PORT", type=int, nargs="?", default=9092, help="default: 9092"
-    )
-    args = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with EmbeddedBroker(args.folder, port=args.port) as broker:
-            print(f"Kafka serves at {broker.bootstrap}; Ctrl-C stops it", flush=True)
-            signal.pause()
-    except KeyboardInterrupt:
-        return 0
-    except StreamAppError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

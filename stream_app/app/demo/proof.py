@@ -12,7 +12,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from demo.source_table import SourceTable, Value
+from stream_app.app.demo.source_table import SourceTable, Value
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.merge_read import MergeRead
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +14,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from demo.progress import TableProgress
-from demo.proof import Side
+from stream_app.app.demo.progress import TableProgress
+from stream_app.app.demo.proof import Side
 
 WIDTH = 78
 
@@ -98,6 +99,11 @@ def proof_panel(sides: Mapping[str, tuple[Side, Side]], *, seconds: float) -> Pa
     )
 
 
+def program() -> str:
+    """How the demo was called, for lines to copy: ``stream-app``, or ``./run.sh``."""
+    return "stream-app" if Path(sys.argv[0]).name == "stream-app" else "./run.sh"
+
+
 def next_steps(warehouse: Path) -> Text:
     """Lines to go on with; print them without wrapping, so that they can be copied."""
     if warehouse.is_relative_to(Path.cwd()):
@@ -107,7 +113,7 @@ def next_steps(warehouse: Path) -> Text:
     )
     return Text(
         "try next:\n"
-        f"  ./run.sh read {orders} --where 'total > 1000000' --limit 5\n"
-        f"  ./run.sh changelog {orders} --from 1 --format jsonl | head\n"
-        f"  ./run.sh inspect {customers} schemas"
+        f"  {program()} read {orders} --where 'total > 1000000' --limit 5\n"
+        f"  {program()} changelog {orders} --from 1 --format jsonl | head\n"
+        f"  {program()} inspect {customers} schemas"
     )

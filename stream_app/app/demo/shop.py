@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from demo.connector import Connector, Message
-from demo.source_table import Key, Row, SourceTable, captured_tables
+from stream_app.app.demo.connector import Connector, Message
+from stream_app.app.demo.source_table import Key, Row, SourceTable, captured_tables
 
 _FIRST_NAMES = ("Ada", "Alan", "Barbara", "Edsger", "Grace", "Ken", "Leslie", "Margaret", "Tony")
 _CITIES = ("Berlin", "Kyōto", "Lima", "London", "Nairobi", "Oslo", "Zürich")

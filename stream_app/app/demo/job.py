@@ -20,7 +20,7 @@ from pathlib import Path
 
 from kafka import KafkaProducer
 
-from demo.shop import Shop
+from stream_app.app.demo.shop import Shop
 from stream_app.clock import Clock
 from stream_app.errors import SourceError
 

@@ -1,4 +1,4 @@
-"""``./run.sh demo``: everything at once, on real parts, in less than a minute.
+"""``stream-app demo``: everything at once, on real parts, in less than a minute.
 
 It runs an embedded broker, a shop whose three tables change, and the real job that takes them all
 into Paimon tables. A SIGKILL and two ALTERs come in the middle. At the end the proof shows that
@@ -22,13 +22,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from demo.embedded_broker import EmbeddedBroker
-from demo.job import DemoJob, ShopProducer
-from demo.progress import TableProgress
-from demo.proof import source_side, table_side
-from demo.screen import DemoState, live_panel, next_steps, proof_panel
-from demo.shop import ALTERS, TABLES, Shop
-from demo.story import story
+from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.demo.job import DemoJob, ShopProducer
+from stream_app.app.demo.progress import TableProgress
+from stream_app.app.demo.proof import source_side, table_side
+from stream_app.app.demo.screen import DemoState, live_panel, next_steps, program, proof_panel
+from stream_app.app.demo.shop import ALTERS, TABLES, Shop
+from stream_app.app.demo.story import story
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import StreamAppError, UsageError
 from stream_app.table.opening import open_table
@@ -54,12 +54,12 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         help="watch a shop's database become tables, ALTER and crash included",
         description=(
             "Start a Kafka broker, let a shop change customers, orders and their items, and run "
-            "the real job, demo/shop.toml, which makes Paimon tables of them in "
+            "the real job, shop.toml, which makes Paimon tables of them in "
             "DIR/warehouse/demo.db and compacts them meanwhile. In the middle the job is killed "
             "(SIGKILL) and started again, and the shop alters two tables. At the end each table "
             "is compared with the shop. Takes less than a minute."
         ),
-        epilog="examples:\n  ./run.sh demo\n  ./run.sh demo --records 500000 --dir /tmp/demo",
+        epilog="examples:\n  stream-app demo\n  stream-app demo --records 500000 --dir /tmp/demo",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -211,7 +211,7 @@ class _Demo:
         )
         self._stack.callback(self._producer.stop)
         self._say("starting the job of all tables; it makes them from the messages:")
-        self._say(f"  ./run.sh ingest --conf {shlex.quote(_short(CONF))} \\")
+        self._say(f"  {program()} ingest --conf {shlex.quote(_short(CONF))} \\")
         self._say(f"      {shlex.join(settings)}")
         self._job.start()
         self._producer.start()

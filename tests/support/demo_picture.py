@@ -1,6 +1,7 @@
-"""Draws the demo's screen: ``python -m demo.picture docs/demo.svg``, in the repository's folder.
+"""Draws the demo's screen: ``python -m tests.support.demo_picture docs/demo.svg``.
 
-It runs the demo there and keeps what it prints as an SVG, which needs no fonts from elsewhere.
+It runs the demo in the repository's folder, and keeps what it prints as an SVG.
+The SVG needs no fonts from elsewhere.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
-from demo.demo import add_parser, run
-from demo.screen import WIDTH
+from stream_app.app.demo.demo import add_parser, run
+from stream_app.app.demo.screen import WIDTH
 
 _THEME = TerminalTheme(
     (24, 25, 31),

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from demo.source_table import DECIMAL, Key, Row, SourceTable, Value
+from stream_app.app.demo.source_table import DECIMAL, Key, Row, SourceTable, Value
 
 Message = tuple[str, bytes, bytes | None]
 """The topic, the key, and the value; a tombstone has none."""
