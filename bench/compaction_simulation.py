@@ -180,9 +180,7 @@ def _row_of(key: int) -> bytes:
 
 def key_in(row: bytes) -> int:
     """The one BIGINT of a BinaryRow."""
-    (key,) = comparable_key(row, _KEY_TYPES)
-    assert isinstance(key, int)
-    return key
+    return comparable_key(row, _KEY_TYPES)[0]  # type: ignore[return-value]
 
 
 @dataclass
