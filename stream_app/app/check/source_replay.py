@@ -25,14 +25,12 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA, concat_rows
 from stream_app.errors import SourceError, UsageError
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.spark.epoch.epoch_plan import MessageSplitter
 from stream_app.spark.epoch.unchanged_values import bad_records_of_refused, with_messages
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.tasks import bucket_assigner
 
 CHUNK_ROWS = 200_000
 """Changes in memory before they are written to a sorted run of each bucket."""
@@ -62,7 +60,7 @@ class Filling:
         setup = replace(setup, keep_update_before=False)
         decode = table_format(source, rules, schema, setup)
         self._decode = without_narrowed(decode, source, check.table, rules.made)
-        self._assigner = bucket_assigner(check.table, check.index)
+        self._assigner = check.assigner
         self._check, self._left = check, left
         self._waiting: list[pa.RecordBatch] = []
         self.count = self.waiting_rows = 0
@@ -121,8 +119,6 @@ def incomparable(table: FileStoreTable, rules: TableConfig) -> str:
         return "rows of the table expire"
     if table.options.merge_engine != "deduplicate":
         return f"rows are merged by merge-engine = {table.options.merge_engine}"
-    if index_rule(table.schema) is not None:
-        return "rows move between partitions, where an index of all keys finds them"
     if table.skips_level_0:
         return "rows of level 0 are not read before they are compacted"
     return ""
