@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ingest_process import write_conf
+from tests.support.ingest_process import ROOT, write_conf
 from tests.support.ingest_server import IngestServer
+from tests.support.page_blocks import run_page
 from tests.support.paimon_java import PaimonJava
 from tests.testbed.database_proof import database_proof
-from tests.testbed.testbed import Testbed
+from tests.testbed.testbed import Testbed, addresses
+from tests.testbed.tutorial import CONF, LANGUAGES, Tutorial
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 KILLS = 2
@@ -29,6 +31,32 @@ def test_every_table_equals_its_source(
         problems = proof.problems(paimon_java)
         print("\n".join(proof.story()))
     assert problems == [], "\n".join(problems)
+
+
+def test_the_tutorial_and_the_way_from_kafka_to_a_table(
+    tmp_path: Path,
+    testbed: Testbed,
+    ingest_server: IngestServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each command of the pages runs, in the page's order, and prints what the page says.
+
+    The second page reads a topic of the first, as one that is there.
+    """
+    environ = addresses(testbed, "tutorial") | {"TOPIC": "tutorial.public.orders"}
+    with testbed.postgres_database("tutorial") as database:
+        database.know_connector("tutorial")
+        for page in ("tutorial", "my-kafka"):
+            folder = tmp_path / page
+            folder.mkdir()
+            monkeypatch.chdir(folder)
+            tutorial = Tutorial(
+                environ=environ,
+                server=ingest_server,
+                wait_until_sent=lambda: database.wait_until_sent(testbed.connect),
+            )
+            run_page(ROOT / "docs" / f"{page}.md", tutorial.run, LANGUAGES)
+    assert not (tmp_path / "tutorial" / CONF).exists(), "the page tidies up"
 
 
 def test_a_truncate_holds_its_table_back_alone_until_it_is_applied(
