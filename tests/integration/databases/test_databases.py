@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stream_app.app.cli import main
 from tests.support.ingest_process import ROOT, write_conf
 from tests.support.ingest_server import IngestServer
 from tests.support.page_blocks import run_page
@@ -60,7 +61,11 @@ def test_the_tutorial_and_the_way_from_kafka_to_a_table(
 
 
 def test_a_truncate_holds_its_table_back_alone_until_it_is_applied(
-    tmp_path: Path, testbed: Testbed, ingest_server: IngestServer, paimon_java: PaimonJava
+    tmp_path: Path,
+    testbed: Testbed,
+    ingest_server: IngestServer,
+    paimon_java: PaimonJava,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     with testbed.postgres_database("emptied") as database:
         for table in ("a", "b"):
@@ -89,6 +94,10 @@ def test_a_truncate_holds_its_table_back_alone_until_it_is_applied(
 
     held = ingest_server.run(conf)
     assert re.search(r"ERROR a: held back .*: the source table was truncated", held.output)
+    assert main(["doctor", "--conf", str(conf)]) == 0
+    said = capsys.readouterr().out
+    assert "warning  table       a is held back: the source table was truncated" in said
+    assert "ok       table       all 3 are sound" in said
     assert rows("a") == {}
     assert rows("b") == {1: "old", 2: "new"}
     # A job that starts tries it again. This one empties the table.
