@@ -104,6 +104,21 @@ class JobStatus:
         known = {*remembered_origins(self.checkpoint).values(), *job.held, *job.newest}
         return {name: sync.path(name) for name in known}
 
+    def positions(self) -> dict[str, Offsets]:
+        """Up to where each table has the messages of its topics; those that cannot be read lack.
+
+        Raises:
+            CheckpointError: a file of the checkpoint is damaged.
+        """
+        job, found = read_tables(self.checkpoint) or JobTables(), {}
+        for name, path in self.paths(job).items():
+            with contextlib.suppress(StreamAppError, OSError):
+                table = open_table(path, file_io_options=self.config.file_system)
+                newest = newest_epoch(table.snapshots, _user(self.checkpoint))
+                waiting = job.held.get(name)
+                found[name] = self._position(job, newest) if waiting is None else waiting.begin
+        return found
+
     def _of_table(self, name: str, path: str, job: JobTables) -> TableStatus:
         table = open_table(path, file_io_options=self.config.file_system)
         latest, waiting = table.snapshots.latest(), job.held.get(name)
