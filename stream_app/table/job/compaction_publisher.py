@@ -20,6 +20,7 @@ from stream_app.table.compact.report import (
     reports_as_property,
 )
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.write.live_files import LiveFiles
 
 
 @dataclass(slots=True)
@@ -27,12 +28,14 @@ class CompactionPublisher:
     """Commits the coordinator's finished compactions, and reports the outcome to the coordinator.
 
     Attributes:
+        live: the table's files.
         tally: sums over committed compactions.
     """
 
     table: FileStoreTable
     commit: FileStoreCommit
     coordinator: TakesOutcomes
+    live: LiveFiles
     tally: CompactionTally = field(default_factory=CompactionTally)
     _reports: list[CompactionReport] = field(default_factory=list)
 
@@ -71,6 +74,7 @@ class CompactionPublisher:
             raise
         if outcome.conflict is None:
             self.coordinator.apply(finished)
+            self.live.change(compaction.change for compaction in finished)
             self._reports += reports
             self.tally.add_compactions(reports)
             return outcome.snapshot

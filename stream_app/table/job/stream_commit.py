@@ -83,7 +83,9 @@ class StreamTableCommit:
         self.state = TableState(table, commit_user, executor, last_identifier)
         self.index = index_state(table, self.state.history)
         self._commit = FileStoreCommit(table, self.state.history)
-        self._publisher = CompactionPublisher(table, self._commit, self.state.coordinator)
+        self._publisher = CompactionPublisher(
+            table, self._commit, self.state.coordinator, self.state.constraints.live
+        )
         self._write_only = WriteOnlyBound(self.state, stopping)
         self._while_waiting: list[Snapshot] = []
         self._looked_at = -math.inf
@@ -268,7 +270,9 @@ class StreamTableCommit:
 
     def compaction_metrics(self) -> CompactionMetrics:
         """Numbers about the compactions. Any thread may ask."""
-        return self._publisher.tally.metrics(self.coordinator.load())
+        live = self.state.constraints.live
+        metrics = self._publisher.tally.metrics(self.coordinator.load())
+        return replace(metrics, files=live.files, bytes=live.bytes)
 
     def _wait_for_compaction(self) -> None:
         """Wait while a bucket has too many sorted runs, for the compactor of the table."""

@@ -122,6 +122,7 @@ class TableState:
         """An epoch of ours is committed."""
         self.last_identifier, self.last_source_end = epoch, source_end
         self.coordinator.add_new_files(changes)
+        self.constraints.live.change(changes)
         for file in (file for change in changes for file in change.added):
             self.constraints.add(file)
 
