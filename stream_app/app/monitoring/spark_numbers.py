@@ -66,7 +66,9 @@ class SparkNumbers:
         for name in numbers_for_spark(()):
             self._accumulators[name] = scala.doubleAccumulator(name)
             named = named.updated(name, self._accumulators[name])
-        jvm.org.apache.spark.metrics.source.DoubleAccumulatorSource.register(scala, named)
+        # The class itself has a method of this name, which hides that of the object.
+        source = getattr(jvm.org.apache.spark.metrics.source, "DoubleAccumulatorSource$")
+        getattr(source, "MODULE$").register(scala, named)
         self._thread = threading.Thread(target=self._set_all, name="spark-numbers", daemon=True)
         self._thread.start()
 

@@ -12,7 +12,7 @@ from stream_app.model.bucket_change import ManifestCommittable
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.compactions import TakesOutcomes
-from stream_app.table.compact.metrics import CompactionTally
+from stream_app.table.compact.metrics import CompactionLoad, CompactionMetrics, CompactionTally
 from stream_app.table.compact.report import (
     CompactionReport,
     FinishedCompaction,
@@ -47,6 +47,10 @@ class CompactionPublisher:
         """The compactions that were published since the last call."""
         reports, self._reports = tuple(self._reports), []
         return reports
+
+    def metrics(self, load: CompactionLoad) -> CompactionMetrics:
+        """The sums beside the open work, and the table's size. Any thread may ask."""
+        return replace(self.tally.metrics(load), files=self.live.files, bytes=self.live.bytes)
 
     def publish(
         self, committable: ManifestCommittable, finished: Sequence[FinishedCompaction]

@@ -80,12 +80,10 @@ class StreamTableCommit:
             stopping: whether the job shall end.
         """
         self.table = table
-        self.state = TableState(table, commit_user, executor, last_identifier)
+        self.state = state = TableState(table, commit_user, executor, last_identifier)
         self.index = index_state(table, self.state.history)
         self._commit = FileStoreCommit(table, self.state.history)
-        self._publisher = CompactionPublisher(
-            table, self._commit, self.state.coordinator, self.state.constraints.live
-        )
+        self._publisher = CompactionPublisher(table, self._commit, state.coordinator, state.live)
         self._write_only = WriteOnlyBound(self.state, stopping)
         self._while_waiting: list[Snapshot] = []
         self._looked_at = -math.inf
@@ -270,9 +268,7 @@ class StreamTableCommit:
 
     def compaction_metrics(self) -> CompactionMetrics:
         """Numbers about the compactions. Any thread may ask."""
-        live = self.state.constraints.live
-        metrics = self._publisher.tally.metrics(self.coordinator.load())
-        return replace(metrics, files=live.files, bytes=live.bytes)
+        return self._publisher.metrics(self.coordinator.load())
 
     def _wait_for_compaction(self) -> None:
         """Wait while a bucket has too many sorted runs, for the compactor of the table."""
