@@ -34,7 +34,8 @@ from stream_app.filestore.lookup.lookup_copy import (
 from stream_app.mergetree.lookup.copies_to_keep import KeptCopy, copies_to_delete
 
 _LOG = logging.getLogger(__name__)
-_UNFINISHED = ".making-"
+_UNFINISHED, _UNFINISHED_MS = ".making-", 86_400_000
+"""The name of a copy that a task makes or deletes, and when that task is gone for sure."""
 
 
 def local_copies_folder() -> Path:
@@ -65,10 +66,9 @@ class LookupCopies:
         try:
             copy = LookupCopy.opened(folder, schema, row_count)
             self._keep(folder)
-        except FileNotFoundError:
-            return None
         except BROKEN as error:
-            self.forget(path, schema, error)
+            if folder.exists():
+                self.forget(path, schema, error)
             return None
         return copy
 
@@ -135,7 +135,6 @@ class LookupCopies:
             raise PermissionError(f"{self.root} belongs to another user")
         parent.mkdir(exist_ok=True, mode=0o700)
         folder = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=parent))
-        self._keep(folder)
         try:
             yield folder
         finally:
@@ -157,10 +156,11 @@ def _kept(folder: Path) -> Iterator[KeptCopy]:
     with contextlib.suppress(OSError):  # another task deletes it
         for copy in folder.iterdir():
             with contextlib.suppress(OSError):
-                status = copy.stat()
                 size = sum(file.stat().st_size for file in copy.iterdir())
-                # An unfinished one counts as well, and is late when its task was killed.
-                yield KeptCopy(copy.name, size, int(status.st_mtime * 1000))
+                until_ms = int(copy.stat().st_mtime * 1000)
+                if copy.name.startswith(_UNFINISHED):
+                    until_ms += _UNFINISHED_MS
+                yield KeptCopy(copy.name, size, until_ms)
 
 
 def _name(*told: str) -> str:
