@@ -130,7 +130,7 @@ class EpochRun(Generic[Messages]):
             shares = [Share(feed, part, of) for feed, part, of in parts if part is not None]
             work = Round(
                 begun=begun,
-                times=Times(waited - began, write_s),
+                times=Times(waited - began, write_s, begun.route_s),
                 begins=begins,
                 runner=self.runner,
                 clock=self.clock,
