@@ -51,6 +51,15 @@ class Site(Protocol):
         """Texts that no page may hold."""
         ...
 
+    @property
+    def clock(self) -> Clock:
+        """The time of ages."""
+        ...
+
+    def status(self, name: str) -> TableStatus | None:
+        """The status of one table; None: it is not in the list."""
+        ...
+
     def tables(self) -> Sequence[TableStatus]:
         """The status of each table, by name."""
         ...
@@ -121,6 +130,10 @@ class WarehouseSite:
         """See `Site.tables`; a table's newest snapshot is all that is read of it."""
         found = each(_THREADS, self._status, sorted(self._paths().items()))
         return [one for one in found if one is not None]
+
+    def status(self, name: str) -> TableStatus | None:
+        """See `Site.status`."""
+        return self._status((name, self._path(name)))
 
     def open(self, name: str) -> FileStoreTable:
         """See `Site.open`."""
@@ -236,6 +249,10 @@ class JobSite:
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`."""
         return list(self._status(self._source_ends()).tables())
+
+    def status(self, name: str) -> TableStatus | None:
+        """See `Site.status`; the freshness of a quiet table needs the others."""
+        return next((one for one in self.tables() if one.table == name), None)
 
     def open(self, name: str) -> FileStoreTable:
         """See `Site.open`."""
