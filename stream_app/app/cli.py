@@ -55,6 +55,7 @@ VERBS = (
     ),
     Verb("status", "stream_app.app.verbs.status", "show how far a job is, table by table"),
     Verb("web", "stream_app.app.verbs.web", "show tables in a browser"),
+    Verb("top", "stream_app.app.verbs.top", "watch tables in a terminal"),
     Verb(
         "resume",
         "stream_app.app.verbs.resume",

@@ -15,10 +15,10 @@ import pytest
 from stream_app.app.cli import main
 from stream_app.app.config.secrets import HIDDEN, Secrets
 from stream_app.app.job.epoch_history import EpochHistory
+from stream_app.app.output.age_text import age_text
 from stream_app.app.quarantine.kept_records import open_quarantine
 from stream_app.app.web.epoch_drawing import epoch_chart
 from stream_app.app.web.history_drawing import SHOWN
-from stream_app.app.web.pages import age_text
 from stream_app.app.web.serving import serving
 from stream_app.app.web.site import WarehouseSite
 from stream_app.app.web.table_page import QUERY_ROWS_MAX, table_page
