@@ -9,7 +9,7 @@ import contextlib
 import json
 import os
 import re
-import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -26,8 +26,8 @@ from tests.support.fast_jvm import fast_jvm
 from tests.support.ingest_process import IngestProcess, write_conf
 from tests.support.kafka_broker import new_topic, produce
 from tests.support.packed_environment import pack_environment
-from tests.support.s3_server import S3Server
-from tests.support.spark_cluster import SparkCluster, WorkerMachine, connections, sockets, wait_until
+from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.support.spark_cluster import (SECONDS_MAX,SparkCluster, WorkerMachine, connections, sockets, wait_until)
 from tests.support.table_checks import check_chain
 from tests.support.table_writer import read_changes, read_rows
 
@@ -61,6 +61,7 @@ class ClusterJob:
             "spark.cores.max": "2",
             "spark.executor.cores": "1",
             "spark.executor.memory": "512m",
+            "spark.decommission.enabled": "true",
             "spark.driver.extraJavaOptions": fast_jvm(),
             "spark.executor.extraJavaOptions": fast_jvm(),
         }
@@ -79,6 +80,7 @@ class ClusterJob:
                 "tables.plain.options.bucket": "2",
                 "tables.plain.options.num-sorted-run.compaction-trigger": "3",
                 "tables.moved.options.bucket": "-1",
+                "tables.moved.options.dynamic-bucket.max-buckets": "1",
                 "tables.moved.partition-keys": ["state"],
             },
             stream={
@@ -106,6 +108,31 @@ class ClusterJob:
 
     def wait_until_all_is_in(self) -> None:
         self.job.wait_for(lambda events: _messages(events) == len(TABLES) * self.sent)
+
+    def working(self, count: int) -> list[WorkerMachine]:
+        """Machines whose executors run tasks, when there are so many."""
+        while True:
+            found = [each for each in self.cluster.workers if each.works()]
+            if len(found) == count:
+                return found
+            self.send(2)
+            self.wait_until_all_is_in()
+
+    def compact(self, name: str) -> None:
+        """Run the verb to its end."""
+        command = [sys.executable, "-P", "-m", "stream_app", "compact", self.table(name).location]
+        for key, value in self.spark.items():
+            command += ["--set", f"{key}={value}"]
+        keys = {
+            "AWS_ENDPOINT_URL": self.s3.endpoint,
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+        }
+        done = subprocess.run(
+            command, cwd=self.folder, env={**os.environ, **self.job.environ, **keys}, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS_MAX, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout
 
     def table(self, name: str) -> FileStoreTable:
         return open_table(
@@ -149,7 +176,7 @@ def _messages(events: list[dict[str, Any]]) -> int:
 def cluster_job(
     tmp_path: Path, kafka_broker: EmbeddedBroker, s3: S3Server
 ) -> Iterator[ClusterJob]:
-    with SparkCluster(tmp_path / "cluster") as cluster:
+    with SparkCluster(tmp_path / "cluster", {"spark.decommission.enabled": "true"}) as cluster:
         for _ in range(2):
             cluster.add_worker()
         found = ClusterJob(tmp_path, cluster, kafka_broker, s3)
@@ -204,10 +231,13 @@ def _idle_broadcast(cluster_job: ClusterJob) -> Iterator[None]:
 
     It stands still from before the epoch until the driver's bytes wait for it.
     """
-    machine = cluster_job.cluster.workers[0]
+    machine = cluster_job.working(2)[0]
     [executor] = machine.stop_executors()
+    before = _waiting(executor)
     yield
-    wait_until(lambda: _waiting(executor) > TASK_BYTES, cluster_job.job.log)
+    print(before, _waiting(executor))
+    wait_until(lambda: _waiting(executor) > before + TASK_BYTES, cluster_job.job.log)
+    print(before, _waiting(executor))
     machine.kill_executors()
 
 
@@ -233,13 +263,9 @@ def test_machines_die_in_the_middle_of_an_epoch_of_a_compaction_and_of_a_broadca
         strike.wait()
     tell("struck epoch")
     cluster.add_worker()
-    cluster_job.wait_until_all_is_in()
-    tell("all in")
-    cluster.wait_for_workers(2)
+    # The epochs so far have made enough runs for a compaction.
     with Strike(cluster_job, "GET .*/plain/bucket-.*/data-", WorkerMachine.kill_executors) as strike:
-        while not strike.done.is_set():
-            cluster_job.send(PER_EPOCH)
-            cluster_job.wait_until_all_is_in()
+        strike.wait()
     tell("struck compaction")
     cluster_job.wait_until_all_is_in()
     tell("all in")
@@ -248,8 +274,22 @@ def test_machines_die_in_the_middle_of_an_epoch_of_a_compaction_and_of_a_broadca
     tell("struck broadcast")
     cluster_job.wait_until_all_is_in()
     tell("all in")
+    leaving = cluster_job.working(2)[0]
+    leaving.decommission()
+    cluster_job.send(PER_EPOCH)
+    cluster_job.wait_until_all_is_in()
+    leaving.lose()
+    tell("decommissioned")
+    cluster.add_worker()
+    cluster_job.send(PER_EPOCH)
+    cluster_job.wait_until_all_is_in()
+    tell("decommissioned, all in")
     assert job.stop() == 0, job.log()
-    assert "Failed to update accumulator" not in job.log(1 << 30)
     tell("stopped")
+    assert "Failed to update accumulator" not in job.log(1 << 30)
+    with Strike(cluster_job, "GET .*/bucket-.*/data-", WorkerMachine.kill_executors) as strike:
+        cluster_job.compact("moved")
+        assert strike.done.is_set()
+    tell("compacted")
     cluster_job.check()
     tell("checked")

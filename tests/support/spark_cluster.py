@@ -98,6 +98,10 @@ class WorkerMachine:
         """The JVMs of executors."""
         return [each for each in self.below() if "ExecutorBackend" in command_of(each)]
 
+    def works(self) -> bool:
+        """Whether an executor has been given tasks: they have started Python."""
+        return any("worker_daemon" in command_of(each) for each in self.below())
+
     def kill(self) -> None:
         """SIGKILL the worker and all that it started."""
         processes = [self.process.pid, *self.below()]
