@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
 import sys
 import sysconfig
 import tarfile
@@ -22,13 +23,23 @@ _OMITTED = {"pyspark", "py4j"}
 _TOP = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
 
 
+def imports_stream_app(folder: Path) -> bool:
+    """Whether the interpreter of the archive finds stream_app without the archive."""
+    command = [str(_interpreter()), "-c", "import stream_app"]
+    done = subprocess.run(command, cwd=folder, env={}, check=False, capture_output=True)
+    return done.returncode == 0
+
+
+def _interpreter() -> Path:
+    return Path(sys.base_prefix) / "bin" / Path(_TOP).parts[1]
+
+
 def pack_environment(archive: Path) -> Path:
     """Write the archive, ``….tar.gz``; its ``bin/python`` is the interpreter."""
-    home = Path(sys.base_prefix) / "bin"
-    interpreter = home / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    interpreter = _interpreter()
     with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
         _add_link(tar, "bin/python", interpreter)
-        told = f"home = {home}\ninclude-system-site-packages = false\n".encode()
+        told = f"home = {interpreter.parent}\ninclude-system-site-packages = false\n".encode()
         entry = tarfile.TarInfo("pyvenv.cfg")
         entry.size = len(told)
         tar.addfile(entry, io.BytesIO(told))

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -64,7 +63,7 @@ def sockets(process: int) -> set[str]:
     with contextlib.suppress(OSError):
         for each in Path(f"/proc/{process}/fd").iterdir():
             with contextlib.suppress(OSError):
-                target = os.readlink(each)
+                target = str(each.readlink())
                 if target.startswith("socket:["):
                     found.add(target[8:-1])
     return found
@@ -156,9 +155,7 @@ class SparkCluster:
         self._master = self._started("master.Master", folder, HOST, *arguments)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for worker in self.workers:
             worker.kill()
         self._master.kill()
@@ -175,7 +172,7 @@ class SparkCluster:
         folder, host = self.folder / f"worker-{number}", f"127.0.0.{2 + number}"
         process = self._started(
             "worker.Worker", folder, host, "--host", host, "--cores", f"{self.cores}",
-            "--memory", "2g", "--work-dir", f"{folder}/work", self.url,
+            "--memory", "2g", "--webui-port", "0", "--work-dir", f"{folder}/work", self.url,
         )  # fmt: skip
         worker = WorkerMachine(folder, process)
         self.workers.append(worker)
