@@ -100,7 +100,7 @@ def _serve() -> None:
 
     from stream_app.app.job import compact_job, ingest_job
     from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars
-    from stream_app.app.launch.spark_submit import _conf_file
+    from stream_app.app.launch.spark_submit import LOG4J, SCHEDULER
     from stream_app.spark.session import launch_settings, start_session
 
     jobs = {"ingest": ingest_job.main, "compact": compact_job.main}
@@ -116,8 +116,8 @@ def _serve() -> None:
             launch = launch_settings(
                 settings,
                 jars=spark_kafka_jars(installed_spark_version()),
-                log4j=_conf_file("log4j2.properties"),
-                scheduler=_conf_file("fairscheduler.xml"),
+                log4j=LOG4J,
+                scheduler=SCHEDULER,
             )
             spark = start_session("server", settings, launch)
             setattr(type(spark), "stop", lambda _: None)  # noqa: B010 - the next run goes on with it

@@ -7,6 +7,7 @@ beginning of each topic; what is gone there cannot be compared, and that is a fi
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,7 +20,7 @@ from stream_app.app.check.uncompared import Uncompared
 from stream_app.app.config.app_config import SourceConfig
 from stream_app.app.config.format_setup import format_setup, table_format, without_narrowed
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.job.preflight import client_settings
+from stream_app.app.job.preflight import TIMEOUT_S, client_settings, reachable_servers
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, concat_rows
 from stream_app.errors import SourceError, UsageError
 from stream_app.model.merge_engine import traits_of
@@ -201,9 +202,10 @@ def consumer_of(source: SourceConfig) -> KafkaConsumer:
     Raises:
         SourceError: no broker answers.
     """
+    servers = reachable_servers(source.bootstrap_servers, time.monotonic() + TIMEOUT_S)
     try:
         return KafkaConsumer(
-            bootstrap_servers=source.bootstrap_servers.split(","),
+            bootstrap_servers=servers,
             group_id=None,
             enable_auto_commit=False,
             isolation_level="read_committed",
@@ -212,7 +214,7 @@ def consumer_of(source: SourceConfig) -> KafkaConsumer:
         )
     except (KafkaError, OSError, ValueError, AssertionError) as error:
         raise SourceError(
-            f"no Kafka broker answers at {source.bootstrap_servers} ({error})",
+            f"no Kafka broker answers at {', '.join(servers)} ({error})",
             where="--source-kafka, or source.bootstrap-servers of --conf",
             fix="give HOST:PORT of a broker that runs",
         ) from error
