@@ -122,7 +122,7 @@ class BrokerConnection:
         self._bootstrap = bootstrap
         self._timeout_s = timeout_s
         deadline = time.monotonic() + timeout_s
-        servers = _reachable(bootstrap, deadline)
+        servers = reachable_servers(bootstrap, deadline)
         left_ms = max(1000, int((deadline - time.monotonic()) * 1000))
         try:
             self._client = KafkaAdminClient(
@@ -274,10 +274,16 @@ def _some(names: Sequence[str], *, names_max: int = 10) -> str:
     return ", ".join(names[:names_max]) + more
 
 
-def _reachable(bootstrap: str, deadline: float) -> list[str]:
+def reachable_servers(bootstrap: str, deadline: float) -> list[str]:
     """The servers, if at least one of them accepts connections.
 
     Kafka's clients retry after any error; the operating system reports it at once.
+
+    Args:
+        deadline: of ``time.monotonic()``, in seconds.
+
+    Raises:
+        SourceError: none of them accepts a connection before the deadline.
     """
     servers = bootstrap_servers(bootstrap, "source.bootstrap-servers")
     reasons: list[str] = []
