@@ -30,8 +30,7 @@ find_python() {
 }
 
 find_java() {
-  local said
-  said=$("$1" -version 2>&1) || stop "no Java 17 or newer: '$1' does not run (\$JAVA_HOME, or java in the path)." \
+  local said; said=$("$1" -version 2>&1) || stop "no Java 17 or newer: '$1' does not run (\$JAVA_HOME, or java in the path)." \
     'Debian, Ubuntu: apt-get install openjdk-17-jdk-headless    macOS: brew install openjdk@17'
   [[ $said =~ version\ \"([0-9]+) ]] && [ "${BASH_REMATCH[1]}" -ge 17 ] ||
     stop "Java 17 or newer is needed; '$1' is: ${said%%$'\n'*}" \
@@ -98,6 +97,7 @@ case $verb in
   status) app "$@" ;;    # how far a job is, table by table: status --conf FILE [--json]
   doctor) app "$@" ;;    # look at all that a job needs, and say what to mend: doctor --conf FILE
   web) app "$@" ;;       # tables in a browser, live: web [--warehouse W | --conf FILE] [--port N]
+  top) app "$@" ;;       # tables in a terminal, live: top [--warehouse W | --conf FILE] [--once]
   inspect) app "$@" ;;   # look into a table: inspect TABLE [snapshots|schemas|files|levels|compactions|partitions|buckets|tags|consumers|manifests|options]
   quarantine) app "$@" ;;   # records that were set aside: quarantine list|show|replay|drop --conf CONF
   backfill) app "$@" ;;     # read a table's topics again: backfill TABLE --conf CONF [--from TIME]

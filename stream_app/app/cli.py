@@ -61,6 +61,7 @@ VERBS = (
     Verb("broker", "stream_app.app.verbs.broker", "run a Kafka broker for trials"),
     Verb("status", "stream_app.app.verbs.status", "show how far a job is, table by table"),
     Verb("web", "stream_app.app.verbs.web", "show tables in a browser"),
+    Verb("top", "stream_app.app.verbs.top", "watch tables in a terminal"),
     Verb(
         "resume",
         "stream_app.app.verbs.resume",

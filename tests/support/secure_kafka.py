@@ -99,6 +99,10 @@ def _settings(ca: Path, server: Path) -> dict[str, str]:
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,TLS:SSL,"
         "PLAIN:SASL_SSL,SCRAM256:SASL_PLAINTEXT,SCRAM512:SASL_SSL,OAUTH:SASL_PLAINTEXT",
         "inter.broker.listener.name": "PLAINTEXT",
+        # Users may all that nothing forbids them; the plain listener may everything.
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+        "allow.everyone.if.no.acl.found": "true",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(server),
         "ssl.truststore.type": "PEM",
