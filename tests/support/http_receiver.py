@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,12 @@ class Posted:
     path: str
     headers: Mapping[str, str]
     body: bytes
+
+
+def gunzipped(posted: Posted) -> bytes:
+    """The body, which a client may have packed."""
+    is_gzip = posted.headers.get("Content-Encoding") == "gzip"
+    return gzip.decompress(posted.body) if is_gzip else posted.body
 
 
 @dataclass
