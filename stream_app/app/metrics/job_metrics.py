@@ -55,6 +55,7 @@ class JobMetrics:
     Attributes:
         table: ``database.table``, the label of all numbers; of a job of many tables ``database``,
             for the numbers of the whole job.
+        name: of one of many tables, which may share the label; empty: of the job's own.
         registry: what `serving` serves.
         compactions, maintenance, store, jvm: numbers that each scrape reads afresh.
         source: how far the tables are behind.
@@ -62,6 +63,7 @@ class JobMetrics:
 
     table: str
     clock: Clock = field(default_factory=SystemClock)
+    name: str = ""
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
     compactions: CompactionCollector = field(init=False)
     maintenance: MaintenanceCollector = field(init=False)
@@ -161,7 +163,7 @@ class JobMetrics:
         if label not in self._labels and len(self._labels) >= TABLE_LABELS_MAX:
             label = f"{self.table}.{OTHER_TABLES}"
         self._labels.add(label)
-        of_one.table = label
+        of_one.table, of_one.name = label, name
         return of_one
 
     def held(self, name: str, *, is_held: bool) -> None:
@@ -170,7 +172,7 @@ class JobMetrics:
         names = self._held_tables[label]
         (names.add if is_held else names.discard)(name)
         self._held.labels(label).set(len(names))
-        self.source.held(label, is_held=bool(names))
+        self.source.held(label, name, is_held=is_held)
 
     def quarantined(self, waiting: Mapping[str, int]) -> None:
         """How many records wait in quarantine.
@@ -204,7 +206,7 @@ class JobMetrics:
         parts = {"wait": report.wait_s, "write": report.write_s, "commit": report.commit_s}
         for part, seconds in parts.items():
             self._seconds.labels(self.table, part).observe(seconds)
-        self.source.committed(self.table, counts.ends.values())
+        self.source.committed(self.table, self.name, counts.ends.values())
         self.committed(report.snapshots, report.compactions)
 
     def committed(
