@@ -30,6 +30,7 @@ from stream_app.app.metrics.collectors import (
     MaintenanceCollector,
     StoreCollector,
 )
+from stream_app.app.metrics.disk_metrics import DiskCollector
 from stream_app.app.metrics.jvm_metrics import JvmCollector
 from stream_app.app.metrics.source_metrics import SourceMetrics
 from stream_app.cdc.bad_reasons import REASON_KINDS
@@ -57,7 +58,7 @@ class JobMetrics:
             for the numbers of the whole job.
         name: of one of many tables, which may share the label; empty: of the job's own.
         registry: what `serving` serves.
-        compactions, maintenance, store, jvm: numbers that each scrape reads afresh.
+        compactions, maintenance, store, jvm, disks: numbers that each scrape reads afresh.
         source: how far the tables are behind.
     """
 
@@ -69,6 +70,7 @@ class JobMetrics:
     maintenance: MaintenanceCollector = field(init=False)
     store: StoreCollector = field(init=False)
     jvm: JvmCollector = field(init=False)
+    disks: DiskCollector = field(init=False)
     source: SourceMetrics = field(init=False)
     _labels: set[str] = field(init=False, default_factory=set)
     _held_tables: dict[str, set[str]] = field(init=False, default_factory=lambda: defaultdict(set))
@@ -95,7 +97,8 @@ class JobMetrics:
         self.compactions, self.maintenance = CompactionCollector(), MaintenanceCollector()
         self.source = SourceMetrics(self._gauge, self.clock)
         self.store, self.jvm = StoreCollector(self.table), JvmCollector(self.table)
-        for each in (self.compactions, self.maintenance, self.store, self.jvm):
+        self.disks = DiskCollector(self.table)
+        for each in (self.compactions, self.maintenance, self.store, self.jvm, self.disks):
             self.registry.register(each)
         ProcessCollector(registry=self.registry)
         build = Gauge(

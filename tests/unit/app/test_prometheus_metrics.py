@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import platform
+import shutil
 import socket
 import threading
 import urllib.request
@@ -192,6 +193,16 @@ def test_requests_to_the_store_are_counted_by_kind(tmp_path: Path) -> None:
         "stream_app_store_errors_total list": 0,
         "stream_app_store_errors_total delete": 0,
     }
+
+
+def test_disks_of_folders_that_are_not_made_yet(tmp_path: Path) -> None:
+    metrics = JobMetrics("db.t")
+    metrics.disks.folders = {"warehouse": tmp_path, "checkpoint": tmp_path / "a" / "b"}
+    found = samples(metrics.registry)
+    for folder in metrics.disks.folders:
+        size = found[f"stream_app_disk_size_bytes {folder}"]
+        assert size == shutil.disk_usage(tmp_path).total
+        assert 0 < found[f"stream_app_disk_free_bytes {folder}"] <= size
 
 
 def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:
