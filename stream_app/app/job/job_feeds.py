@@ -100,6 +100,7 @@ class JobFeeds:
         self._jobs.append(job)
         log.watch_maintenance(job.upkeep.metrics)
         log.watch_compactions(job.compaction_metrics)
+        log.history.watch(log.table or "", job)
         return TableFeed(
             name=name,
             job=job,

@@ -129,6 +129,12 @@ class DecodeCounts:
             offsets.setdefault(topic, {})[str(partition)] = end.offset
         return offsets
 
+    @property
+    def newest_ms(self) -> int | None:
+        """The time of the newest message, as Kafka has it; None: none has a time."""
+        times = (end.timestamp_ms for end in self.ends.values())
+        return max((time for time in times if time is not None), default=None)
+
     def to_bytes(self) -> bytes:
         """Encodes the counts for `counts_of`."""
         return pickle.dumps(self)

@@ -21,7 +21,7 @@ import pyarrow as pa
 from stream_app.clock import Clock
 from stream_app.errors import StoppedError
 from stream_app.log_facts import about
-from stream_app.model.snapshot import SOURCE_END_PROPERTY
+from stream_app.model.snapshot import SOURCE_END_PROPERTY, SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.decode_counts import DecodeCounts, TablesSeen, Where
 from stream_app.spark.epoch.epoch_plan import EpochPlan, TablePlan
 from stream_app.spark.epoch.epoch_runner import EpochRunner, Messages, TableOutput, Writing
@@ -83,7 +83,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds before and in the Spark job of a round."""
+    """Seconds before and in the Spark job of a round; `route_s` are part of `write_s`."""
 
     wait_s: float
     write_s: float
@@ -300,4 +300,6 @@ def _properties(counts: DecodeCounts, source_end: str) -> dict[str, str]:
     properties = {SOURCE_END_PROPERTY: source_end}
     if offsets := counts.last_offsets():
         properties[OFFSETS_PROPERTY] = json.dumps(offsets, sort_keys=True)
+    if (newest_ms := counts.newest_ms) is not None:
+        properties[SOURCE_TIME_PROPERTY] = str(newest_ms)
     return properties

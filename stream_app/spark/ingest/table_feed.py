@@ -36,8 +36,8 @@ class EpochReport:
         set_aside: the bad records; None: there are none.
         wait_s: back-pressure before the epoch's work, of all tables.
         write_s: reading, decoding, routing and writing: the Spark job, of all tables.
-        route_s: the part of it before the writing; the counts say what tasks did in it.
-        began_ms: when that part began, since 1970 in UTC.
+        route_s: the part of `write_s` before writing: reading, decoding and routing.
+        began_ms: when `write_s` began, since 1970 in UTC.
         sorted_runs, compactions, metrics: as in `IdleReport`, at the epoch's end.
     """
 

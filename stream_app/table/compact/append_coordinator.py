@@ -12,7 +12,7 @@ Source: Paimon `append/AppendCompactCoordinator.java`,
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Thread
@@ -31,7 +31,13 @@ from stream_app.table.compact.append_planner import AppendCompactPlanner, Plan
 from stream_app.table.compact.append_task import append_request
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.failures import FAILURES_MAX, CompactionFailures, DroppedCompactions
-from stream_app.table.compact.metrics import CompactionLoad, OpenWork, compaction_load
+from stream_app.table.compact.metrics import (
+    CompactionLoad,
+    CompactionUnderWay,
+    OpenWork,
+    compaction_load,
+    under_way,
+)
 from stream_app.table.compact.report import FinishedCompaction
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -133,6 +139,19 @@ class AppendCompactCoordinator:
     def is_idle(self) -> bool:
         """Whether no task runs, is planned, or waits for its commit."""
         return self._planning is None and not self._running
+
+    def unfinished(self) -> Sequence[CompactionUnderWay]:
+        """The tasks that wait for a thread or run. Any thread may call it."""
+        return [
+            under_way(
+                self.table.paths.partition(one.request.partition),
+                one.request.bucket,
+                one.request.unit,
+                one.future,
+            )
+            for one in list(self._running.values())
+            if not one.future.done()
+        ]
 
     def load(self) -> CompactionLoad:
         """The work that is open, and the attempts that failed. Any thread may call it."""

@@ -9,7 +9,7 @@ with the epoch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -28,7 +28,13 @@ from stream_app.model.options.compaction_options import (
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.failures import CompactionFailures, DroppedCompactions
-from stream_app.table.compact.metrics import CompactionLoad, OpenWork, compaction_load
+from stream_app.table.compact.metrics import (
+    CompactionLoad,
+    CompactionUnderWay,
+    OpenWork,
+    compaction_load,
+    under_way,
+)
 from stream_app.table.compact.report import FinishedCompaction
 from stream_app.table.compact.rewritten_files import must_rewrite
 from stream_app.table.compact.strategy_of_options import compact_strategy
@@ -129,6 +135,16 @@ class CompactCoordinator:
                 if manager.running is None:
                     self.failures.forget(bucket)
         return left
+
+    def unfinished(self) -> Sequence[CompactionUnderWay]:
+        """The compactions that wait for a thread or run. Any thread may call it."""
+        found = []
+        for (partition, bucket), manager in list(self._managers.items()):
+            unit, future = manager.unit, manager.running
+            if unit is not None and future is not None and not future.done():
+                path = self.table.paths.partition(partition)
+                found.append(under_way(path, bucket, unit, future))
+        return found
 
     def load(self) -> CompactionLoad:
         """The work that is open, and the attempts that failed. Any thread may call it."""

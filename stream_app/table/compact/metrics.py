@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.mergetree.levels import Levels
 from stream_app.model.bucket_change import BucketChange
 from stream_app.table.compact.report import CompactionReport
@@ -52,6 +53,43 @@ class OpenWork(NamedTuple):
 
     future: Future[BucketChange]
     since: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionUnderWay:
+    """A compaction that waits for a thread or runs.
+
+    Attributes:
+        partition: its folder, such as ``dt=2026-01-31``; empty without partitions.
+        is_running: whether it has got a thread.
+        levels: of the unit's files, newest first.
+        bytes: of the files that it reads.
+    """
+
+    partition: str
+    bucket: int
+    is_running: bool
+    reason: str
+    levels: tuple[int, ...]
+    output_level: int
+    files: int
+    bytes: int
+
+
+def under_way(
+    partition: str, bucket: int, unit: CompactUnit, future: Future[BucketChange]
+) -> CompactionUnderWay:
+    """A compaction that has not finished."""
+    return CompactionUnderWay(
+        partition=partition,
+        bucket=bucket,
+        is_running=future.running(),
+        reason=unit.reason,
+        levels=unit.levels,
+        output_level=unit.output_level,
+        files=len(unit.files),
+        bytes=unit.total_size,
+    )
 
 
 def compaction_load(
