@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from stream_app.clock import local_wall_clock_ms
+from stream_app.clock import Clock, SystemClock, local_wall_clock_ms
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.picker import MergeTreePicker
@@ -52,11 +52,13 @@ class CompactCoordinator:
 
     Attributes:
         managers_of: makes managers of buckets as they are in a snapshot.
+        age_clock: of the ages of compactions, which decide nothing.
     """
 
     table: FileStoreTable
     executor: CompactExecutor
     managers_of: BucketManagers
+    age_clock: Clock = field(default_factory=SystemClock)
     failures: CompactionFailures[BucketId] = field(init=False)
     dropped: DroppedCompactions = field(init=False, default_factory=DroppedCompactions)
     back_pressure: BackPressure = field(init=False)
@@ -109,7 +111,7 @@ class CompactCoordinator:
             if not is_chosen or self.failures.must_wait(bucket):
                 continue
             if manager.trigger_compaction(self.executor, local_ms=local_ms):
-                self._since[bucket] = self.table.clock.steady_seconds()
+                self._since[bucket] = self.age_clock.steady_seconds()
                 begun += 1
             if manager.running is None:
                 # The bucket needs no compaction any more: another job may have done it.
@@ -129,7 +131,7 @@ class CompactCoordinator:
                 left.add(bucket)
             else:
                 manager.trigger_compaction(self.executor, local_ms=local_ms, full=True)
-                self._since[bucket] = self.table.clock.steady_seconds()
+                self._since[bucket] = self.age_clock.steady_seconds()
                 if manager.running is None:
                     self.failures.forget(bucket)
         return left
@@ -146,7 +148,7 @@ class CompactCoordinator:
 
     def load(self) -> CompactionLoad:
         """The work that is open, and the attempts that failed. Any thread may call it."""
-        managers, now = list(self._managers.items()), self.table.clock.steady_seconds()
+        managers, now = list(self._managers.items()), self.age_clock.steady_seconds()
         works = [
             OpenWork(future, self._since.get(bucket, now))
             for bucket, manager in managers
