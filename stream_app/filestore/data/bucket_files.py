@@ -52,9 +52,9 @@ class BucketFiles:
         made = self._new_files(DATA_FILE_PREFIX, level, source)
         return RollingFileWriter(made, lambda _: KeyValueFile(made))
 
-    def changelog_writer(self) -> RollingFileWriter:
-        """A writer of changelog files; Paimon keeps them at level 0."""
-        made = self._new_files(CHANGELOG_FILE_PREFIX, 0, FileSource.APPEND)
+    def changelog_writer(self, *, level: int = 0) -> RollingFileWriter:
+        """A writer of changelog files; Paimon calls all of them appended."""
+        made = self._new_files(CHANGELOG_FILE_PREFIX, level, FileSource.APPEND)
         return RollingFileWriter(made, lambda _: KeyValueFile(made))
 
     def row_writer(self, *, first_sequence_number: int, source: FileSource) -> RollingFileWriter:
@@ -92,7 +92,7 @@ class BucketFiles:
         self.file_io.delete(self.path(file))
 
     def path(self, file: DataFileMeta) -> str:
-        """Where a file of the bucket is."""
+        """Where the file lies."""
         if file.external_path is not None:
             return path_beside(self.folder, file.external_path)
         return f"{self.folder}/{file.file_name}"
