@@ -185,6 +185,7 @@ def driver_lines(folder: Path, buckets: int, files: int, count: int) -> Iterator
     table = FileStoreTable(opened.location, opened.schema, io, opened.clock)
     live = buckets * files
     latest = table.snapshots.latest()
+    assert latest is not None
     manifests = FileStoreScan(table).manifests(latest)
     stored = sum(each.file_size for each in manifests)
     yield f"table: {buckets:,} buckets, {live:,} files, {len(manifests)} manifests"
