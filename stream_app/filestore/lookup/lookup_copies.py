@@ -86,8 +86,11 @@ class LookupCopies:
         """The copy of a data file; None: there is none. A damaged one is deleted."""
         folder = self._table_folder / file.name
         try:
+            self._check_owner()
             copy = LookupCopy.opened(folder, file.schema, file.row_count)
             self._keep(folder)
+        except PermissionError:
+            return None
         except BROKEN as error:
             if folder.exists():
                 self.forget(file, error)
@@ -149,14 +152,19 @@ class LookupCopies:
     @contextlib.contextmanager
     def _unfinished(self) -> Iterator[Path]:
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if self.root.stat().st_uid != os.getuid():
-            raise PermissionError(f"{self.root} belongs to another user")
+        self._check_owner()
         self._table_folder.mkdir(exist_ok=True, mode=0o700)
         folder = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self._table_folder))
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _check_owner(self) -> None:
+        """Rows of a folder in which another user may write are not trusted."""
+        for folder in (self.root, self.root.parent):
+            if folder.stat().st_uid != os.getuid():
+                raise PermissionError(f"{folder} belongs to another user")
 
     def _keep(self, folder: Path) -> None:
         until_s = (self.clock.now_ms() + self.retention_ms) / 1000

@@ -182,10 +182,11 @@ def test_what_does_not_fit_is_not_copied(tmp_path: Path, caplog: pytest.LogCaptu
     assert "no local copy of a for look-ups" in caplog.text
 
 
-def test_a_folder_of_another_user_is_not_used(tmp_path: Path) -> None:
-    copies = copies_in(tmp_path)
-    copies.root.mkdir()
-    if os.getuid() != 0:
-        pytest.skip("only root can give a folder away")
-    os.chown(copies.root, 4711, 4711)
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+@pytest.mark.parametrize("whose", ["root", "parent"])
+def test_a_folder_of_another_user_is_not_used(tmp_path: Path, whose: str) -> None:
+    copies = copies_in(tmp_path / "stream_app")
+    assert made(copies, "a") is not None
+    os.chown(copies.root if whose == "root" else copies.root.parent, 4711, 4711)
+    assert copies.find(file_at("a")) is None
     assert made(copies, "a") is None
