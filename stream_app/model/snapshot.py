@@ -22,6 +22,9 @@ class CommitKind(enum.Enum):
 SOURCE_END_PROPERTY = "stream_app.source-end"
 """Key of a snapshot's property: where the epoch ends, in the source's own words."""
 
+SOURCE_TIME_PROPERTY = "stream_app.source-time"
+"""Key of a snapshot's property: the time of the newest message of its epoch, in ms since 1970."""
+
 REPLAY_PROPERTY = "stream_app.replay"
 """Key of a snapshot's property: records of a quarantine, replayed; the name of their mark."""
 

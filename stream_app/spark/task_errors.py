@@ -53,8 +53,8 @@ def readable(error: BaseException) -> BaseException:
             where="stream.checkpoint",
             fix="run one job for each checkpoint; if the other one is gone, start this again",
         )
-    if (of_worker := _of_worker(text)) is not None:
-        return of_worker
+    if workers := _of_workers(text):
+        return workers
     if "spark.driver.maxResultSize" in text:
         return BadRecordsError(
             "the bad records of one epoch exceed the driver's limit",
@@ -76,8 +76,8 @@ def readable(error: BaseException) -> BaseException:
     return error
 
 
-def _of_worker(text: str) -> StreamAppError | None:
-    """What befell Spark's Python workers."""
+def _of_workers(text: str) -> StreamAppError | None:
+    """What has become of the Python that runs a task."""
     if lost := _WORKER_LOST.search(text):
         return WorkerLostError(
             "a worker of Spark died in the middle of its task, as often as the task was tried: "

@@ -70,6 +70,14 @@ def file_io_options(environ: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+def file_io_variables(options: Mapping[str, str]) -> dict[str, str]:
+    """Options of file systems as the variables that give them to another process."""
+    return {
+        "STREAM_APP_" + (_FILE_SYSTEM + key).upper().replace("-", "_").replace(".", "__"): value
+        for key, value in options.items()
+    }
+
+
 def secret_texts(settings: Mapping[str, Setting], environ: Mapping[str, str]) -> list[str]:
     """What must not be seen: settings that are secrets, what they refer to, and AWS's variables."""
     found = [environ[name] for name in _AWS_SECRETS if environ.get(name)]

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.inspect.overview import overview
+from stream_app.app.inspect.table_facts import TableFacts, freshness_s, table_facts
 from stream_app.app.job.database_tables import remembered_origins
 from stream_app.errors import StreamAppError, TableNotFoundError
 from stream_app.kafka.offset_ranges import Offsets
@@ -40,6 +40,8 @@ class TableStatus:
             ``unreadable``.
         epoch: the newest one that changed it; None: none.
         lag: messages of the job's topics behind the point up to which the table is; None: unknown.
+        fresh_s: seconds behind the source by the time of messages; 0: nothing is unread; None:
+            unknown.
         changed_s: seconds since its newest epoch was committed.
         sorted_runs: of the bucket that has most.
     """
@@ -49,6 +51,7 @@ class TableStatus:
     epoch: int | None = None
     snapshot: int | None = None
     lag: int | None = None
+    fresh_s: int | None = None
     changed_s: int | None = None
     sorted_runs: int | None = None
     reason: str | None = None
@@ -60,12 +63,14 @@ class JobStatus:
 
     Attributes:
         ends: of the job's topics; None: the broker does not tell.
+        facts_of: what the newest snapshot of the table in a folder says; None: it is read.
     """
 
     config: AppConfig
     checkpoint: Folder
     ends: Offsets | None
     now_ms: int
+    facts_of: Callable[[str], TableFacts] | None = None
 
     def tables(self) -> Iterator[TableStatus]:
         """The status of each table, by name.
@@ -74,13 +79,28 @@ class JobStatus:
             CheckpointError: a file of the checkpoint is damaged.
         """
         job = read_tables(self.checkpoint) or JobTables()
-        for name, path in sorted(self.paths(job).items()):
-            try:
-                yield self._of_table(name, path, job)
-            except TableNotFoundError as error:
-                yield self._without_table(name, job.held.get(name), MISSING, error.what)
-            except (StreamAppError, OSError) as error:
-                yield self._without_table(name, job.held.get(name), UNREADABLE, str(error))
+        found = [self._look(name, path, job) for name, path in sorted(self.paths(job).items())]
+        # An epoch that had nothing for a table has brought it as far as the others.
+        times = [facts.source_ms for one, facts in found if one.state == READY and facts.source_ms]
+        for one, facts in found:
+            source_ms = max(times) if one.state == READY and times else facts.source_ms
+            yield replace(one, fresh_s=freshness_s(self.now_ms, source_ms, one.lag))
+
+    def _look(self, name: str, path: str, job: JobTables) -> tuple[TableStatus, TableFacts]:
+        try:
+            facts = self._facts(path)
+            return self._of_table(name, facts, job), facts
+        except TableNotFoundError as error:
+            state, reason = MISSING, error.what
+        except (StreamAppError, OSError) as error:
+            state, reason = UNREADABLE, str(error)
+        return self._without_table(name, job.held.get(name), state, reason), TableFacts()
+
+    def _facts(self, path: str) -> TableFacts:
+        if self.facts_of is not None:
+            return self.facts_of(path)
+        table = open_table(path, file_io_options=self.config.file_system)
+        return table_facts(table, of_job=True)
 
     def _without_table(
         self, name: str, waiting: HeldTable | None, state: str, reason: str
@@ -104,12 +124,23 @@ class JobStatus:
         known = {*remembered_origins(self.checkpoint).values(), *job.held, *job.newest}
         return {name: sync.path(name) for name in known}
 
-    def _of_table(self, name: str, path: str, job: JobTables) -> TableStatus:
-        table = open_table(path, file_io_options=self.config.file_system)
-        latest, waiting = table.snapshots.latest(), job.held.get(name)
-        newest = None
-        if latest is not None:
-            newest = newest_epoch(table.snapshots, _user(self.checkpoint))
+    def positions(self) -> dict[str, Offsets]:
+        """Up to where each table has the messages of its topics; those that cannot be read lack.
+
+        Raises:
+            CheckpointError: a file of the checkpoint is damaged.
+        """
+        job, found = read_tables(self.checkpoint) or JobTables(), {}
+        for name, path in self.paths(job).items():
+            with contextlib.suppress(StreamAppError, OSError):
+                table = open_table(path, file_io_options=self.config.file_system)
+                newest = newest_epoch(table.snapshots, _user(self.checkpoint))
+                waiting = job.held.get(name)
+                found[name] = self._position(job, newest) if waiting is None else waiting.begin
+        return found
+
+    def _of_table(self, name: str, facts: TableFacts, job: JobTables) -> TableStatus:
+        waiting, newest = job.held.get(name), facts.epochs.get(_user(self.checkpoint))
         state = READY if newest is not None else EMPTY
         position = self._position(job, newest)
         if waiting is not None:
@@ -119,10 +150,10 @@ class JobStatus:
             table=name,
             state=state,
             epoch=None if newest is None else newest.identifier,
-            snapshot=None if latest is None else latest.snapshot_id,
+            snapshot=facts.snapshot,
             lag=None if self.ends is None else _behind(position, self.ends),
             changed_s=None if newest is None else max(0, self.now_ms - newest.time_millis) // 1000,
-            sorted_runs=None if latest is None else overview(table, latest).runs_max,
+            sorted_runs=facts.sorted_runs,
             reason=None if waiting is None else waiting.reason,
         )
 

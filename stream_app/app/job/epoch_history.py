@@ -1,12 +1,14 @@
-"""The newest epochs of each table of a running job, with their times; kept in memory."""
+"""The newest epochs of each table of a running job, and its compactions now; kept in memory."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
 
 KEPT = 120
 
@@ -17,7 +19,8 @@ class EpochTimes:
 
     Attributes:
         time_ms: when it was committed, since 1970 in UTC.
-        wait_s, write_s, commit_s: seconds; as in `EpochReport`.
+        wait_s, route_s, write_s, commit_s: seconds; as in `EpochReport`, but `write_s` does not
+            have `route_s`.
     """
 
     epoch: int
@@ -25,13 +28,34 @@ class EpochTimes:
     messages: int
     bytes: int
     wait_s: float
+    route_s: float
     write_s: float
     commit_s: float
 
     @property
     def seconds(self) -> float:
         """All parts together."""
-        return self.wait_s + self.write_s + self.commit_s
+        return self.wait_s + self.route_s + self.write_s + self.commit_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionsNow:
+    """The compactions of a table at this moment; `numbers` count from the start of the job."""
+
+    numbers: CompactionMetrics
+    under_way: tuple[CompactionUnderWay, ...] = ()
+
+
+class ShowsCompactions(Protocol):
+    """The job of a table, as far as any thread may ask it."""
+
+    def compaction_metrics(self) -> CompactionMetrics | None:
+        """Numbers about the compactions; None before the first epoch."""
+        ...
+
+    def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
+        """The compactions that wait for a thread or run."""
+        ...
 
 
 @dataclass(slots=True)
@@ -39,6 +63,19 @@ class EpochHistory:
     """Of each table by its name; the only table of a job has the name ''."""
 
     _epochs: dict[str, deque[EpochTimes]] = field(default_factory=dict)
+    _jobs: dict[str, ShowsCompactions] = field(default_factory=dict)
+
+    def watch(self, table: str, job: ShowsCompactions) -> None:
+        """The compactions of a table are shown by its job from here on."""
+        self._jobs[table] = job
+
+    def compactions(self, table: str) -> CompactionsNow | None:
+        """Those of a table; None: its job has not begun."""
+        job = self._jobs.get(table)
+        numbers = None if job is None else job.compaction_metrics()
+        if job is None or numbers is None:
+            return None
+        return CompactionsNow(numbers=numbers, under_way=tuple(job.unfinished_compactions()))
 
     def add(self, table: str, report: EpochReport, time_ms: int) -> None:
         """An epoch is committed."""
@@ -50,7 +87,8 @@ class EpochHistory:
                 messages=report.counts.messages,
                 bytes=report.bytes,
                 wait_s=report.wait_s,
-                write_s=report.write_s,
+                route_s=report.route_s,
+                write_s=max(0.0, report.write_s - report.route_s),
                 commit_s=report.commit_s,
             )
         )

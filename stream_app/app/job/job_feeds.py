@@ -91,6 +91,8 @@ class JobFeeds:
         folder: str,
         check: Callable[..., None],
     ) -> TableFeed:
+        if self.log.metrics is not None:
+            table = table.counted(self.log.metrics.store.requests)
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
         job = TableJob(table, executor_of, self.stopping)
         made = rules_of(self.config, table.location, table.schema).made
@@ -98,6 +100,7 @@ class JobFeeds:
         self._jobs.append(job)
         log.watch_maintenance(job.upkeep.metrics)
         log.watch_compactions(job.compaction_metrics)
+        log.history.watch(log.table or "", job)
         return TableFeed(
             name=name,
             job=job,

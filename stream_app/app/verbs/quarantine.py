@@ -28,6 +28,7 @@ from stream_app.app.quarantine.kept_records import (
     Quarantine,
     open_quarantine,
 )
+from stream_app.app.quarantine.outcome import replay_lines
 from stream_app.app.verbs.upkeep_frame import DRY_RUN, NOTHING, counted
 from stream_app.cdc.bad_reasons import REASON_KINDS
 from stream_app.errors import TableNotFoundError, UsageError
@@ -340,30 +341,10 @@ def _replay(
     for name, replay in found.items():
         if args.table is None and config.sync is not None:
             yield f"{name}:"
-        yield from _outcome(replay.run(choice, dry_run=args.dry_run), dry_run=args.dry_run)
+        yield from replay_lines(replay.run(choice, dry_run=args.dry_run), dry_run=args.dry_run)
     if not found:
         yield NOTHING
         yield from _elsewhere(args, quarantine, config, choice)
-
-
-def _outcome(done: Any, *, dry_run: bool) -> Iterator[str]:
-    for record, reason in done.bad:
-        yield f"still bad: {record.place}: {reason}"
-    for what, records in (
-        ("their epoch is not in the table yet", done.early),
-        ("a newer change of their row is in the table", done.overtaken),
-        ("their epoch was written again, perhaps with them", done.old),
-    ):
-        if records:
-            yield f"{counted(len(records), 'record')}: {what}; the first is {records[0].place}"
-    if not (done.replayed or done.overtaken):
-        yield NOTHING
-    elif dry_run:
-        yield f"would replay {counted(len(done.replayed), 'record')}: {done.rows} changes"
-        yield DRY_RUN
-    else:
-        where = "" if done.snapshot is None else f" in snapshot {done.snapshot.snapshot_id}"
-        yield f"replayed {counted(len(done.replayed), 'record')}: {done.rows} changes{where}"
 
 
 _ACTIONS = {"list": _list, "show": _show, "replay": _replay, "drop": _drop}

@@ -12,6 +12,7 @@ from stream_app.app.config.app_config import load_config
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.settings import environment_secrets, file_io_options
 from stream_app.app.job.job_folders import open_folder
+from stream_app.app.web.actions import token_of
 from stream_app.app.web.extra import serving_module
 from stream_app.app.web.site import LOCAL_HOST, JobSite, Site, WarehouseSite
 from stream_app.clock import SystemClock
@@ -21,8 +22,9 @@ from stream_app.fileio.file_io_registry import file_io_of
 _PORT = 8088
 _EPILOG = """\
 The page shows each table's state and age, its snapshots, the LSM tree of each bucket with what is
-compacted next, its schemas, tags, consumers and options, and rows and changes. It writes nothing.
-It comes up by itself when something changes.
+compacted next, its schemas, tags, consumers and options, and rows and changes. It comes up by
+itself when something changes. It writes nothing, unless STREAM_APP_WEB_TOKEN has a token of 16
+characters or more: with it one may compact, tag, and replay a quarantine on the page.
 
 The server answers on this machine alone. It has no passwords: with --host, everybody that reaches
 the port reads the tables.
@@ -43,6 +45,19 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    add_site(parser)
+    parser.add_argument("--port", type=int, default=_PORT, help=f"default: {_PORT}")
+    parser.add_argument(
+        "--host",
+        default=LOCAL_HOST,
+        metavar="ADDRESS",
+        help=f"address to listen at; default: {LOCAL_HOST}",
+    )
+    return parser
+
+
+def add_site(parser: argparse.ArgumentParser) -> None:
+    """Add ``--warehouse``, ``--conf`` and ``--set``."""
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--warehouse", metavar="W", help=f"all tables below this folder; default: {WAREHOUSE}"
@@ -54,14 +69,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         "--set", action="append", default=[], metavar="KEY=VALUE",
         help="with --conf: set one key of it; may be repeated",
     )  # fmt: skip
-    parser.add_argument("--port", type=int, default=_PORT, help=f"default: {_PORT}")
-    parser.add_argument(
-        "--host",
-        default=LOCAL_HOST,
-        metavar="ADDRESS",
-        help=f"address to listen at; default: {LOCAL_HOST}",
-    )
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -71,11 +78,16 @@ def run(args: argparse.Namespace) -> int:
         UsageError: the packages of the pages are missing, or the port is taken.
     """
     serving = serving_module()
-    serving.serve(_site(args), args.host, args.port)
+    serving.serve(site_of(args), args.host, args.port, token_of(os.environ))
     return 0
 
 
-def _site(args: argparse.Namespace) -> Site:
+def site_of(args: argparse.Namespace) -> Site:
+    """The tables that ``--warehouse``, or ``--conf`` and ``--set``, mean.
+
+    Raises:
+        UsageError: the warehouse is not there, or the configuration is wrong.
+    """
     if args.conf is not None:
         return _job_site(args)
     options = file_io_options(os.environ)

@@ -1,4 +1,4 @@
-"""The newest epochs as stacked bars: what each waited, wrote and committed.
+"""The newest epochs as stacked bars: what each waited, read, wrote and committed.
 
 Units of length are those of the drawing, which is `WIDTH` wide and scales with the page.
 """
@@ -12,7 +12,8 @@ from stream_app.app.job.epoch_history import EpochTimes
 
 WIDTH = 600
 HEIGHT = 90
-_PARTS = ("wait", "write", "commit")
+_PARTS = ("wait", "route", "write", "commit")
+_NAMES = ("wait", "read and decode", "write", "commit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,10 @@ def _bar(one: EpochTimes, x: float, width: float, longest: float) -> EpochBar:
         height = HEIGHT * getattr(one, f"{kind}_s") / longest
         top -= height
         parts.append((kind, round(top, 1), round(height, 1)))
-    times = ", ".join(f"{kind} {getattr(one, f'{kind}_s'):.2f} s" for kind in _PARTS)
+    times = ", ".join(
+        f"{name} {getattr(one, f'{kind}_s'):.2f} s"
+        for kind, name in zip(_PARTS, _NAMES, strict=True)
+    )
     return EpochBar(
         x=round(x, 1),
         width=round(width, 1),

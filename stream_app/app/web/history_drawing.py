@@ -1,4 +1,4 @@
-"""The newest snapshots as a row of bars: what each brought, and what keeps it.
+"""The newest snapshots as a row of bars: what each brought, what keeps it, and what goes next.
 
 A bar's height is the root of its records' share of the most, so that small epochs can be seen
 beside large ones.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from stream_app.app.output.listing import time_text
@@ -18,7 +18,6 @@ from stream_app.model.tag import Tag
 
 SHOWN = 60
 WIDTH = 600
-HEIGHT = 96
 _GROUND = 70
 _LEAST = 2
 
@@ -30,6 +29,7 @@ class SnapshotBar:
     Attributes:
         kind: in lower case, such as ``append``.
         marks: names of tags and consumers that stand at it.
+        is_going: whether the next expiry deletes it.
     """
 
     x: float
@@ -40,15 +40,20 @@ class SnapshotBar:
     kind: str
     title: str
     marks: tuple[str, ...]
+    is_going: bool
 
 
 def snapshot_bars(
-    snapshots: Sequence[Snapshot], tags: Iterable[Tag] = (), consumers: Iterable[Consumer] = ()
+    snapshots: Sequence[Snapshot],
+    tags: Iterable[Tag] = (),
+    consumers: Iterable[Consumer] = (),
+    going: Collection[int] = (),
 ) -> list[SnapshotBar]:
     """The bars of snapshots, oldest first.
 
     Args:
         snapshots: newest first; at most `SHOWN` are drawn.
+        going: numbers of those that the next expiry deletes.
     """
     shown = list(snapshots[:SHOWN])[::-1]
     marks: dict[int, list[str]] = defaultdict(list)
@@ -63,7 +68,9 @@ def snapshot_bars(
     for index, (one, count) in enumerate(zip(shown, records, strict=True)):
         height = round(_LEAST + (_GROUND - _LEAST - 4) * math.sqrt(count / most), 1)
         kind = one.commit_kind.value.lower()
+        is_going = one.snapshot_id in going
         here = tuple(marks[one.snapshot_id])
+        told = (*here, *(["the next expiry deletes it"] if is_going else []))
         bars.append(
             SnapshotBar(
                 x=round(index * step, 1),
@@ -72,8 +79,9 @@ def snapshot_bars(
                 height=height,
                 snapshot=one.snapshot_id,
                 kind=kind,
-                title=_title(one, here),
+                title=_title(one, told),
                 marks=here,
+                is_going=is_going,
             )
         )
     return bars

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.job.epoch_history import EpochHistory
+from stream_app.app.web.actions import token_of
 from stream_app.app.web.extra import serving_module
 from stream_app.app.web.site import LOCAL_HOST, JobSite
 from stream_app.clock import Clock
@@ -26,12 +28,13 @@ def page_of_job(
         checkpoint: opens the job's; asked only for a page.
 
     Raises:
-        UsageError: the port is taken, or a package is missing.
+        UsageError: the port is taken, the token too short, or a package is missing.
     """
     if config.stream.web_port is None:
         yield
         return
+    token, port = token_of(os.environ), config.stream.web_port
     site = JobSite(config, checkpoint(), clock, history)
-    with serving_module().serving(site, LOCAL_HOST, config.stream.web_port) as address:
+    with serving_module().serving(site, LOCAL_HOST, port, token) as address:
         _LOG.info("the page of the job: %s", address)
         yield

@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import escape
 
 from stream_app import __version__
+from stream_app.app.output.age_text import age_text
 from stream_app.app.output.listing import size_text, value_text
 from stream_app.app.output.text_table import visible
 
@@ -30,22 +31,6 @@ def _page_environment() -> Environment:
     found.tests |= {"known_in": _known_in}
     found.globals |= {"value_text": value_text, "version": __version__}
     return found
-
-
-def age_text(seconds: float | None) -> str:
-    """``95`` → ``1 min 35 s``."""
-    if seconds is None:
-        return "-"
-    whole = int(seconds)
-    for unit, name, smaller, of in (
-        (86400, "d", 3600, "h"),
-        (3600, "h", 60, "min"),
-        (60, "min", 1, "s"),
-    ):
-        if whole >= unit:
-            rest = whole % unit // smaller
-            return f"{whole // unit} {name}" + (f" {rest} {of}" if rest else "")
-    return f"{whole} s"
 
 
 def _known_in(name: str, rows: Sequence[object]) -> bool:

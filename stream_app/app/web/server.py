@@ -17,19 +17,29 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mappin
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import (
+    HTMLResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from stream_app.app.web.actions import Actions
 from stream_app.app.web.epoch_drawing import epoch_chart
 from stream_app.app.web.pages import escaped, page
 from stream_app.app.web.site import Site
+from stream_app.app.web.table_list import ORDERS, ListChoice, states
 from stream_app.app.web.table_page import QUERY_ROWS_MAX, changes_of, rows_of, table_page
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
 
@@ -49,21 +59,25 @@ LOOK_S = 1.0
 _ALIVE_S = 15.0
 _CHANGED_SNAPSHOTS = 5
 _LIMIT = 50
+_FORM_MAX = 16384
+"""Bytes of a form."""
 
 
-def web_app(site: Site, hosts: list[str]) -> Starlette:
+def web_app(site: Site, hosts: list[str], actions: Actions) -> Starlette:
     """The pages of a site.
 
     Args:
         hosts: names under which it answers; ``*``: all.
+        actions: of the same site.
     """
-    pages = _Pages(site)
+    pages = _Pages(site, actions)
     return Starlette(
         routes=[
             Route("/", pages.tables),
             Route("/tables/{name}", pages.table),
             Route("/tables/{name}/rows", pages.rows),
             Route("/tables/{name}/changes", pages.changes),
+            Route("/tables/{name}/actions", pages.act, methods=["POST"]),
             Route("/settings", pages.settings),
             Route("/events", pages.events),
             Route("/events/{name}", pages.events),
@@ -79,21 +93,51 @@ class _Pages:
     """Answers requests; tables are read in threads."""
 
     site: Site
+    actions: Actions
     _versions: dict[str, _Version] = field(default_factory=dict)
 
-    async def tables(self, _: Request) -> Response:
-        return await self._answer(lambda: page("tables", site=self.site, tables=self.site.tables()))
+    async def tables(self, request: Request) -> Response:
+        choice = ListChoice.of(request.query_params)
+
+        def read() -> str:
+            tables = self.site.tables()
+            return self._page(
+                "tables", tables=tables, chosen=choice.chosen(tables), choice=choice,
+                states=states(tables), orders=ORDERS,
+            )  # fmt: skip
+
+        return await self._answer(read, "/events")
 
     async def table(self, request: Request) -> Response:
         name = request.path_params["name"]
 
         def read() -> str:
-            table = self.site.open(name)
-            shown = table_page(name, table, partial(self.site.quarantine, name))
-            chart = epoch_chart(self.site.epochs(name))
-            return page("table", site=self.site, shown=shown, chart=chart)
+            table, status = self.site.open(name), self.site.status(name)
+            now, epochs = self.site.compactions(name), self.site.epochs(name)
+            shown = table_page(name, table, partial(self.site.quarantine, name), now)
+            return self._page(
+                "table", shown=shown, status=status, chart=epoch_chart(epochs), epochs=epochs,
+                can_replay=self._can_replay(name), action_runs=self.actions.runs(name),
+            )  # fmt: skip
 
-        return await self._answer(read)
+        return await self._answer(read, f"/events/{quote(name, safe='')}")
+
+    async def act(self, request: Request) -> Response:
+        """Begin an action, and go back to the page of the table, which tells its outcome."""
+        name, length = request.path_params["name"], request.headers.get("content-length", "")
+        if not length.isdecimal() or int(length) > _FORM_MAX:
+            return self._problem(UsageError("this is no form of the page"), 413)
+        form = dict(parse_qsl((await request.body()).decode(errors="replace")))
+        refusal = self.actions.refusal(request.headers, form)
+        if refusal is not None:
+            return self._problem(refusal, 403)
+        try:
+            await run_in_threadpool(self.actions.begin, name, form)
+        except TableNotFoundError as error:
+            return self._problem(error, 404)
+        except StreamAppError as error:
+            return self._problem(error, 409)
+        return RedirectResponse(f"/tables/{quote(name, safe='')}#actions", 303, headers=_HEADERS)
 
     async def rows(self, request: Request) -> Response:
         name, where = request.path_params["name"], request.query_params.get("where", "").strip()
@@ -105,8 +149,8 @@ class _Pages:
                 columns, rows = rows_of(table, where or None, limit)
             except UsageError as error:
                 columns, rows, problem = [], [], error
-            return page(
-                "rows", site=self.site, name=name, where=where, limit=limit, columns=columns,
+            return self._page(
+                "rows", name=name, where=where, limit=limit, columns=columns,
                 rows=rows, problem=problem,
             )  # fmt: skip
 
@@ -114,18 +158,19 @@ class _Pages:
 
     async def changes(self, request: Request) -> Response:
         name = request.path_params["name"]
+        events = f"/events/{quote(name, safe='')}"
 
         def read() -> str:
             columns, rows = changes_of(self.site.open(name), _CHANGED_SNAPSHOTS)
-            return page(
-                "changes", site=self.site, name=name, columns=columns, rows=rows,
+            return self._page(
+                "changes", name=name, columns=columns, rows=rows,
                 snapshots=_CHANGED_SNAPSHOTS,
             )  # fmt: skip
 
-        return await self._answer(read)
+        return await self._answer(read, events)
 
     async def settings(self, _: Request) -> Response:
-        return await self._answer(lambda: page("settings", site=self.site, flat=_flat))
+        return await self._answer(lambda: self._page("settings", flat=_flat))
 
     async def healthy(self, _: Request) -> Response:
         return PlainTextResponse("alive\n", headers=_HEADERS)
@@ -146,25 +191,46 @@ class _Pages:
             headers=_HEADERS,
         )
 
-    async def _answer(self, read: Callable[[], str]) -> Response:
-        """A page, or the page of its error, without secrets."""
+    async def _answer(self, read: Callable[[], str], events: str = "") -> Response:
+        """A page, or the page of its error.
+
+        Args:
+            events: path of the events by which the page comes up again; empty: it stands still.
+        """
         try:
-            text, status = await run_in_threadpool(read), 200
+            text = await run_in_threadpool(read)
         except TableNotFoundError as error:
-            text, status = page("problem", error=error), 404
+            return self._problem(error, 404, events)
         except StreamAppError as error:
-            text, status = page("problem", error=error), 500
+            return self._problem(error, 500, events)
         except OSError as error:
             problem = StreamAppError(str(error), fix="look at the store, and load the page again")
-            text, status = page("problem", error=problem), 500
-        shown = self.site.secrets.hide_escaped(text, escaped)
-        return HTMLResponse(shown, status, headers=_HEADERS)
+            return self._problem(problem, 500, events)
+        return self._html(text, 200)
+
+    def _problem(self, error: StreamAppError, status: int, events: str = "") -> Response:
+        return self._html(self._page("problem", error=error, events=events), status)
+
+    def _html(self, text: str, status: int) -> Response:
+        """A page without secrets."""
+        for secrets in (self.site.secrets, self.actions.secrets):
+            text = secrets.hide_escaped(text, escaped)
+        return HTMLResponse(text, status, headers=_HEADERS)
+
+    def _page(self, template: str, **values: Any) -> str:
+        return page(template, site=self.site, can_act=self.actions.are_on, **values)
+
+    def _can_replay(self, name: str) -> bool:
+        try:
+            return self.site.quarantine(name) is not None
+        except (StreamAppError, OSError):
+            return False
 
     async def _events(
         self, name: str, is_gone: Callable[[], Awaitable[bool]]
     ) -> AsyncIterator[str]:
         looks = asyncio.get_running_loop().time
-        version = self._versions.setdefault(name, _Version(self.site, name))
+        version = self._versions.setdefault(name, _Version(self.site, self.actions, name))
         seen, said_at = await version.now(), looks()
         yield "retry: 2000\n\n"
         while not await is_gone():
@@ -183,6 +249,7 @@ class _Version:
     """What tells whether a page is still right, looked up once for all its listeners."""
 
     site: Site
+    actions: Actions
     name: str
     _value: Hashable = None
     _at: float = float("-inf")
@@ -200,8 +267,17 @@ class _Version:
         try:
             if self.name:
                 table = self.site.open(self.name)
-                return table.snapshots.latest_id(), table.schema.schema_id
-            return tuple((one.table, one.state, one.snapshot) for one in self.site.tables())
+                now, epochs = self.site.compactions(self.name), self.site.epochs(self.name)
+                return (
+                    table.snapshots.latest_id(),
+                    table.schema.schema_id,
+                    now and now.under_way,
+                    epochs[-1].epoch if epochs else None,
+                    self.actions.pulse(self.name),
+                )
+            return tuple(
+                (one.table, one.state, one.snapshot, one.reason) for one in self.site.tables()
+            )
         except (StreamAppError, OSError) as error:
             return str(error)
 

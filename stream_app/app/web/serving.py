@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import uvicorn
 
+from stream_app.app.web.actions import Actions
 from stream_app.app.web.server import web_app
 from stream_app.app.web.site import LOCAL_HOST, Site
 from stream_app.errors import UsageError
@@ -17,30 +18,36 @@ from stream_app.errors import UsageError
 LOCAL_NAMES = [LOCAL_HOST, "localhost"]
 
 
-def serve(site: Site, host: str, port: int) -> None:
+def serve(site: Site, host: str, port: int, token: str | None = None) -> None:
     """Serve a site; returns when the process is asked to end.
 
     Args:
         host: address to listen at.
         port: 0: any that is free.
+        token: of actions; None: there are none.
 
     Raises:
         UsageError: it cannot listen there.
     """
     with _listening(host, port) as listener:
         print(f"{_address(listener)} shows {site.title}; Ctrl-C ends it", flush=True)
-        _server(site, listener).run(sockets=[listener])
+        actions = Actions(site, token)
+        try:
+            _server(actions, listener).run(sockets=[listener])
+        finally:
+            actions.close()
 
 
 @contextmanager
-def serving(site: Site, host: str, port: int) -> Iterator[str]:
+def serving(site: Site, host: str, port: int, token: str | None = None) -> Iterator[str]:
     """Serve a site within the block, in a thread; gives its address.
 
     Raises:
         UsageError: it cannot listen there.
     """
     with _listening(host, port) as listener:
-        server = _server(site, listener)
+        actions = Actions(site, token)
+        server = _server(actions, listener)
         thread = threading.Thread(
             target=server.run, kwargs={"sockets": [listener]}, name="web", daemon=True
         )
@@ -50,11 +57,12 @@ def serving(site: Site, host: str, port: int) -> Iterator[str]:
         finally:
             server.should_exit = True
             thread.join()
+            actions.close()
 
 
-def _server(site: Site, listener: socket.socket) -> uvicorn.Server:
+def _server(actions: Actions, listener: socket.socket) -> uvicorn.Server:
     is_local = listener.getsockname()[0] in LOCAL_NAMES
-    app = web_app(site, LOCAL_NAMES if is_local else ["*"])
+    app = web_app(actions.site, LOCAL_NAMES if is_local else ["*"], actions)
     return uvicorn.Server(
         uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
     )

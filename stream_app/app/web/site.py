@@ -5,29 +5,37 @@ A site is asked from threads of the server, and keeps no table open.
 
 from __future__ import annotations
 
+import importlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.secrets import Secrets
+from stream_app.app.config.secrets import Secrets, is_secret
+from stream_app.app.config.settings import file_io_variables
 from stream_app.app.inspect.job_status import EMPTY, READY, UNREADABLE, JobStatus, TableStatus
 from stream_app.app.inspect.source_ends import source_ends
-from stream_app.app.job.epoch_history import EpochHistory, EpochTimes
+from stream_app.app.inspect.table_facts import RememberedFacts, freshness_s
+from stream_app.app.job.epoch_history import CompactionsNow, EpochHistory, EpochTimes
+from stream_app.app.quarantine.choice import Choice
 from stream_app.app.quarantine.kept_records import Quarantine, open_quarantine
+from stream_app.app.quarantine.outcome import replay_lines
 from stream_app.clock import Clock
-from stream_app.errors import StreamAppError, TableNotFoundError
+from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.map_in_threads import each
 from stream_app.table.opening import open_table
 
 LOCAL_HOST = "127.0.0.1"
 """Where pages are served unless another address is given."""
 _DATABASE = ".db"
 _ENDS_S = 5.0
+_THREADS = 8
+"""Tables that are looked at together: on a store of objects a look is one answer of it."""
 
 
 class Site(Protocol):
@@ -41,6 +49,15 @@ class Site(Protocol):
     @property
     def secrets(self) -> Secrets:
         """Texts that no page may hold."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The time of ages."""
+        ...
+
+    def status(self, name: str) -> TableStatus | None:
+        """The status of one table; None: it is not in the list."""
         ...
 
     def tables(self) -> Sequence[TableStatus]:
@@ -68,8 +85,24 @@ class Site(Protocol):
         """The newest epochs of a table, oldest first; none when this process is not its job."""
         ...
 
+    def compactions(self, name: str) -> CompactionsNow | None:
+        """A table's compactions now; None when this process is not its job."""
+        ...
 
-@dataclass(frozen=True, slots=True)
+    def replay(self, name: str) -> Iterator[str]:
+        """Replay the records of a table's quarantine; lines that tell it.
+
+        Raises:
+            UsageError: there is no quarantine, or a record cannot be replayed safely.
+        """
+        ...
+
+    def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
+        """The arguments of ``stream-app compact`` for a table, and its further environment."""
+        ...
+
+
+@dataclass(slots=True)
 class WarehouseSite:
     """All tables of the databases of a warehouse, ``…/DATABASE.db/TABLE``.
 
@@ -83,6 +116,10 @@ class WarehouseSite:
     options: Mapping[str, str]
     clock: Clock
     secrets: Secrets = field(default_factory=Secrets)
+    _facts: RememberedFacts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._facts = RememberedFacts(self._open, self.clock)
 
     @property
     def title(self) -> str:
@@ -91,19 +128,16 @@ class WarehouseSite:
 
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`; a table's newest snapshot is all that is read of it."""
-        found = (self._status(name, path) for name, path in sorted(self._paths().items()))
+        found = each(_THREADS, self._status, sorted(self._paths().items()))
         return [one for one in found if one is not None]
+
+    def status(self, name: str) -> TableStatus | None:
+        """See `Site.status`."""
+        return self._status((name, self._path(name)))
 
     def open(self, name: str) -> FileStoreTable:
         """See `Site.open`."""
-        path = self._paths().get(name)
-        if path is None:
-            raise TableNotFoundError(
-                f"there is no table {name}",
-                where=self.warehouse,
-                fix="choose one of the list",
-            )
-        return self._open(path)
+        return self._open(self._path(name))
 
     def settings(self) -> Mapping[str, Mapping[str, object]]:
         """See `Site.settings`."""
@@ -116,6 +150,32 @@ class WarehouseSite:
     def epochs(self, name: str) -> Sequence[EpochTimes]:  # noqa: ARG002 - no job, no epochs
         """See `Site.epochs`."""
         return ()
+
+    def compactions(self, name: str) -> CompactionsNow | None:  # noqa: ARG002 - as `epochs`
+        """See `Site.compactions`."""
+        return None
+
+    def replay(self, name: str) -> Iterator[str]:
+        """See `Site.replay`."""
+        raise UsageError(
+            "a replay needs the configuration of a job",
+            where=name,
+            fix="serve the page with --conf",
+        )
+
+    def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
+        """See `Site.compact_command`."""
+        return [self._path(name)], {}
+
+    def _path(self, name: str) -> str:
+        path = self._paths().get(name)
+        if path is None:
+            raise TableNotFoundError(
+                f"there is no table {name}",
+                where=self.warehouse,
+                fix="choose one of the list",
+            )
+        return path
 
     def _open(self, path: str) -> FileStoreTable:
         return open_table(path, self.clock, file_io_options=self.options)
@@ -135,22 +195,24 @@ class WarehouseSite:
         names = [each.name for each in self.files.list_status(path) if each.is_folder]
         return [name for name in names if _is_unicode(name)]
 
-    def _status(self, name: str, path: str) -> TableStatus | None:
+    def _status(self, place: tuple[str, str]) -> TableStatus | None:
         """None: the folder is no table."""
+        name, path = place
         try:
-            latest = self._open(path).snapshots.latest()
+            facts = self._facts.of(path)
         except TableNotFoundError:
             return None
         except (StreamAppError, OSError) as error:
             return TableStatus(table=name, state=UNREADABLE, reason=str(error))
-        if latest is None:
+        if facts.time_ms is None:
             return TableStatus(table=name, state=EMPTY)
-        age_ms = self.clock.now_ms() - latest.time_millis
+        now_ms = self.clock.now_ms()
         return TableStatus(
             table=name,
             state=READY,
-            snapshot=latest.snapshot_id,
-            changed_s=max(0, age_ms) // 1000,
+            snapshot=facts.snapshot,
+            fresh_s=freshness_s(now_ms, facts.source_ms, None),
+            changed_s=max(0, now_ms - facts.time_ms) // 1000,
         )
 
 
@@ -169,6 +231,10 @@ class JobSite:
     _ends: Offsets | None = None
     _ends_at: float = float("-inf")
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _facts: RememberedFacts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._facts = RememberedFacts(self._open, self.clock, of_job=True)
 
     @property
     def title(self) -> str:
@@ -184,14 +250,13 @@ class JobSite:
         """See `Site.tables`."""
         return list(self._status(self._source_ends()).tables())
 
+    def status(self, name: str) -> TableStatus | None:
+        """See `Site.status`; the freshness of a quiet table needs the others."""
+        return next((one for one in self.tables() if one.table == name), None)
+
     def open(self, name: str) -> FileStoreTable:
         """See `Site.open`."""
-        path = self._status(None).paths().get(name)
-        if path is None:
-            raise TableNotFoundError(
-                f"the job has no table {name}", where=self.title, fix="choose one of the list"
-            )
-        return open_table(path, self.clock, file_io_options=self.config.file_system)
+        return self._open(self._path(name))
 
     def settings(self) -> Mapping[str, Mapping[str, object]]:
         """See `Site.settings`."""
@@ -209,7 +274,48 @@ class JobSite:
         """See `Site.epochs`."""
         if self.history is None:
             return ()
-        return self.history.of("" if self.config.sync is None else name)
+        return self.history.of(self._own_name(name))
+
+    def compactions(self, name: str) -> CompactionsNow | None:
+        """See `Site.compactions`."""
+        return None if self.history is None else self.history.compactions(self._own_name(name))
+
+    def replay(self, name: str) -> Iterator[str]:
+        """See `Site.replay`."""
+        self._path(name)
+        quarantine = self.quarantine(name)
+        if quarantine is None:
+            raise UsageError(
+                "the job has no quarantine", where=self.title, fix="set stream.quarantine"
+            )
+        # Imported only when it is asked for: it needs Spark's package and a broker's client.
+        replays = importlib.import_module("stream_app.app.quarantine.job_replay")
+        own = None if self.config.sync is None else name
+        for one in replays.job_replays(self.config, quarantine, own).values():
+            yield from replay_lines(one.run(Choice(), dry_run=False), dry_run=False)
+
+    def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
+        """See `Site.compact_command`; secrets travel by the environment alone."""
+        words = [self._path(name)]
+        for key, value in self.config.spark.items():
+            if not is_secret(key):
+                words += ["--set", f"{key}={value}"]
+        return words, file_io_variables(self.config.file_system)
+
+    def _own_name(self, name: str) -> str:
+        """The name in the history."""
+        return "" if self.config.sync is None else name
+
+    def _path(self, name: str) -> str:
+        path = self._status(None).paths().get(name)
+        if path is None:
+            raise TableNotFoundError(
+                f"the job has no table {name}", where=self.title, fix="choose one of the list"
+            )
+        return path
+
+    def _open(self, path: str) -> FileStoreTable:
+        return open_table(path, self.clock, file_io_options=self.config.file_system)
 
     def _status(self, ends: Offsets | None) -> JobStatus:
         return JobStatus(
@@ -217,6 +323,7 @@ class JobSite:
             checkpoint=self.checkpoint,
             ends=ends,
             now_ms=self.clock.now_ms(),
+            facts_of=self._facts.of,
         )
 
     def _source_ends(self) -> Offsets | None:

@@ -2,43 +2,46 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 import pyarrow as pa
 
 from stream_app.app.inspect.compactions import CompactionRow, compactions_of
-from stream_app.app.inspect.levels import next_compactions, run_rows
+from stream_app.app.inspect.levels import LevelRow, next_compactions, run_rows
 from stream_app.app.inspect.options import OptionRow, option_rows
 from stream_app.app.inspect.overview import Overview, overview
 from stream_app.app.inspect.views import listing
+from stream_app.app.job.epoch_history import CompactionsNow
 from stream_app.app.output.listing import Listing
 from stream_app.app.output.value_text import plain_texts
-from stream_app.app.quarantine.kept_records import KeptRecord, Quarantine
+from stream_app.app.quarantine.kept_records import Quarantine
 from stream_app.app.web.history_drawing import SHOWN, SnapshotBar, snapshot_bars
+from stream_app.app.web.rows_drawing import RowsChart, rows_chart
+from stream_app.app.web.table_parts import (
+    BadRecords,
+    FileRow,
+    NextExpiry,
+    Parts,
+    Problem,
+    SchemaVersion,
+    bad_records,
+    largest_files,
+    next_expiry,
+    schema_versions,
+    space_amplification,
+)
 from stream_app.app.web.tree_drawing import BUCKETS_SHOWN, BucketTree, bucket_trees
-from stream_app.errors import StreamAppError
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.api.paimon_table import PaimonTable
-from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 ROWS_SHOWN = 20
 QUERY_ROWS_MAX = 200
-_EXAMPLES = 3
 _TEXT_MAX = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BadRecords:
-    """Records of one kind of reason that wait in the quarantine, with some examples."""
-
-    kind: str
-    records: int
-    examples: tuple[KeptRecord, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,57 +49,73 @@ class TablePage:
     """One table at its newest snapshot.
 
     Attributes:
-        overview: None: the table has no snapshot yet.
+        is_empty: there is no snapshot yet.
+        overview: None: there is no snapshot, or it cannot be read.
         trees: those with the most sorted runs; `more_trees` are not shown.
         write_amplification: bytes that appends and compactions of the shown snapshots wrote for
             each byte that appends wrote; None: they appended none.
+        space_amplification: see `table_parts.space_amplification`.
         bars: the newest snapshots, oldest first.
+        now: None: this process is not the table's job.
         listings: by title.
-        bad_problem: why the quarantine cannot be read; None: it can.
+        problems: what cannot be shown, and why.
     """
 
     name: str
+    is_empty: bool
     overview: Overview | None
     trees: Sequence[BucketTree]
     more_trees: int
     write_amplification: float | None
+    space_amplification: float | None
     bars: Sequence[SnapshotBar]
+    rows: RowsChart | None
+    now: CompactionsNow | None
+    expiry: NextExpiry | None
+    versions: Sequence[SchemaVersion]
     listings: Sequence[tuple[str, Listing]]
     bad: Sequence[BadRecords]
-    bad_problem: StreamAppError | None
+    problems: Sequence[Problem]
 
 
 def table_page(
-    name: str, table: FileStoreTable, quarantine: Callable[[], Quarantine | None]
+    name: str,
+    table: FileStoreTable,
+    quarantine: Callable[[], Quarantine | None],
+    now: CompactionsNow | None = None,
 ) -> TablePage:
-    """Read a page; files of rows are not opened.
+    """Read a page; files of rows are not opened. What cannot be read hides nothing else.
 
     Args:
-        quarantine: opens the job's; one that cannot be read hides no table.
-
-    Raises:
-        CorruptFileError: a file of metadata is missing or damaged.
+        quarantine: opens the job's.
+        now: of the job in this process.
     """
-    newest = list(islice(table.snapshots.backwards(), SHOWN))
+    parts = Parts()
+    newest = parts.some("snapshots", lambda: list(islice(table.snapshots.backwards(), SHOWN)))
     latest = newest[0] if newest else None
-    trees = _trees(table, latest)
-    compactions = [
-        row
-        for one in newest
-        if one.commit_kind is CommitKind.COMPACT
-        for row in compactions_of(table, one)
-    ]
-    bad, bad_problem = _bad(table, quarantine)
+    expiry = parts.one("expiry", lambda: next_expiry(table)) if newest else None
+    going = () if expiry is None else expiry.numbers
+    compactions = parts.some("compactions", lambda: _compactions(table, newest))
+    runs = parts.some("LSM trees", lambda: _runs(table, latest))
+    trees = parts.some("LSM trees", lambda: _trees(table, latest, runs, now))
     return TablePage(
         name=name,
-        overview=None if latest is None else overview(table, latest),
+        is_empty=latest is None and not parts.problems(),
+        overview=parts.one("overview", lambda: _overview(table, latest)),
         trees=trees[:BUCKETS_SHOWN],
         more_trees=max(0, len(trees) - BUCKETS_SHOWN),
-        write_amplification=_write_amplification(table, newest, compactions),
-        bars=snapshot_bars(newest, table.tags.tags(), table.consumers.consumers()),
-        listings=list(_listings(table, latest, compactions)),
-        bad=bad,
-        bad_problem=bad_problem,
+        write_amplification=parts.one(
+            "write amplification", lambda: _write_amplification(table, newest, compactions)
+        ),
+        space_amplification=space_amplification(runs),
+        bars=parts.some("tags and consumers", lambda: _bars(table, newest, going)),
+        rows=rows_chart(newest),
+        now=now,
+        expiry=expiry,
+        versions=parts.some("schemas", lambda: schema_versions(table)),
+        listings=list(_listings(table, latest, compactions, parts)),
+        bad=parts.some("quarantine", lambda: bad_records(table, quarantine)),
+        problems=parts.problems(),
     )
 
 
@@ -139,10 +158,41 @@ def _cut(value: str | None) -> str | None:
     return value if value is None or len(value) <= _TEXT_MAX else value[: _TEXT_MAX - 1] + "…"
 
 
-def _trees(table: FileStoreTable, latest: Snapshot | None) -> list[BucketTree]:
+def _overview(table: FileStoreTable, latest: Snapshot | None) -> Overview | None:
+    return None if latest is None else overview(table, latest)
+
+
+def _compactions(table: FileStoreTable, newest: Sequence[Snapshot]) -> list[CompactionRow]:
+    return [
+        row
+        for one in newest
+        if one.commit_kind is CommitKind.COMPACT
+        for row in compactions_of(table, one)
+    ]
+
+
+def _runs(table: FileStoreTable, latest: Snapshot | None) -> list[LevelRow]:
     if latest is None or not table.kind.merges_by_key:
         return []
-    return bucket_trees(run_rows(table, latest), next_compactions(table, latest))
+    return run_rows(table, latest)
+
+
+def _trees(
+    table: FileStoreTable,
+    latest: Snapshot | None,
+    runs: Sequence[LevelRow],
+    now: CompactionsNow | None,
+) -> list[BucketTree]:
+    if not runs:
+        return []
+    under_way = () if now is None else now.under_way
+    return bucket_trees(runs, next_compactions(table, latest), under_way)
+
+
+def _bars(
+    table: FileStoreTable, newest: Sequence[Snapshot], going: Sequence[int]
+) -> list[SnapshotBar]:
+    return snapshot_bars(newest, table.tags.tags(), table.consumers.consumers(), going)
 
 
 def _write_amplification(
@@ -158,7 +208,10 @@ def _write_amplification(
 
 
 def _listings(
-    table: FileStoreTable, latest: Snapshot | None, compactions: Sequence[CompactionRow]
+    table: FileStoreTable,
+    latest: Snapshot | None,
+    compactions: Sequence[CompactionRow],
+    parts: Parts,
 ) -> Iterator[tuple[str, Listing]]:
     yield "Compactions", Listing(CompactionRow, compactions[:ROWS_SHOWN])
     for title, name in (
@@ -168,29 +221,11 @@ def _listings(
         ("Consumers", "consumers"),
         ("Partitions", "partitions"),
     ):
-        found = listing(name, table, latest)
-        yield title, Listing(found.row_type, list(found.rows[-ROWS_SHOWN:])[::-1])
+        found = parts.one(title.lower(), partial(listing, name, table, latest))
+        if found is not None:
+            yield title, Listing(found.row_type, list(found.rows[-ROWS_SHOWN:])[::-1])
+    if latest is not None:
+        files = parts.some("files", lambda: largest_files(table, latest))
+        yield "Largest files", Listing(FileRow, files)
     set_options = [row for row in option_rows(table) if row.is_set]
     yield "Options", Listing(OptionRow, set_options)
-
-
-def _bad(
-    table: FileStoreTable, quarantine: Callable[[], Quarantine | None]
-) -> tuple[list[BadRecords], StreamAppError | None]:
-    try:
-        opened = quarantine()
-        if opened is None:
-            return [], None
-        waiting = opened.waiting(frozenset(newest_epochs(table.snapshots)))
-    except StreamAppError as error:
-        return [], error
-    counts = Counter(record.kind for record in waiting)
-    found = [
-        BadRecords(
-            kind=kind,
-            records=count,
-            examples=tuple(islice((one for one in waiting if one.kind == kind), _EXAMPLES)),
-        )
-        for kind, count in counts.most_common()
-    ]
-    return found, None

@@ -5,12 +5,13 @@ Units of length are those of the drawing, which is `WIDTH` wide and scales with 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from stream_app.app.inspect.levels import LevelRow, NextCompactions
 from stream_app.app.output.listing import size_text
+from stream_app.table.compact.metrics import CompactionUnderWay
 
 WIDTH = 600
 LINE = 22
@@ -28,6 +29,7 @@ class RunBox:
 
     Attributes:
         is_next: whether the compaction that is due takes it in.
+        is_taken: whether the compaction that runs takes it in.
     """
 
     x: float
@@ -35,6 +37,7 @@ class RunBox:
     level: int
     title: str
     is_next: bool
+    is_taken: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,7 @@ class BucketTree:
 
     Attributes:
         next: the compaction that is due, or why none is.
+        works: the compaction that runs or waits for a thread; empty: none.
     """
 
     name: str
@@ -63,6 +67,7 @@ class BucketTree:
     bytes: int
     lines: tuple[LevelLine, ...]
     next: str
+    works: str
 
     @property
     def height(self) -> int:
@@ -75,27 +80,34 @@ class BucketTree:
         return WIDTH
 
 
-def bucket_trees(runs: Sequence[LevelRow], planned: NextCompactions) -> list[BucketTree]:
-    """The trees of buckets, those with the most sorted runs first.
+def bucket_trees(
+    runs: Sequence[LevelRow],
+    planned: NextCompactions,
+    under_way: Iterable[CompactionUnderWay] = (),
+) -> list[BucketTree]:
+    """The trees of buckets: those that are compacted, then those with the most sorted runs.
 
     Args:
         runs: of `inspect.levels.run_rows`; newest first in a bucket.
     """
+    works = {(one.partition, one.bucket): one for one in under_way}
     groups = groupby(runs, key=lambda run: (run.partition, run.bucket))
-    trees = [
-        _tree(partition, bucket, list(those), planned) for (partition, bucket), those in groups
-    ]
-    return sorted(trees, key=lambda tree: (-tree.runs, tree.partition, tree.bucket))
+    trees = [_tree(at, list(those), planned, works.get(at)) for at, those in groups]
+    return sorted(trees, key=lambda tree: (not tree.works, -tree.runs, tree.partition, tree.bucket))
 
 
 def _tree(
-    partition: str, bucket: int, runs: Sequence[LevelRow], planned: NextCompactions
+    at: tuple[str, int],
+    runs: Sequence[LevelRow],
+    planned: NextCompactions,
+    work: CompactionUnderWay | None,
 ) -> BucketTree:
+    partition, bucket = at
     lines = []
     by_level = groupby(runs, key=lambda run: run.level)
     largest = max(sum(run.bytes for run in runs if run.level == level) for level in _levels(runs))
     for index, (level, those) in enumerate(by_level):
-        lines.append(_line(index, level, list(those), largest, planned))
+        lines.append(_line(index, level, list(those), largest, planned, work))
     return BucketTree(
         name=f"{partition} bucket {bucket}".strip(),
         partition=partition,
@@ -104,7 +116,16 @@ def _tree(
         rows=sum(run.rows for run in runs),
         bytes=sum(run.bytes for run in runs),
         lines=tuple(lines),
-        next=planned.of_bucket((partition, bucket), len(runs)),
+        next=planned.of_bucket(at, len(runs)),
+        works="" if work is None else _work_text(work),
+    )
+
+
+def _work_text(work: CompactionUnderWay) -> str:
+    levels = " ".join(map(str, work.levels))
+    return (
+        f"{'compacting' if work.is_running else 'waits for a thread'}: {work.reason}, "
+        f"levels {levels} → {work.output_level}, {work.files} files, {size_text(work.bytes)}"
     )
 
 
@@ -113,17 +134,31 @@ def _levels(runs: Sequence[LevelRow]) -> set[int]:
 
 
 def _line(
-    index: int, level: int, runs: Sequence[LevelRow], largest: int, planned: NextCompactions
+    index: int,
+    level: int,
+    runs: Sequence[LevelRow],
+    largest: int,
+    planned: NextCompactions,
+    work: CompactionUnderWay | None,
 ) -> LevelLine:
     """The widest level of a bucket fills the drawing; a run is never too thin to be seen."""
     shown = runs[:RUNS_SHOWN]
     room = WIDTH - _LEFT - (_GAP + _LEAST) * len(shown)
     x, boxes = float(_LEFT), []
-    for run in shown:
+    taken = 0 if work is None else work.levels.count(level)
+    for place, run in enumerate(shown):
         width = round(_LEAST + room * run.bytes / max(1, largest), 1)
         is_next = planned.of_level((run.partition, run.bucket, level)) is not None
         boxes.append(
-            RunBox(x=round(x, 1), width=width, level=level, title=_title(run), is_next=is_next)
+            RunBox(
+                x=round(x, 1),
+                width=width,
+                level=level,
+                title=_title(run),
+                is_next=is_next and work is None,
+                # What came after the compaction began is newer, and stands before.
+                is_taken=place >= len(runs) - taken,
+            )
         )
         x += width + _GAP
     return LevelLine(level=level, y=index * LINE, boxes=tuple(boxes), more=len(runs) - len(shown))

@@ -12,7 +12,7 @@ Source: Paimon `append/AppendCompactCoordinator.java`,
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Thread
@@ -30,7 +30,13 @@ from stream_app.table.compact.append_planner import AppendCompactPlanner, Plan
 from stream_app.table.compact.append_task import append_request
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.failures import FAILURES_MAX, CompactionFailures, DroppedCompactions
-from stream_app.table.compact.metrics import CompactionLoad, compaction_load
+from stream_app.table.compact.metrics import (
+    CompactionLoad,
+    CompactionUnderWay,
+    OpenWork,
+    compaction_load,
+    under_way,
+)
 from stream_app.table.compact.report import FinishedCompaction
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -41,10 +47,11 @@ PENDING_TASKS_MAX = 5000
 
 @dataclass(slots=True)
 class _Running:
-    """A task whose result is not committed yet."""
+    """A task whose result is not committed yet; `since`: seconds of the steady clock."""
 
     request: CompactRequest
     future: Future[BucketChange]
+    since: float
     is_overtaken: bool = False
     is_in_doubt: bool = False
 
@@ -131,11 +138,27 @@ class AppendCompactCoordinator:
         """Whether no task runs, is planned, or waits for its commit."""
         return self._planning is None and not self._running
 
+    def unfinished(self) -> Sequence[CompactionUnderWay]:
+        """The tasks that wait for a thread or run. Any thread may call it."""
+        return [
+            under_way(
+                self.table.paths.partition(one.request.partition),
+                one.request.bucket,
+                one.request.unit,
+                one.future,
+            )
+            for one in list(self._running.values())
+            if not one.future.done()
+        ]
+
     def load(self) -> CompactionLoad:
         """The work that is open, and the attempts that failed. Any thread may call it."""
-        futures = [running.future for running in list(self._running.values())]
         return compaction_load(
-            (), futures, failed=self.failures.of_buckets.total, dropped=self.dropped.total
+            (),
+            [OpenWork(each.future, each.since) for each in list(self._running.values())],
+            now=self.table.clock.steady_seconds(),
+            failed=self.failures.of_buckets.total,
+            dropped=self.dropped.total,
         )
 
     def wait_for_any(self, timeout_s: float | None = None) -> None:
@@ -251,7 +274,8 @@ class AppendCompactCoordinator:
             # Another writer may have compacted these files after the planner read them.
             is_overtaken = plan.seen < self._changed_at
             future = self.executor.submit(request)
-            self._running[files[0].file_name] = _Running(request, future, is_overtaken)
+            since = self.table.clock.steady_seconds()
+            self._running[files[0].file_name] = _Running(request, future, since, is_overtaken)
         self._is_due |= plan.has_more
         return len(tasks)
 

@@ -7,7 +7,7 @@ The loop of a job uses all of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from stream_app.model.bucket_change import BucketChange
@@ -15,7 +15,7 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.failures import DroppedCompactions
-from stream_app.table.compact.metrics import CompactionLoad
+from stream_app.table.compact.metrics import CompactionLoad, CompactionUnderWay
 from stream_app.table.compact.report import FinishedCompaction
 
 
@@ -120,6 +120,10 @@ class Compactions(FollowsTable, TakesOutcomes, Protocol):
 
     def finished(self) -> list[FinishedCompaction]:
         """Results that wait for their commit. Failed compactions are logged and forgotten."""
+        ...
+
+    def unfinished(self) -> Sequence[CompactionUnderWay]:
+        """The compactions that wait for a thread or run. Any thread may call it."""
         ...
 
     def load(self) -> CompactionLoad:

@@ -9,7 +9,7 @@ with the epoch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -28,7 +28,13 @@ from stream_app.model.options.compaction_options import (
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.failures import CompactionFailures, DroppedCompactions
-from stream_app.table.compact.metrics import CompactionLoad, compaction_load
+from stream_app.table.compact.metrics import (
+    CompactionLoad,
+    CompactionUnderWay,
+    OpenWork,
+    compaction_load,
+    under_way,
+)
 from stream_app.table.compact.report import FinishedCompaction
 from stream_app.table.compact.rewritten_files import must_rewrite
 from stream_app.table.compact.strategy_of_options import compact_strategy
@@ -61,6 +67,7 @@ class CompactCoordinator:
     back_pressure: BackPressure = field(init=False)
     _managers: dict[BucketId, CompactManager] = field(init=False, default_factory=dict)
     _beside: dict[BucketId, CompactManager] = field(init=False, default_factory=dict)
+    _since: dict[BucketId, float] = field(init=False, default_factory=dict)
     _in_doubt: set[BucketId] = field(init=False, default_factory=set)
     _partitions: frozenset[bytes] | None = field(init=False, default=None)
 
@@ -136,7 +143,9 @@ class CompactCoordinator:
             is_chosen = self._partitions is None or bucket[0] in self._partitions
             if not is_chosen or self.failures.must_wait(bucket):
                 continue
-            begun += manager.trigger_compaction(self.executor, local_ms=local_ms)
+            if manager.trigger_compaction(self.executor, local_ms=local_ms):
+                self._since[bucket] = self.table.clock.steady_seconds()
+                begun += 1
             if manager.running is None:
                 # The bucket needs no compaction any more: another job may have done it.
                 self.failures.forget(bucket)
@@ -155,17 +164,35 @@ class CompactCoordinator:
                 left.add(bucket)
             else:
                 manager.trigger_compaction(self.executor, local_ms=local_ms, full=True)
+                self._since[bucket] = self.table.clock.steady_seconds()
                 if manager.running is None:
                     self.failures.forget(bucket)
         return left
 
+    def unfinished(self) -> Sequence[CompactionUnderWay]:
+        """The compactions that wait for a thread or run. Any thread may call it."""
+        found = []
+        for (partition, bucket), manager in list(self._managers.items()):
+            unit, future = manager.unit, manager.running
+            if unit is not None and future is not None and not future.done():
+                path = self.table.paths.partition(partition)
+                found.append(under_way(path, bucket, unit, future))
+        return found
+
     def load(self) -> CompactionLoad:
         """The work that is open, and the attempts that failed. Any thread may call it."""
-        managers = list(self._managers.values())
-        levels = [manager.levels for manager in managers]
-        futures = [future for manager in managers if (future := manager.running)]
+        managers, now = list(self._managers.items()), self.table.clock.steady_seconds()
+        works = [
+            OpenWork(future, self._since.get(bucket, now))
+            for bucket, manager in managers
+            if (future := manager.running)
+        ]
         return compaction_load(
-            levels, futures, failed=self.failures.total, dropped=self.dropped.total
+            [manager.levels for _, manager in managers],
+            works,
+            now=now,
+            failed=self.failures.total,
+            dropped=self.dropped.total,
         )
 
     def is_idle(self) -> bool:

@@ -14,7 +14,7 @@ from stream_app.errors import UnsupportedTableError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.compact.metrics import CompactionMetrics
+from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.checkpoint_checks import check_not_behind, check_same_end
@@ -43,7 +43,10 @@ class IdleReport:
 
 @dataclass(slots=True)
 class TableJob:
-    """One table of a job. Any thread may call `compaction_metrics`; the rest is not thread safe.
+    """One table of a job.
+
+    Any thread may ask for the numbers of its compactions, and for the unfinished ones. The rest is
+    not thread safe.
 
     Attributes:
         executor_of: makes what runs the table's compactions.
@@ -212,6 +215,10 @@ class TableJob:
     def compaction_metrics(self) -> CompactionMetrics | None:
         """Numbers about the compactions; None before the first epoch. Any thread may ask."""
         return None if self._commit is None else self._commit.compaction_metrics()
+
+    def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
+        """The compactions that wait for a thread or run. Any thread may ask."""
+        return () if self._commit is None else self._commit.coordinator.unfinished()
 
     def close(self) -> None:
         """Wait for upkeep that runs beside the job."""

@@ -101,6 +101,9 @@ resume
 resume --conf nowhere
 doctor
 doctor --conf nowhere
+top --conf nowhere
+top --warehouse nowhere
+top --interval 0
 web --conf nowhere
 web --warehouse nowhere
 web --port x
@@ -141,6 +144,8 @@ ingest --conf folder --print
 ingest --conf file --print
 demo --records 0
 demo --dir file
+broker
+broker folder http
 nope
 """
 DAMAGED = """

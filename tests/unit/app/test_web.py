@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 import pytest
@@ -19,10 +15,10 @@ import pytest
 from stream_app.app.cli import main
 from stream_app.app.config.secrets import HIDDEN, Secrets
 from stream_app.app.job.epoch_history import EpochHistory
+from stream_app.app.output.age_text import age_text
 from stream_app.app.quarantine.kept_records import open_quarantine
 from stream_app.app.web.epoch_drawing import epoch_chart
 from stream_app.app.web.history_drawing import SHOWN
-from stream_app.app.web.pages import age_text, page
 from stream_app.app.web.serving import serving
 from stream_app.app.web.site import WarehouseSite
 from stream_app.app.web.table_page import QUERY_ROWS_MAX, table_page
@@ -32,53 +28,17 @@ from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.upkeep.tags import create_tag, new_tag
-from tests.support.small_table import SmallTable, small_table
+from tests.support.small_table import small_table
+from tests.support.web_server import Warehouse, rows, served
 
 EVIL = "<script>alert('x')</script>"
-
-
-@dataclass
-class Warehouse:
-    """A warehouse with a server."""
-
-    path: Path
-    server: str
-
-    def table(self, name: str, columns: str = "k INT, v STRING", **options: Any) -> SmallTable:
-        database, _, table = name.partition(".")
-        return small_table(self.path / f"{database}.db" / table, columns, ("k",), **options)
-
-    def get(self, path: str, *, status: int = 200, host: str | None = None) -> str:
-        """The body of a page."""
-        with self.asked(path, host) as answer:
-            assert answer.status == status
-            return answer.read().decode()
-
-    def words(self, path: str) -> str:
-        """A page without its tags, blanks folded."""
-        return re.sub(r"\s+", " ", unescape(re.sub("<[^>]+>", " ", self.get(path))))
-
-    @contextmanager
-    def asked(self, path: str, host: str | None = None) -> Iterator[http.client.HTTPResponse]:
-        at = urlsplit(self.server)
-        connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=30)
-        try:
-            connection.request("GET", path, headers={} if host is None else {"Host": host})
-            yield connection.getresponse()
-        finally:
-            connection.close()
 
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
     (tmp_path / "shop.db").mkdir()
-    site = WarehouseSite(*file_io_of(str(tmp_path)), {}, SystemClock())
-    with serving(site, "127.0.0.1", 0) as address:
-        yield Warehouse(tmp_path, address)
-
-
-def rows(*keys: int) -> list[tuple[str, dict[str, object]]]:
-    return [("+I", {"k": key, "v": f"v{key}"}) for key in keys]
+    with served(tmp_path) as there:
+        yield there
 
 
 def test_the_list_has_every_table_with_its_newest_snapshot(warehouse: Warehouse) -> None:
@@ -177,11 +137,10 @@ def test_a_quarantine_that_cannot_be_read_hides_no_table(warehouse: Warehouse) -
     there = open_quarantine(str(warehouse.path), {})
     shown = table_page("shop.orders", orders.table, lambda: there)
     assert shown.trees
-    assert shown.bad_problem is not None
-    site = WarehouseSite(*file_io_of(str(warehouse.path)), {}, SystemClock())
-    text = page("table", site=site, shown=shown, chart=None)
-    assert "a line is no record of a quarantine" in text
-    assert "epoch-1.jsonl" in text
+    [problem] = shown.problems
+    assert problem.parts == ("quarantine",)
+    assert "a line is no record of a quarantine" in str(problem.error)
+    assert "epoch-1.jsonl" in str(problem.error)
 
 
 def test_a_wrong_condition_is_answered_with_what_is_wrong(warehouse: Warehouse) -> None:
@@ -278,6 +237,7 @@ def test_epochs_are_stacked_bars_up_to_the_longest() -> None:
             counts=DecodeCounts(messages=100),
             wait_s=seconds / 4,
             write_s=seconds / 2,
+            route_s=seconds / 8,
             commit_s=seconds / 4,
         )
         history.add("", report, epoch)
@@ -285,8 +245,10 @@ def test_epochs_are_stacked_bars_up_to_the_longest() -> None:
     assert chart is not None
     assert (chart.longest_s, chart.messages_per_s) == (4.0, 40.0)
     short, long = chart.bars
-    assert long.parts == (("wait", 67.5, 22.5), ("write", 22.5, 45.0), ("commit", 0.0, 22.5))
-    assert sum(height for *_, height in short.parts) == pytest.approx(22.5, abs=0.2)
+    assert long.parts == (
+        ("wait", 67.5, 22.5), ("route", 56.2, 11.2), ("write", 22.5, 33.8), ("commit", 0.0, 22.5),
+    )  # fmt: skip
+    assert sum(height for *_, height in short.parts) == pytest.approx(22.5, abs=0.3)
     assert short.x + short.width < long.x
     assert epoch_chart(history.of("other")) is None
 

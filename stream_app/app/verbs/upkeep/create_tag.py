@@ -13,6 +13,7 @@ from stream_app.app.output.listing import time_text
 from stream_app.app.verbs.upkeep_frame import add_upkeep_parser, duration_argument, run_upkeep
 from stream_app.errors import UsageError
 from stream_app.model.tag import Tag
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.tags import create_tag, new_tag
 from stream_app.table.upkeep.upkeep_refusals import check_publishes_safely, check_versions_known
 
@@ -70,20 +71,35 @@ def run(args: argparse.Namespace) -> int:
         StorageError: two makers of the same tag could both win.
     """
     table = named_table(args.table)
-    check_versions_known(table)
-    check_publishes_safely(table)
+    check_taggable(table)
     retained_ms = None
     if args.time_retained is not None:
         retained_ms = duration_argument("--time-retained", args.time_retained)
     tag = new_tag(table, args.name, args.snapshot, retained_ms)
+    return run_upkeep(args, _Plan(tag), lambda plan: create(table, plan.tag))
 
-    def do(plan: _Plan) -> Iterator[str]:
-        if not create_tag(table, plan.tag):
-            raise UsageError(
-                f"tag {args.name!r} was created by another process meanwhile",
-                where=table.location,
-                fix="give another name",
-            )
-        yield f"created tag {plan.tag.name!r}"
 
-    return run_upkeep(args, _Plan(tag), do)
+def check_taggable(table: FileStoreTable) -> None:
+    """Refuse tables whose versions are others than those in their folder.
+
+    Raises:
+        UnsupportedTableError: these are.
+        StorageError: two makers of the same tag could both win.
+    """
+    check_versions_known(table)
+    check_publishes_safely(table)
+
+
+def create(table: FileStoreTable, tag: Tag) -> Iterator[str]:
+    """Create a tag; a line that tells it.
+
+    Raises:
+        UsageError: the name was taken meanwhile, or the snapshot has expired.
+    """
+    if not create_tag(table, tag):
+        raise UsageError(
+            f"tag {tag.name!r} was created by another process meanwhile",
+            where=table.location,
+            fix="give another name",
+        )
+    yield f"created tag {tag.name!r}"

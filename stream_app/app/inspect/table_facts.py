@@ -1,0 +1,146 @@
+"""What the newest snapshot of a table says, remembered until there is another.
+
+A list of many tables is looked at each second. Of a table without news, a look lists one folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+from stream_app.app.inspect.files import live_files
+from stream_app.clock import Clock
+from stream_app.fileio.file_io import FileStatus
+from stream_app.model.job_epoch import JobEpoch
+from stream_app.model.snapshot import SOURCE_TIME_PROPERTY, Snapshot
+from stream_app.table.commit.job_epochs import newest_epochs
+from stream_app.table.file_store_table import FileStoreTable
+
+_BELIEVED_S = 60.0
+"""Seconds after which an unchanged table is read again: its schema may be gone."""
+_LOOKED_BACK = 5
+"""Newest snapshots in which the source's time is looked for; compactions do not tell it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFacts:
+    """A table at its newest snapshot.
+
+    Attributes:
+        snapshot, time_ms: None: there is no snapshot yet.
+        source_ms: time of the newest message that is in the table, in ms since 1970; None: no
+            snapshot tells.
+        epochs: the newest epoch of each job, by commit user; empty unless a job asks.
+        rows: in files, whatever their kind; None: unknown.
+        sorted_runs: of the bucket that has most; None unless a job asks.
+    """
+
+    snapshot: int | None = None
+    time_ms: int | None = None
+    source_ms: int | None = None
+    epochs: Mapping[str, JobEpoch] = field(default_factory=dict)
+    rows: int | None = None
+    sorted_runs: int | None = None
+
+
+def table_facts(table: FileStoreTable, *, of_job: bool) -> TableFacts:
+    """Read them.
+
+    Args:
+        of_job: whether a job asks: for that, manifests are read too, and perhaps more snapshots.
+
+    Raises:
+        CorruptFileError: a file of metadata is missing or damaged.
+    """
+    newest = list(islice(table.snapshots.backwards(), _LOOKED_BACK))
+    if not newest:
+        return TableFacts()
+    latest = newest[0]
+    return TableFacts(
+        snapshot=latest.snapshot_id,
+        time_ms=latest.time_millis,
+        source_ms=next(filter(None, map(source_time_ms, newest)), None),
+        epochs=newest_epochs(table.snapshots) if of_job else {},
+        rows=latest.total_record_count,
+        sorted_runs=_runs_max(table, latest) if of_job else None,
+    )
+
+
+def source_time_ms(snapshot: Snapshot) -> int | None:
+    """The source's time of the newest message of a snapshot; another engine tells a watermark."""
+    told = (snapshot.properties or {}).get(SOURCE_TIME_PROPERTY)
+    if told is not None and told.isdecimal():
+        return int(told)
+    watermark = snapshot.watermark
+    # At the end of a bounded source Flink's watermark is the end of time.
+    is_time = watermark is not None and 0 < watermark <= snapshot.time_millis
+    return watermark if is_time else None
+
+
+def freshness_s(now_ms: int, source_ms: int | None, lag: int | None) -> int | None:
+    """Seconds behind the source by the source's time; None: unknown.
+
+    Args:
+        lag: messages that are not in the table yet; None: unknown, so the newest message counts.
+    """
+    if lag == 0:
+        return 0
+    return None if source_ms is None else max(0, now_ms - source_ms) // 1000
+
+
+def _runs_max(table: FileStoreTable, snapshot: Snapshot) -> int:
+    runs: dict[tuple[bytes, int], set[str | int]] = {}
+    for entry in live_files(table, snapshot):
+        run = entry.file.level or entry.file.file_name
+        runs.setdefault((entry.partition, entry.bucket), set()).add(run)
+    return max(map(len, runs.values()), default=0)
+
+
+@dataclass(slots=True)
+class _Remembered:
+    table: FileStoreTable
+    newest: FileStatus | None
+    facts: TableFacts
+    read_at: float
+
+
+@dataclass(slots=True)
+class RememberedFacts:
+    """The facts of many tables. Any thread may ask.
+
+    Attributes:
+        open: a table by its folder.
+        of_job: see `table_facts`.
+    """
+
+    open: Callable[[str], FileStoreTable]
+    clock: Clock
+    of_job: bool = False
+    _known: dict[str, _Remembered] = field(default_factory=dict)
+
+    def of(self, path: str) -> TableFacts:
+        """The facts of the table in a folder.
+
+        Raises:
+            TableNotFoundError: there is no table.
+            StreamAppError, OSError: it cannot be read.
+        """
+        now, known = self.clock.steady_seconds(), self._known.get(path)
+        is_recent = known is not None and now - known.read_at < _BELIEVED_S
+        if known is not None and is_recent and _newest_file(known.table) == known.newest:
+            return known.facts
+        self._known.pop(path, None)
+        table = self.open(path)
+        newest = _newest_file(table)  # before the facts: these may be newer, and are read again
+        facts = table_facts(table, of_job=self.of_job)
+        self._known[path] = _Remembered(table, newest, facts, now)
+        return facts
+
+
+def _newest_file(table: FileStoreTable) -> FileStatus | None:
+    """The newest snapshot's file; after a rollback it has another number or time."""
+    prefix = "snapshot-"
+    found = table.file_io.list_status(f"{table.snapshots.root}/snapshot")
+    numbered = [one for one in found if one.name.removeprefix(prefix).isdecimal()]
+    return max(numbered, key=lambda one: int(one.name.removeprefix(prefix)), default=None)

@@ -1,0 +1,222 @@
+"""What the page may change in a table: off without a token, and each request must have it.
+
+An action runs in a thread, by the functions of its verb. A compaction is a process of its own,
+``stream-app compact``. It may run beside the table's job, because a compaction that loses a
+conflict is dropped. At most one action runs for a table at a time.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from stream_app.app.config.secrets import Secrets
+from stream_app.app.verbs.upkeep.create_tag import check_taggable, create
+from stream_app.app.web.site import Site
+from stream_app.errors import StreamAppError, UsageError
+from stream_app.table.upkeep.tags import new_tag
+
+TOKEN_VARIABLE = "STREAM_APP_WEB_TOKEN"
+TOKEN_MIN = 16
+"""Characters: a shorter one could be guessed."""
+_KEPT_RUNS, _KEPT_LINES = 5, 200
+_PATIENCE_S = 5.0
+"""Seconds for which the answer to a request waits for the end of its action."""
+_LOG = logging.getLogger(__name__)
+RUNNING, DONE, FAILED = "running", "done", "failed"
+
+
+def token_of(environ: Mapping[str, str]) -> str | None:
+    """The token; None: there are no actions.
+
+    Raises:
+        UsageError: it is too short.
+    """
+    token = environ.get(TOKEN_VARIABLE) or None
+    if token is not None and len(token) < TOKEN_MIN:
+        raise UsageError(
+            f"{TOKEN_VARIABLE} has {len(token)} characters, and needs {TOKEN_MIN} at least",
+            fix="make one: openssl rand -hex 16",
+        )
+    return token
+
+
+def is_same_origin(headers: Mapping[str, str]) -> bool:
+    """Whether a request comes from a page of this server, or from no page at all.
+
+    Browsers say so in ``Sec-Fetch-Site``, also through a proxy; old ones send ``Origin`` alone.
+    """
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site in ("same-origin", "none")
+    origin = headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == headers.get("host", "")
+
+
+@dataclass(slots=True)
+class ActionRun:
+    """One action; its lines come while it runs.
+
+    Attributes:
+        state: ``running``, ``done`` or ``failed``.
+    """
+
+    what: str
+    time_ms: int
+    state: str = RUNNING
+    lines: deque[str] = field(default_factory=lambda: deque(maxlen=_KEPT_LINES))
+    count: int = 0
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    def tell(self, line: str) -> None:
+        """Add a line."""
+        self.lines.append(line)
+        self.count += 1
+
+
+@dataclass(slots=True)
+class Actions:
+    """The actions of a site. Any thread may ask.
+
+    Attributes:
+        token: None: all actions are refused.
+    """
+
+    site: Site
+    token: str | None = None
+    _runs: dict[str, deque[ActionRun]] = field(default_factory=dict)
+    _processes: set[subprocess.Popen[str]] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def are_on(self) -> bool:
+        """Whether there is a token."""
+        return self.token is not None
+
+    @property
+    def secrets(self) -> Secrets:
+        """The token, which no page may hold."""
+        return Secrets([] if self.token is None else [self.token])
+
+    def refusal(self, headers: Mapping[str, str], form: Mapping[str, str]) -> UsageError | None:
+        """Why a request is refused; None: it has the token, and comes from a page of ours."""
+        if self.token is None:
+            fix = f"start the server with a token in {TOKEN_VARIABLE}"
+            return UsageError("actions are off", fix=fix)
+        if not is_same_origin(headers):
+            fix = "act on the page of the table itself"
+            return UsageError("the request comes from a page of another server", fix=fix)
+        scheme, _, told = headers.get("authorization", "").partition(" ")
+        given = told.strip() if scheme.lower() == "bearer" else form.get("token", "")
+        if not hmac.compare_digest(given.encode(), self.token.encode()):
+            _LOG.warning("an action was refused: its token is wrong")
+            return UsageError("the token is wrong", fix=f"give the one of {TOKEN_VARIABLE}")
+        return None
+
+    def begin(self, name: str, form: Mapping[str, str]) -> ActionRun:
+        """Begin an action; it has ended already when it takes a moment only.
+
+        Args:
+            form: ``action``, and ``tag`` for a tag's name.
+
+        Raises:
+            UsageError: there is no such action, or one runs for this table.
+            TableNotFoundError: there is no such table.
+        """
+        what = form.get("action", "")
+        known: Mapping[str, Callable[[], Iterator[str]]] = {
+            "compact": lambda: self._compact(name, "--minor"),
+            "compact-full": lambda: self._compact(name, "--full"),
+            "tag": lambda: self._tag(name, form.get("tag", "").strip()),
+            "replay": lambda: self.site.replay(name),
+        }
+        if what not in known:
+            raise UsageError(f"there is no action {what!r}", fix=f"choose {', '.join(known)}")
+        self.site.open(name)
+        with self._lock:
+            runs = self._runs.setdefault(name, deque(maxlen=_KEPT_RUNS))
+            if runs and runs[0].state == RUNNING:
+                raise UsageError(f"{runs[0].what} runs already", where=name, fix="wait for its end")
+            run = ActionRun(what, self.site.clock.now_ms())
+            runs.appendleft(run)
+        thread = threading.Thread(
+            target=self._run, args=(name, run, known[what]), name="action", daemon=True
+        )
+        thread.start()
+        run.ended.wait(_PATIENCE_S)
+        return run
+
+    def runs(self, name: str) -> Sequence[ActionRun]:
+        """The newest actions of a table, newest first."""
+        with self._lock:
+            return list(self._runs.get(name, ()))
+
+    def pulse(self, name: str) -> Hashable:
+        """Another value whenever an action has something new to tell."""
+        return tuple((run.state, run.count) for run in self.runs(name))
+
+    def close(self) -> None:
+        """End the processes of compactions; what they have not committed becomes orphans."""
+        for process in list(self._processes):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+
+    def _run(self, name: str, run: ActionRun, work: Callable[[], Iterator[str]]) -> None:
+        _LOG.info("%s: the page begins %s", name, run.what)
+        state = FAILED
+        try:
+            for line in work():
+                run.tell(line)
+            state = DONE
+        except (StreamAppError, OSError) as error:
+            run.tell(str(error))
+        except Exception as error:
+            _LOG.exception("%s: the action %s failed", name, run.what)
+            run.tell(f"{type(error).__name__}: {error}")
+        finally:
+            run.state = state
+            run.ended.set()
+            _LOG.info("%s: %s is %s", name, run.what, state)
+
+    def _tag(self, name: str, tag: str) -> Iterator[str]:
+        table = self.site.open(name)
+        check_taggable(table)
+        yield from create(table, new_tag(table, tag))
+
+    def _compact(self, name: str, how: str) -> Iterator[str]:
+        arguments, further = self.site.compact_command(name)
+        environ = {**os.environ, **further}
+        environ.pop(TOKEN_VARIABLE, None)
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "stream_app", "compact", *arguments, how],
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        self._processes.add(process)
+        try:
+            assert process.stdout is not None, "it is a pipe"
+            for line in process.stdout:
+                yield line.rstrip("\n")
+            code = process.wait()
+        finally:
+            self._processes.discard(process)
+        if code:
+            raise UsageError(
+                f"stream-app compact ended with {code}", where=name, fix="see the lines above"
+            )

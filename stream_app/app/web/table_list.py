@@ -1,0 +1,75 @@
+"""Which tables of the list are shown, and in which order: decided by their status alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from stream_app.app.inspect.job_status import TableStatus
+
+TROUBLE, STALE, LAG, RUNS, NAME = "trouble", "stale", "lag", "runs", "name"
+ORDERS = (TROUBLE, STALE, LAG, RUNS, NAME)
+"""The first is the default: tables with a reason, then all others by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListChoice:
+    """What was asked for.
+
+    Attributes:
+        text: part of the names; capitals count the same.
+        state: empty: any.
+        order: one of `ORDERS`.
+    """
+
+    text: str = ""
+    state: str = ""
+    order: str = TROUBLE
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> ListChoice:
+        """The choice of a page's query; an unknown order is the default."""
+        order = query.get("sort", TROUBLE)
+        return cls(
+            text=query.get("q", "").strip(),
+            state=query.get("state", "").strip(),
+            order=order if order in ORDERS else TROUBLE,
+        )
+
+    def chosen(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
+        """The tables, in order; unknown values come last."""
+        wanted = self.text.casefold()
+        found = [
+            one
+            for one in tables
+            if wanted in one.table.casefold() and self.state in ("", one.state)
+        ]
+        return sorted(found, key=self._key)
+
+    def query(self, state: str) -> str:
+        """The query of the same choice with another state; empty when nothing is asked."""
+        order = "" if self.order == TROUBLE else self.order
+        asked = {"q": self.text, "state": state, "sort": order}
+        return urlencode({key: value for key, value in asked.items() if value})
+
+    def _key(self, one: TableStatus) -> tuple[int, str]:
+        stale = one.changed_s if one.fresh_s is None else one.fresh_s
+        rank = {
+            TROUBLE: 0 if one.reason else 1,
+            STALE: _descending(stale),
+            LAG: _descending(one.lag),
+            RUNS: _descending(one.sorted_runs),
+            NAME: 0,
+        }[self.order]
+        return rank, one.table
+
+
+def states(tables: Sequence[TableStatus]) -> Sequence[tuple[str, int]]:
+    """How many tables are in each state that there is, the most frequent first."""
+    return Counter(one.state for one in tables).most_common()
+
+
+def _descending(value: int | None) -> int:
+    return 1 if value is None else -value

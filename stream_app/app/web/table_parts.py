@@ -1,0 +1,195 @@
+"""Parts of the page of a table that are read one by one, so that a damaged one hides no other."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+from typing import TypeVar
+
+from stream_app.app.inspect.files import live_files
+from stream_app.app.inspect.levels import LevelRow
+from stream_app.app.output.listing import time_text
+from stream_app.app.quarantine.kept_records import KeptRecord, Quarantine
+from stream_app.errors import StreamAppError
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.schema.schema_diff import schema_differences
+from stream_app.planning.upkeep.expire_config import expire_config
+from stream_app.table.commit.job_epochs import newest_epochs
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.storage_errors import storage_error
+from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
+
+FILES_SHOWN = 20
+VERSIONS_SHOWN = 10
+_EXAMPLES = 3
+_Read = TypeVar("_Read")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Parts of a page that cannot be read, and why."""
+
+    parts: tuple[str, ...]
+    error: StreamAppError
+
+
+@dataclass(slots=True)
+class Parts:
+    """Reads parts of a page; remembers those that cannot be read."""
+
+    _errors: dict[str, tuple[StreamAppError, list[str]]] = field(default_factory=dict)
+
+    def some(self, name: str, work: Callable[[], Sequence[_Read]]) -> Sequence[_Read]:
+        """A part of several things; empty when it cannot be read."""
+        return self.one(name, work) or ()
+
+    def one(self, name: str, work: Callable[[], _Read | None]) -> _Read | None:
+        """A part; None when it cannot be read."""
+        try:
+            return work()
+        except StreamAppError as error:
+            found = error
+        except OSError as error:
+            found = storage_error(error)
+        self._errors.setdefault(str(found), (found, []))[1].append(name)
+        return None
+
+    def problems(self) -> list[Problem]:
+        """Each error once, with the parts that it hides."""
+        return [Problem(parts=tuple(parts), error=error) for error, parts in self._errors.values()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextExpiry:
+    """What an expiry would delete now.
+
+    Attributes:
+        numbers: of the snapshots, ascending.
+        kept_by: why no more expire.
+    """
+
+    numbers: tuple[int, ...]
+    files: int
+    bytes: int
+    kept_by: str
+
+
+def next_expiry(table: FileStoreTable) -> NextExpiry:
+    """The plan of the expiry; nothing is deleted.
+
+    Raises:
+        UsageError: the options of expiry contradict each other.
+        CorruptFileError: a retained version cannot be read.
+    """
+    plan = ExpireSnapshots(table).plan(expire_config(table.options))
+    return NextExpiry(
+        numbers=plan.numbers,
+        files=plan.files.count,
+        bytes=plan.files.byte_count,
+        kept_by=plan.kept_by,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaVersion:
+    """One version of the schema, and what differs from the one before; the first differs not."""
+
+    number: int
+    time: str | None
+    changes: tuple[str, ...]
+
+
+def schema_versions(table: FileStoreTable) -> list[SchemaVersion]:
+    """The newest versions, newest first."""
+    numbers = table.schemas.ids()[-VERSIONS_SHOWN - 1 :]
+    schemas = [table.schemas.schema(number) for number in numbers]
+    found = []
+    for before, schema in zip([None, *schemas], schemas, strict=False):
+        if before is None and schema.schema_id > 0:
+            continue  # the one before it is not shown
+        changes = () if before is None else tuple(schema_differences(before, schema))
+        time = time_text(schema.time_millis)
+        found.append(SchemaVersion(number=schema.schema_id, time=time, changes=changes))
+    return found[::-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRow:
+    """One data file."""
+
+    partition: str
+    bucket: int
+    level: int
+    file: str
+    rows: int
+    bytes: int
+    schema: int
+    created: str | None
+
+
+def largest_files(table: FileStoreTable, snapshot: Snapshot) -> list[FileRow]:
+    """The largest files of a snapshot, the largest first."""
+    entries = heapq.nlargest(
+        FILES_SHOWN, live_files(table, snapshot), key=lambda entry: entry.file.file_size
+    )
+    return [
+        FileRow(
+            partition=table.paths.partition(entry.partition),
+            bucket=entry.bucket,
+            level=entry.file.level,
+            file=entry.file.file_name,
+            rows=entry.file.row_count,
+            bytes=entry.file.file_size,
+            schema=entry.file.schema_id,
+            created=time_text(entry.file.creation_time_ms, zone=""),
+        )
+        for entry in entries
+    ]
+
+
+def space_amplification(runs: Sequence[LevelRow]) -> float | None:
+    """Bytes of all sorted runs for each byte of the oldest run of its bucket; None: no runs.
+
+    Args:
+        runs: of `inspect.levels.run_rows`: a row for each sorted run, newest first in a bucket.
+    """
+    buckets = [
+        list(those) for _, those in groupby(runs, key=lambda run: (run.partition, run.bucket))
+    ]
+    oldest = sum(those[-1].bytes for those in buckets)
+    return sum(run.bytes for run in runs) / oldest if oldest else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadRecords:
+    """Records of one kind of reason that wait in the quarantine, with some examples."""
+
+    kind: str
+    records: int
+    examples: tuple[KeptRecord, ...]
+
+
+def bad_records(
+    table: FileStoreTable, quarantine: Callable[[], Quarantine | None]
+) -> list[BadRecords]:
+    """Those that wait, by kind of reason, the most frequent first.
+
+    Raises:
+        CorruptFileError: a file of the folder is no quarantine's.
+    """
+    opened = quarantine()
+    if opened is None:
+        return []
+    waiting = opened.waiting(frozenset(newest_epochs(table.snapshots)))
+    counts = Counter(record.kind for record in waiting)
+    return [
+        BadRecords(
+            kind=kind,
+            records=count,
+            examples=tuple(islice((one for one in waiting if one.kind == kind), _EXAMPLES)),
+        )
+        for kind, count in counts.most_common()
+    ]

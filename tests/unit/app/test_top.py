@@ -1,0 +1,153 @@
+"""The tables in a terminal: one print, and the live screen at a pseudo-terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from stream_app.app.cli import main
+from stream_app.app.inspect.job_status import HELD, READY, TableStatus
+from stream_app.app.top.keyboard import DOWN, PAGE_DOWN, PAGE_UP, UP
+from stream_app.app.top.screen import View, detail_of, screen
+from stream_app.app.web.site import WarehouseSite
+from stream_app.clock import SystemClock
+from stream_app.fileio.file_io_registry import file_io_of
+from tests.support.small_table import small_table
+from tests.support.web_server import rows
+
+BUSY = TableStatus(
+    table="orders", state=READY, epoch=7, snapshot=12, lag=1200, fresh_s=95, changed_s=3,
+    sorted_runs=4,
+)  # fmt: skip
+HELD_BACK = TableStatus(table="items", state=HELD, lag=9, fresh_s=4000, reason="[b]no column 'x'")
+QUIET = TableStatus(table="visits", state=READY, epoch=7, snapshot=2, lag=0, fresh_s=0)
+
+
+def text_of(what: object, width: int = 120) -> str:
+    console = Console(record=True, width=width, file=open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+    console.print(what)
+    return console.export_text()
+
+
+def test_the_screen_has_trouble_first_and_every_number() -> None:
+    view = View(height=40)
+    shown = text_of(screen("shop", view.sorted([BUSY, HELD_BACK, QUIET]), view, "the details"))
+    first, *_ = lines = shown.splitlines()
+    assert first.split("  ") == ["shop", "3 tables, 1 in trouble, at most 1 h 6 min behind"]
+    listed = [line.split() for line in lines if line.startswith((" orders", " items", " visits"))]
+    assert [row[0] for row in listed] == ["items", "orders", "visits"]
+    assert listed[0][-3:] == ["[b]no", "column", "'x'"]
+    assert listed[1][1:] == ["ready", "1", "min", "35", "s", "1,200", "3", "s", "7", "12", "4"]
+    assert "the details" in shown
+    assert "s sorts by stale" in shown
+
+
+def test_a_list_that_is_too_long_follows_the_choice() -> None:
+    tables = [TableStatus(table=f"t{number:03}", state=READY) for number in range(100)]
+    view = View(height=30)
+    for key in [DOWN] * 50:
+        view = view.after(key, len(tables))
+    assert view.chosen == 50
+    shown = text_of(screen("shop", tables, view, ""))
+    assert "t050" in shown
+    assert "t001" not in shown
+    assert f"of {len(tables)}" in shown
+    assert view.after(UP, 100).chosen == 49
+    assert view.after(PAGE_DOWN, 100).chosen == 50 + view.rows
+    assert view.after(PAGE_UP, 100).after(PAGE_UP, 100).after(PAGE_UP, 100).chosen < 50
+    assert view.after("s", 100) == View(order="stale", height=30)
+    assert View(chosen=99).after(DOWN, 100).chosen == 99
+    assert View().after(DOWN, 0).chosen == 0
+
+
+@pytest.mark.parametrize(
+    ("order", "names"),
+    [
+        ("stale", ["items", "orders", "visits"]),
+        ("lag", ["orders", "items", "visits"]),
+        ("runs", ["orders", "items", "visits"]),
+        ("name", ["items", "orders", "visits"]),
+    ],
+)
+def test_the_order_changes_what_comes_first(order: str, names: list[str]) -> None:
+    found = View(order=order).sorted([QUIET, BUSY, HELD_BACK])
+    assert [one.table for one in found] == names
+
+
+def test_the_details_are_those_of_the_table(tmp_path: Path) -> None:
+    orders = small_table(
+        tmp_path / "shop.db" / "orders", "k INT, v STRING", ("k",),
+        num_sorted_run__compaction_trigger=3,
+    )  # fmt: skip
+    for key in range(4):
+        orders.commit(*rows(key))
+    orders.compact()
+    site = WarehouseSite(*file_io_of(str(tmp_path)), {}, SystemClock())
+    shown = text_of(detail_of(site, "shop.orders"))
+    latest = orders.table.snapshots.latest()
+    assert latest is not None
+    assert f"snapshot {latest.snapshot_id} {latest.commit_kind.value}" in shown
+    assert "compacted bucket 0" in shown
+    assert "next: nothing is due" in shown
+    (tmp_path / "shop.db/orders/snapshot" / f"snapshot-{latest.snapshot_id}").write_text("{")
+    assert "snapshot" in text_of(detail_of(site, "shop.orders"))
+
+
+def test_without_a_terminal_it_prints_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small_table(tmp_path / "shop.db" / "orders", "k INT, v STRING", ("k",)).commit(*rows(1))
+    (tmp_path / "shop.db" / "torn" / "schema").mkdir(parents=True)
+    (tmp_path / "shop.db" / "torn" / "schema" / "schema-0").write_text("{")
+    assert main(["top", "--warehouse", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "2 tables, 1 in trouble" in said
+    assert said.index("shop.torn") < said.index("shop.orders")
+    assert "\x1b" not in said
+
+
+def test_it_is_live_at_a_terminal_and_q_ends_it(tmp_path: Path) -> None:
+    orders = small_table(tmp_path / "shop.db" / "orders", "k INT, v STRING", ("k",))
+    orders.commit(*rows(1))
+    ours, its = pty.openpty()
+    command = [sys.executable, "-m", "stream_app", "top", "--warehouse", str(tmp_path)]
+    process = subprocess.Popen([*command, "--interval", "0.2"], stdin=its, stdout=its, stderr=its)
+    os.close(its)
+    try:
+        wait_for(ours, b"snapshot 1")
+        orders.commit(*rows(2))
+        wait_for(ours, b"snapshot 2")
+        os.write(ours, b"q")
+        wait_for(ours, b"")
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def wait_for(terminal: int, wanted: bytes) -> None:
+    """Read until a text has come; the empty one is the end."""
+    seen, until = b"", time.monotonic() + 120
+    while True:
+        ready, _, _ = select.select([terminal], [], [], 120)
+        assert ready, seen
+        assert time.monotonic() < until, seen
+        try:
+            data = os.read(terminal, 65536)
+        except OSError:  # Linux: the other side is closed
+            data = b""
+        seen += data
+        if wanted and wanted in seen:
+            return
+        if not data:
+            assert not wanted, seen
+            return
