@@ -24,7 +24,7 @@ from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.compactions import Compactions
-from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
+from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.checkpoint_checks import check_no_replay
@@ -269,10 +269,6 @@ class StreamTableCommit:
     def compaction_metrics(self) -> CompactionMetrics:
         """Numbers about the compactions. Any thread may ask."""
         return self._publisher.tally.metrics(self.coordinator.load())
-
-    def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
-        """The compactions that wait for a thread or run. Any thread may ask."""
-        return self.coordinator.unfinished()
 
     def _wait_for_compaction(self) -> None:
         """Wait while a bucket has too many sorted runs, for the compactor of the table."""

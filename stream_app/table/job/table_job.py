@@ -218,7 +218,7 @@ class TableJob:
 
     def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
         """The compactions that wait for a thread or run. Any thread may ask."""
-        return () if self._commit is None else self._commit.unfinished_compactions()
+        return () if self._commit is None else self._commit.coordinator.unfinished()
 
     def close(self) -> None:
         """Wait for upkeep that runs beside the job."""
