@@ -245,6 +245,7 @@ def test_the_pictures_of_the_docs(page: Page, orders: SmallTable, tmp_path: Path
     small_table(tmp_path / "shop.db" / "returns", "k INT, v STRING", ("k",))
     (tmp_path / "shop.db" / "visits" / "snapshot" / "snapshot-1").write_text("{")
     for path, name, height in (("/tables/shop.orders", "web", 1000), ("/", "web-tables", 420)):
+        page.set_viewport_size({"width": 1280, "height": height})
         page.goto(path)
         expect(page.locator("#live")).to_have_text("live")
         page.evaluate(

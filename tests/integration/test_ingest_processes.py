@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from tests.support.fast_jvm import fast_jvm
 from tests.support.ingest_process import ROOT, IngestProcess, a_free_port, read_events
 from tests.support.job_bench import JobBench, change
@@ -92,17 +93,25 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
 
 
 def _check_page(bench: JobBench, port: int) -> None:
-    """The job's page shows its table and its epochs."""
+    """The job's page shows its table, its epochs and its compactions."""
     epochs = len(bench.events("epoch"))
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as answer:
         tables = answer.read().decode()
     assert "db.t" in tables
     assert "ready" in tables
+    assert "up to date" in tables
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/tables/db.t", timeout=60) as answer:
         page = answer.read().decode()
     assert page.count('<rect class="write"') <= epochs
     assert f"<title>epoch {epochs - 1}: 1 messages; wait" in page
+    assert ", read and decode " in page
     assert "sorted run" in page
+    assert "epochs waited, since the job began" in page
+    assert "0 running" in page
+    written = [one.get("properties") or {} for one in bench.java.snapshots(bench.table)]
+    times = [int(one[SOURCE_TIME_PROPERTY]) for one in written if SOURCE_TIME_PROPERTY in one]
+    assert len(times) > 1
+    assert times == sorted(times)
 
 
 def _check_metrics(bench: JobBench, port: int) -> None:
