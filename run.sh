@@ -77,8 +77,8 @@ app() { prepare run; exec python -P -m stream_app "$@"; }
 verb=${1:-help}; [[ $verb != -h && $verb != --help ]] || verb=help
 case $verb in
   help) help ;; # this text
-  setup) prepare run; prepare dev; python -P -m stream_app.app.launch.jars spark-kafka > /dev/null; python -P -m stream_app.app.launch.class_archive > /dev/null; python -P -m demo.broker_jars > /dev/null ;; # fetch everything now: packages and jars
-  demo) shift; prepare run; exec python -P -m demo "$@" ;; # a broker, a shop's three tables, the job, ALTERs, a crash, the proof: one minute
+  setup) prepare run; prepare dev; python -P -m stream_app.app.launch.jars spark-kafka kafka-broker > /dev/null; python -P -m stream_app.app.launch.class_archive > /dev/null ;; # fetch everything now: packages and jars
+  demo) app "$@" ;; # a broker, a shop's three tables, the job, ALTERs, a crash, the proof: one minute
   ingest) app "$@" ;;    # run the job: ingest --conf FILE [--set KEY=VALUE …]
   compact) app "$@" ;;   # merge a table's files beside its job: compact TABLE [--follow]
   read) app "$@" ;;      # print a table's rows: read TABLE
@@ -101,7 +101,7 @@ case $verb in
   inspect) app "$@" ;;   # look into a table: inspect TABLE [snapshots|schemas|files|levels|compactions|partitions|buckets|tags|consumers|manifests|options]
   quarantine) app "$@" ;;   # records that were set aside: quarantine list|show|replay|drop --conf CONF
   backfill) app "$@" ;;     # read a table's topics again: backfill TABLE --conf CONF [--from TIME]
-  broker) shift; prepare run; exec python -P -m demo.embedded_broker "$@" ;; # a Kafka broker for trials: broker DIR [PORT]
+  broker) app "$@" ;; # a Kafka broker for trials: broker DIR [PORT]
   check) # is a table sound: check TABLE; of the code without one: lint, format, types, import contracts
     [ $# -eq 1 ] || app "$@"
     prepare dev; cd "$here"; check ;;

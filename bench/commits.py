@@ -120,29 +120,39 @@ class CommitLoad:
     def _file(self, level: int) -> DataFileMeta:
         self._number += 1
         low, high = sorted(self.rng.randrange(10**12) for _ in range(2))
-        ends = [serialize_row([key], COLUMNS.types[1:2]) for key in (low, high)]
-        texts = [f"{self.rng.getrandbits(64):016x}" for _ in range(2)]
-        least, most = (
-            serialize_row(["day", key, key // 3, text, key / 7], VALUES)
-            for key, text in zip((low, high), sorted(texts), strict=True)
-        )
-        name = f"data-{self.rng.getrandbits(128):032x}-{self._number}.parquet"
-        return DataFileMeta(
-            file_name=name,
-            file_size=self.rng.randrange(10**5, 10**8),
-            row_count=self.rng.randrange(10**6),
-            min_key=ends[0],
-            max_key=ends[1],
-            key_stats=SimpleStats(min_values=ends[0], max_values=ends[1], null_counts=(0,)),
-            value_stats=SimpleStats(min_values=least, max_values=most, null_counts=(0, 0, 5, 7, 9)),
-            min_sequence_number=self._number,
-            max_sequence_number=self._number,
-            schema_id=0,
-            level=level,
-            creation_time_ms=1_767_225_600_000 + self._number,
-            delete_row_count=0,
-            file_source=FileSource.COMPACT if level else FileSource.APPEND,
-        )
+        return made_file(self._number, level, (low, high), self.rng)
+
+
+def made_file(number: int, level: int, keys: tuple[int, int], rng: random.Random) -> DataFileMeta:
+    """Metadata as of a file of `COLUMNS`.
+
+    Args:
+        number: of its rows' sequence; later files have larger ones.
+        keys: the least and the greatest.
+    """
+    low, high = keys
+    ends = [serialize_row([key], COLUMNS.types[1:2]) for key in keys]
+    texts = [f"{rng.getrandbits(64):016x}" for _ in range(2)]
+    least, most = (
+        serialize_row(["day", key, key // 3, text, key / 7], VALUES)
+        for key, text in zip((low, high), sorted(texts), strict=True)
+    )
+    return DataFileMeta(
+        file_name=f"data-{rng.getrandbits(128):032x}-{number}.parquet",
+        file_size=rng.randrange(10**5, 10**8),
+        row_count=rng.randrange(10**6),
+        min_key=ends[0],
+        max_key=ends[1],
+        key_stats=SimpleStats(min_values=ends[0], max_values=ends[1], null_counts=(0,)),
+        value_stats=SimpleStats(min_values=least, max_values=most, null_counts=(0, 0, 5, 7, 9)),
+        min_sequence_number=number,
+        max_sequence_number=number,
+        schema_id=0,
+        level=level,
+        creation_time_ms=1_767_225_600_000 + number,
+        delete_row_count=0,
+        file_source=FileSource.COMPACT if level else FileSource.APPEND,
+    )
 
 
 def new_table(folder: Path, options: Mapping[str, str]) -> FileStoreTable:

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 from stream_app.clock import Clock
@@ -157,8 +158,8 @@ class SizeModel:
             file_name=name,
             file_size=size,
             row_count=1,
-            min_key=serialize_row((keys[0],), _KEY_TYPES),
-            max_key=serialize_row((keys[1],), _KEY_TYPES),
+            min_key=_row_of(keys[0]),
+            max_key=_row_of(keys[1]),
             key_stats=EMPTY_STATS,
             value_stats=EMPTY_STATS,
             min_sequence_number=sequence[0],
@@ -172,11 +173,14 @@ class SizeModel:
 _KEY_TYPES = parse_columns("k BIGINT NOT NULL").types
 
 
+@cache
+def _row_of(key: int) -> bytes:
+    return serialize_row((key,), _KEY_TYPES)
+
+
 def key_in(row: bytes) -> int:
     """The one BIGINT of a BinaryRow."""
-    (key,) = comparable_key(row, _KEY_TYPES)
-    assert isinstance(key, int)
-    return key
+    return comparable_key(row, _KEY_TYPES)[0]  # type: ignore[return-value]
 
 
 @dataclass

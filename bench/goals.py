@@ -33,8 +33,8 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from bench import decode, ingest, steps
 from bench.requests import GoalMissedError
 from bench.shop_topic import TOPIC, write_messages
-from demo.embedded_broker import EmbeddedBroker
 from stream_app import __version__
+from stream_app.app.demo.embedded_broker import EmbeddedBroker
 
 SMALL_EPOCH, SMALL_EPOCHS, WARM_UP = 5_000, 40, 5
 TOMBSTONES, FEW, MANY = 5, 20, 80

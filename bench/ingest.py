@@ -25,7 +25,7 @@ from typing import Any
 from bench.process_time import tree_seconds
 from bench.shop import COLUMNS
 from bench.shop_topic import PARTITIONS, TOPIC, fill_topic, write_messages
-from demo.embedded_broker import EmbeddedBroker
+from stream_app.app.demo.embedded_broker import EmbeddedBroker
 from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars
 from stream_app.spark.ingest.kafka_source import KafkaSource
 from stream_app.spark.session import launch_settings, start_session

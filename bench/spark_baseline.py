@@ -10,12 +10,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars
+from stream_app.app.launch.spark_submit import SCHEDULER
 from stream_app.spark.ingest.kafka_source import KafkaSource
 from stream_app.spark.session import launch_settings, start_session
 
@@ -34,7 +34,6 @@ class Timing:
 
 def bench_session(cores: int, **settings: str) -> SparkSession:
     """A session as the job starts it, with Spark's Kafka source."""
-    scheduler = Path(__file__).parents[1] / "conf" / "fairscheduler.xml"
     user = {
         "spark.master": f"local[{cores}]",
         "spark.driver.memory": "2g",
@@ -44,7 +43,7 @@ def bench_session(cores: int, **settings: str) -> SparkSession:
         **settings,
     }
     launch = launch_settings(
-        user, jars=spark_kafka_jars(installed_spark_version()), scheduler=scheduler
+        user, jars=spark_kafka_jars(installed_spark_version()), scheduler=SCHEDULER
     )
     return start_session("bench", user, launch)
 

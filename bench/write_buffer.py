@@ -123,7 +123,7 @@ class Sink:
     def data_writer(self, *, level: int, source: FileSource) -> Sink:  # noqa: ARG002
         return replace(self, _gathered=[])
 
-    def changelog_writer(self) -> Sink:
+    def changelog_writer(self, *, level: int = 0) -> Sink:  # noqa: ARG002
         return replace(self, _gathered=[])
 
     def write(self, batch: pa.RecordBatch) -> None:

@@ -15,6 +15,10 @@ from tests.support.paimon_java import PaimonJava
 from tests.support.pypaimon_reader import PyPaimonReader
 from tests.support.s3_server import s3, s3_session
 from tests.support.secure_kafka import secure_kafka
+from tests.support.shares_of_work import (
+    pytest_xdist_auto_num_workers,
+    pytest_xdist_make_scheduler,
+)
 from tests.support.spark_session import spark
 from tests.testbed.apicurio import apicurio
 from tests.testbed.testbed import testbed
@@ -26,6 +30,8 @@ __all__ = [
     "hdfs_session",
     "ingest_server",
     "kafka_broker",
+    "pytest_xdist_auto_num_workers",
+    "pytest_xdist_make_scheduler",
     "s3",
     "s3_session",
     "secure_kafka",

@@ -44,6 +44,11 @@ class Verb:
 
 VERBS = (
     Verb(
+        "demo",
+        "stream_app.app.demo.demo",
+        "watch a shop's database become tables, ALTER and crash included",
+    ),
+    Verb(
         "ingest",
         "stream_app.app.verbs.ingest",
         "run the job: Kafka CDC into a Paimon table, or a whole database",
@@ -53,6 +58,7 @@ VERBS = (
         "stream_app.app.verbs.doctor",
         "look at all that a job needs, and say what to mend",
     ),
+    Verb("broker", "stream_app.app.verbs.broker", "run a Kafka broker for trials"),
     Verb("status", "stream_app.app.verbs.status", "show how far a job is, table by table"),
     Verb("web", "stream_app.app.verbs.web", "show tables in a browser"),
     Verb("top", "stream_app.app.verbs.top", "watch tables in a terminal"),

@@ -30,7 +30,7 @@ from __future__ import annotations
 import decimal
 import struct
 from collections.abc import Sequence
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 
 import pyarrow as pa
 
@@ -252,10 +252,12 @@ class _Null:
 _NULL = _Null()
 
 
-def comparable_key(data: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
+@lru_cache(maxsize=1 << 14)
+def comparable_key(data: bytes, types: tuple[DataType, ...]) -> tuple[object, ...]:
     """A serialized key as a tuple which Python's ``<`` orders as Paimon orders keys.
 
-    Strings become their UTF-8 bytes, because Paimon compares those; nulls come first.
+    Strings become their UTF-8 bytes, because Paimon compares those; nulls come first. Kept, since
+    every epoch plans the compactions of a bucket with the bounds of the same files.
     """
     return tuple(
         value.encode() if isinstance(value, str) else _NULL if value is None else value

@@ -83,3 +83,17 @@ def shared_out(ranges: Sequence[OffsetRange], tasks: int) -> list[list[OffsetRan
         shares[least].append(each)
         loads[least] += each.size
     return [sorted(share) for share in shares]
+
+
+def lost_ranges(position: Offsets, begins: Mapping[tuple[str, int], int]) -> list[OffsetRange]:
+    """What a topic has dropped before it was read.
+
+    Args:
+        position: up to where was read.
+        begins: (topic, partition) → the offset of the oldest record.
+    """
+    return [
+        OffsetRange(topic, partition, at, begin)
+        for (topic, partition), begin in sorted(begins.items())
+        if (at := position.get(topic, {}).get(str(partition), begin)) < begin
+    ]

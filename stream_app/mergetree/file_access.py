@@ -96,8 +96,12 @@ class KeyValueFileAccess(KeyValueFileReader, Protocol):
         """A writer of data files of one level; keys must be unique and ascending."""
         ...
 
-    def changelog_writer(self) -> KeyValueFileWriter:
-        """A writer of changelog files; keys may repeat, in order of sequence."""
+    def changelog_writer(self, *, level: int = 0) -> KeyValueFileWriter:
+        """A writer of changelog files; keys may repeat, in order of sequence.
+
+        Args:
+            level: of the data files beside them, for the metadata. No reader needs it.
+        """
         ...
 
     def delete(self, file: DataFileMeta) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import queue
 import threading
+from collections import Counter
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -100,14 +101,17 @@ class SparkCompactions:
         )
 
         def compact(one: CompactRequest) -> Any:
+            before = Counter(table.store_requests())
             with storage_errors(table.location):
-                return compact_bucket(table, one)
+                change = compact_bucket(table, one)
+            return change, Counter(table.store_requests()) - before
 
         try:
-            [change] = self._context.parallelize([request], 1).map(compact).collect()
+            [(change, requests)] = self._context.parallelize([request], 1).map(compact).collect()
         except Exception as error:
             raise readable(error) from None
         assert isinstance(change, BucketChange)
+        table.add_store_requests(requests)
         return change
 
 

@@ -59,6 +59,8 @@ SESSION_DEFAULTS: Mapping[str, str] = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
     # Arrow's usual pool keeps a third more than is in use; a task's memory would leave its budget.
     "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "jemalloc",
+    # The job counts the cores when it starts, so it waits for all executors, up to 30 s.
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     # The plan of an epoch is known: nothing is to be found out by running parts of it.
     "spark.sql.adaptive.enabled": "false",
     # Workers are forked from a process that has our modules, and pandas, loaded already.

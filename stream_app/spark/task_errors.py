@@ -14,6 +14,7 @@ from stream_app.errors import (
     BadRecordsError,
     CommitConflictError,
     StreamAppError,
+    UsageError,
     WorkerLostError,
     WrongSourceError,
 )
@@ -27,6 +28,11 @@ _WORKER_LOST = re.compile(
     r"Python worker exited unexpectedly|ExecutorLostFailure \(.*"
     # It was killed while it was made: there is nothing but the end of its output.
     r"|java\.io\.EOFException(?=(?:\s+at [^\n]+)?\s+at org\.apache\.spark\.api\.python\.Python)"
+)
+_NO_PYTHON = re.compile(
+    # Code 1 is an import that fails; a process that the system kills has another.
+    r"EOFException occurred while reading the port number from \S+ stdout and terminated with "
+    r"code: 1\b|Cannot run program [^\n]{0,200}|\[PYTHON_VERSION_MISMATCH\][^\n]{0,200}"
 )
 _REASON = re.compile(r"^(?:\s*Reason: |org.*Exception: )?(.*(?:offset|[Pp]artition).*)$", re.M)
 
@@ -47,16 +53,8 @@ def readable(error: BaseException) -> BaseException:
             where="stream.checkpoint",
             fix="run one job for each checkpoint; if the other one is gone, start this again",
         )
-    if lost := _WORKER_LOST.search(text):
-        return WorkerLostError(
-            "a worker of Spark died in the middle of its task, as often as the task was tried: "
-            + lost[0][:300],
-            where="on the machines of spark.master",
-            fix="the system kills processes that take too much memory (see dmesg, or the "
-            "cluster's log): "
-            "lower write-buffer-size, raise spark.executor.memoryOverhead or run fewer cores; "
-            "then start the job again, it continues where it was",
-        )
+    if workers := _of_workers(text):
+        return workers
     if "spark.driver.maxResultSize" in text:
         return BadRecordsError(
             "the bad records of one epoch exceed the driver's limit",
@@ -76,6 +74,28 @@ def readable(error: BaseException) -> BaseException:
             "continue with the rest",
         )
     return error
+
+
+def _of_workers(text: str) -> StreamAppError | None:
+    """What has become of the Python that runs a task."""
+    if lost := _WORKER_LOST.search(text):
+        return WorkerLostError(
+            "a worker of Spark died in the middle of its task, as often as the task was tried: "
+            + lost[0][:300],
+            where="on the machines of spark.master",
+            fix="the system kills processes that take too much memory (see dmesg, or the "
+            "cluster's log): "
+            "lower write-buffer-size, raise spark.executor.memoryOverhead or run fewer cores; "
+            "then start the job again, it continues where it was",
+        )
+    if found := _NO_PYTHON.search(text):
+        return UsageError(
+            "the workers of Spark cannot run stream_app with their Python: " + found[0],
+            where="spark.pyspark.python (or PYSPARK_PYTHON), spark.archives",
+            fix="install stream_app and its packages on each machine, or send the environment as "
+            "an archive (docs/clusters.md); the executors' stderr names what is missing",
+        )
+    return None
 
 
 def first_line(error: BaseException) -> str:

@@ -18,6 +18,7 @@ from stream_app.clock import Clock
 from stream_app.errors import (
     SchemaMismatchError,
 )
+from stream_app.fileio.counted_file_io import CountedFileIO, StoreRequests
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.data_file_reader import BATCH_ROWS, DataFileReader
@@ -79,6 +80,25 @@ class FileStoreTable:
     clock: Clock
     branch: str = ""
     is_emptied: bool = False
+
+    @property
+    def label(self) -> str:
+        """``database.table``, by the folders."""
+        return table_label(self.location)
+
+    def counted(self, requests: StoreRequests) -> FileStoreTable:
+        """The same table; its requests to the store are counted, by the tasks that get it too."""
+        return replace(self, file_io=CountedFileIO(self.file_io, requests))
+
+    def store_requests(self) -> Mapping[str, int]:
+        """Requests to the store so far, by kind; empty: they are not counted."""
+        files = self.file_io
+        return files.requests.total() if isinstance(files, CountedFileIO) else {}
+
+    def add_store_requests(self, requests: Mapping[str, int]) -> None:
+        """Count requests that a task has made."""
+        if isinstance(self.file_io, CountedFileIO):
+            self.file_io.requests.add(requests)
 
     @property
     def options(self) -> CoreOptions:
@@ -291,3 +311,9 @@ class FileStoreTable:
             )
         merged = {**self.schema.options, **options}
         return replace(self, schema=replace(self.schema, options=merged))
+
+
+def table_label(location: str) -> str:
+    """``db.t`` for a table at ``…/db.db/t``."""
+    *_, database, name = ["", *location.rstrip("/").split("/")]
+    return f"{database.removesuffix('.db')}.{name}"

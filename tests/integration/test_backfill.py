@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from demo.embedded_broker import EmbeddedBroker
 from stream_app.app.cli import main
+from stream_app.app.demo.embedded_broker import EmbeddedBroker
 from stream_app.clock import SystemClock
 from stream_app.errors import PERSON_NEEDED
+from stream_app.model.snapshot import SOURCE_END_PROPERTY
 from tests.integration.test_check_source import a_table, message
+from tests.support.cross_partition import CrossPartitionJob, cross_partition_table
+from tests.support.damaged_table import Damage
 from tests.support.ingest_process import write_conf
 from tests.support.kafka_broker import new_topic, produce
 from tests.support.paimon_java import PaimonJava
@@ -118,6 +122,50 @@ def test_a_table_gets_what_its_topic_tells_once(
     assert backfill(table, "--from-topic", source) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "nothing to do"
     assert newest(table) == before + 1
+
+
+def test_a_table_whose_rows_move_between_partitions(
+    tmp_path: Path,
+    kafka_broker: EmbeddedBroker,
+    paimon_java: PaimonJava,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """0 is missing, 1 in another partition, 2 not deleted, 3 has another value, 7 is foreign."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # for the index of keys
+
+    def image(op: str, key: int, p: str, v: int) -> tuple[bytes, bytes]:
+        row = {"id": key, "p": p, "v": v}
+        sides = {"before": {"id": key}, "after": None} if op == "d" else {"after": row}
+        return json.dumps({"id": key}).encode(), json.dumps({"op": op, **sides}).encode()
+
+    topic = new_topic(kafka_broker)
+    told = [image("c", key, "a", 0) for key in range(5)]
+    told += [image("u", 1, "b", 1), image("d", 2, "", 0), image("u", 3, "a", 5)]
+    produce(kafka_broker, topic, told)
+    table = cross_partition_table(tmp_path / "db.db" / "t", changelog_producer="input", bucket="-1")
+    job = CrossPartitionJob(table)
+    job.write(*(("+I", {"id": key, "p": "a", "v": 0}) for key in (1, 2, 3, 4)))
+    job.write(("+I", {"id": 7, "p": "b", "v": 0}))
+    Damage(table).snapshot(properties={SOURCE_END_PROPERTY: json.dumps({topic: {"0": 8}})})
+    source = f"{kafka_broker.bootstrap}/{topic}"
+    assert main(["check", table.location, "--source-kafka", source]) == 1
+    shown = capsys.readouterr().out
+    counts = re.findall(r"(\d+) rows of the source .* (\d+) have .* (\d+) of the table", shown)
+    assert [sum(map(int, each)) for each in zip(*counts, strict=True)] == [1, 2, 2], shown
+    before = table.snapshots.latest_id()
+    assert before is not None
+    assert main(["backfill", table.location, "--from-topic", source]) == 0
+    assert "1 row added, 2 changed, 2 deleted" in capsys.readouterr().out
+    rows = sorted((row["id"], row["p"], row["v"]) for row in paimon_java.read(table.location))
+    assert rows == [(0, "a", 0), (1, "b", 1), (3, "a", 5), (4, "a", 0)]
+    plans = paimon_java.changelog(Path(table.location), from_snapshot=before + 1)
+    changes = [(row["id"], kind, row["p"]) for plan in plans for kind, row in plan.changes]
+    assert sorted(changes) == [
+        (0, "+I", "a"), (1, "+U", "b"), (1, "-U", "a"), (2, "-D", "a"), (3, "+U", "a"),
+        (3, "-U", "a"), (7, "-D", "b"),
+    ]  # fmt: skip
+    assert main(["check", table.location, "--source-kafka", source]) == 0
 
 
 def test_from_a_time_only_what_the_topic_tells_is_compared(

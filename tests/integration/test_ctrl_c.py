@@ -108,7 +108,7 @@ def test_a_reader(large_table: str, tmp_path: Path, verb: str, after_s: float) -
     ("when", "after_s"), [("starting a Kafka broker", 1.0), ("starting the job", 8.0)]
 )
 def test_the_demo(tmp_path: Path, when: str, after_s: float) -> None:
-    command = (sys.executable, "-P", "-m", "demo", "--records", "20000")
+    command = (sys.executable, "-P", "-m", "stream_app", "demo", "--records", "20000")
     done = interrupted(command, tmp_path, when=when, after_s=after_s)
     done.check()
     assert done.code == 130

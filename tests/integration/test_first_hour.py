@@ -10,17 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.table.api.paimon_table import open_table
 from tests.support.ingest_process import IngestProcess, job_conf
-from tests.support.normal_rows import normal_rows, sorted_rows
-from tests.support.paimon_java import PaimonJava
 from tests.support.small_table import small_table
 
-ALTERED = {
-    "customers": {("email", "VARCHAR(60)")},
-    "orders": {("total", "DECIMAL(12, 2)"), ("changed_at", "TIMESTAMP(6)")},
-    "order_items": {("line", "SMALLINT NOT NULL")},
-}
 READ = """
 import sys
 from pyspark.sql import SparkSession
@@ -72,34 +64,3 @@ def test_a_checksum_whose_file_is_gone_is_no_other_process(tmp_path: Path) -> No
         for left in stale:
             (tmp_path / "checkpoint" / left).write_bytes(b"crc\0\0\0\2\0")
     assert all(f"{left}, a checksum whose file is gone" in job.log() for left in stale)
-
-
-@pytest.mark.java
-@pytest.mark.kafka
-@pytest.mark.spark
-@pytest.mark.slow
-def test_the_demo_of_few_records_in_a_folder_with_blanks_and_signs(
-    tmp_path: Path, paimon_java: PaimonJava
-) -> None:
-    """Also where the locale knows no Unicode: Java reads names by it."""
-    folder = tmp_path / "ein dömo 東京, [it's] #1"
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "demo", "--records", "2000", "--dir", folder],
-        cwd=tmp_path, env={**os.environ, "LC_ALL": "C"}, capture_output=True, text=True,
-        check=False, encoding="utf-8", timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert done.stderr == ""
-    told = done.stdout
-    assert "nothing is lost and nothing is twice" in told
-    assert "+ email VARCHAR(60)" in told
-    assert "total DECIMAL(8, 2) → DECIMAL(12, 2)" in told
-    assert "\x1b" not in told, "a pipe gets no colours"
-    story = told[told.index("schemas:") : told.index("try next")]
-    assert max(map(len, story.splitlines())) <= 80
-    for name, columns in ALTERED.items():
-        table = folder / "warehouse" / "demo.db" / name
-        assert columns <= set(paimon_java.types(table))
-        rows = sorted_rows(paimon_java.read(table))
-        assert f"{name:<11}   {len(rows):,}" in told, "the shop's and Paimon's count"
-        assert sorted_rows(normal_rows(open_table(str(table)).read().read_all())) == rows

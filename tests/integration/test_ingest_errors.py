@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka import TopicPartition
+from kafka import KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
 
 from stream_app import open_table
+from stream_app.app.cli import main
 from stream_app.table.opening import open_table as open_store_table
 from stream_app.table.upkeep.orphan_files import plan_orphans
 from tests.support.ingest_process import ROOT
@@ -208,7 +211,23 @@ def test_a_truncate_and_too_many_bad_records(bench: JobBench) -> None:
     ]
 
 
-def test_records_that_were_deleted_before_they_were_read(bench: JobBench) -> None:
+def test_the_doctor_sees_messages_from_the_future(
+    bench: JobBench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic = bench.topic()
+    later_ms = int(time.time() * 1000) + 1_800_000  # brokers refuse more than an hour
+    producer = KafkaProducer(bootstrap_servers=bench.broker.bootstrap)
+    producer.send(topic, value=change(1, "a")[1], timestamp_ms=later_ms).get(60)
+    producer.close()
+    assert main(["doctor", "--conf", str(bench.configure(topic))]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"warning +broker +the time of the newest message is \d+ s ahead of", said)
+    assert "the topics may be described and read" in said
+
+
+def test_records_that_were_deleted_before_they_were_read(
+    bench: JobBench, capsys: pytest.CaptureFixture[str]
+) -> None:
     topic = bench.topic([change(1, "a")])
     bench.configure(topic)
     bench.run()
@@ -216,6 +235,9 @@ def test_records_that_were_deleted_before_they_were_read(bench: JobBench) -> Non
     admin = KafkaAdminClient(bootstrap_servers=bench.broker.bootstrap)
     admin.delete_records({TopicPartition(topic, 0): 3})
     admin.close()
+    assert main(["doctor", "--conf", str(bench.conf)]) == 1
+    [seen] = [line for line in capsys.readouterr().out.splitlines() if line[:7] == "problem"]
+    assert f"are gone: topic {topic}, partition 0, offsets 1 to 3" in seen
     error = bench.fails()
     assert "records" in error
     assert "source.fail-on-data-loss" in error

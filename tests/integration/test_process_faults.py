@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from demo.embedded_broker import EmbeddedBroker
 from stream_app import open_table
+from stream_app.app.demo.embedded_broker import EmbeddedBroker
 from tests.support.ingest_process import IngestProcess, a_free_port, job_conf
 from tests.support.job_bench import change
 from tests.support.job_faults import forbidden, kill_a_worker, unprivileged

@@ -13,21 +13,34 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from kafka.admin import (
+    ACL,
+    ACLOperation,
+    ACLPermissionType,
+    KafkaAdminClient,
+    ResourcePattern,
+    ResourceType,
+)
 from pyspark.sql import SparkSession
 
+from stream_app.app.config.app_config import load_config
+from stream_app.app.doctor.examination import Examination
+from stream_app.app.doctor.observation import Level
 from stream_app.app.job.preflight import check_topics
+from stream_app.clock import SystemClock
 from stream_app.errors import SourceError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.spark.ingest.kafka_source import KafkaSource
 from stream_app.table.opening import create_or_open
 from tests.support.fast_jvm import fast_jvm
+from tests.support.ingest_process import job_conf
 from tests.support.ingest_server import Finished, IngestServer
 from tests.support.job_bench import JobBench, change
-from tests.support.kafka_broker import new_topic
+from tests.support.kafka_broker import new_topic, produce
 from tests.support.paimon_java import PaimonJava
 from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
-from tests.support.secure_kafka import PASSWORD, SecureKafka
+from tests.support.secure_kafka import PASSWORD, USER, SecureKafka
 from tests.support.small_table import TIME_MS
 from tests.support.table_writer import CompactLater, TableWriter
 
@@ -75,6 +88,43 @@ def test_a_wrong_password_is_told_without_it(
         )
     assert_nobody_sees([wrong], str(caught.value), repr(caught.value))
     assert caplog.text
+
+
+def test_the_doctor_tells_a_missing_right_and_a_wrong_password(
+    secure_kafka: SecureKafka, tmp_path: Path
+) -> None:
+    """A user that may describe a topic and not read it; then one that may not log in."""
+    topic = new_topic(secure_kafka.broker)
+    produce(secure_kafka.broker, topic, [(b"k", b"v")])
+    deny_read(secure_kafka, topic)
+    wrong = {"password": "not-the-password-of-alice"}
+    for given, told in (
+        ({}, f"topic {topic} may not be read by this user (Read is not allowed)"),
+        (wrong, "does not answer as a Kafka broker"),
+    ):
+        options = secure_kafka.options("SCRAM256", **given)
+        place = {"bootstrap-servers": secure_kafka.bootstrap("SCRAM256"), "topics": [topic]}
+        conf = job_conf(
+            tmp_path, source=place | {f"kafka.{key}": value for key, value in options.items()}
+        )
+        examination = Examination(load_config(conf, [], {}), SystemClock(), broker_s=3)
+        seen = [one for one in examination.observations() if one.part == "broker"]
+        assert seen[-1].level is Level.PROBLEM
+        assert told in seen[-1].what
+        assert_nobody_sees([wrong["password"], PASSWORD], repr(seen))
+
+
+def deny_read(kafka: SecureKafka, topic: str) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=kafka.broker.bootstrap)
+    rules = [
+        ACL(f"User:{USER}", "*", operation, permission, ResourcePattern(ResourceType.TOPIC, topic))
+        for operation, permission in (
+            (ACLOperation.READ, ACLPermissionType.DENY),
+            (ACLOperation.DESCRIBE, ACLPermissionType.ALLOW),
+        )
+    ]
+    admin.create_acls(rules)
+    admin.close()
 
 
 @pytest.mark.spark

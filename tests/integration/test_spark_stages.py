@@ -19,7 +19,7 @@ from pyspark import TaskContext
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from demo.embedded_broker import EmbeddedBroker
+from stream_app.app.demo.embedded_broker import EmbeddedBroker
 from stream_app.cdc.change_batch import (
     BAD_RECORD_SCHEMA,
     MESSAGE_SCHEMA,
@@ -304,7 +304,7 @@ def test_a_line_that_is_no_message_stops_the_stream_and_says_where(
 
 
 def test_epochs_run_in_the_pool_that_they_choose(spark: SparkSession, tmp_path: Path) -> None:
-    """The local property is set in foreachBatch; the pools are those of conf/fairscheduler.xml."""
+    """The local property is set in foreachBatch; the pools are those of fairscheduler.xml."""
     context = spark.sparkContext
     pools: list[str] = []
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import stream_app
@@ -39,7 +40,8 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "compatibility.md"
 COLUMNS = [("k", "INT NOT NULL"), ("v", "BIGINT"), ("p", "STRING"), ("t", "STRING")]
 STEPS = (
     ("Java", "write"), ("Java", "compact"), ("Java", "read"), ("Java", "follow"),
-    ("PyPaimon", "read"), ("stream_app", "write"), ("stream_app", "compact"),
+    ("PyPaimon", "write"), ("PyPaimon", "compact"), ("PyPaimon", "read"), ("PyPaimon", "follow"),
+    ("PyPaimon", "check"), ("stream_app", "write"), ("stream_app", "compact"),
     ("stream_app", "read"), ("stream_app", "follow"), ("stream_app", "check"),
 )  # fmt: skip
 APPEND: Mapping[str, dict[str, str]] = {
@@ -51,20 +53,27 @@ ACROSS: Mapping[str, dict[str, str]] = {
     "key without the partition": {"bucket": "-1"},
     "key without the partition, `input`": {"bucket": "-1", "changelog-producer": "input"},
 }
+ARROW = pa.schema(
+    [pa.field("k", pa.int32(), nullable=False), ("v", pa.int64()), ("p", pa.string()),
+     ("t", pa.string())]
+)  # fmt: skip
 YES, REFUSED, FILES, RAW, ASSIGNER = "yes", "refused", "files", "raw", "assigner"
+NONE = "none"
 HEAD = """\
 # Compatibility
 
 Which kinds of tables each engine writes, compacts, reads and follows. `tests/interop/test_compatibility.py` makes
-this page of what it has done. For each kind Paimon's Java and stream_app write and compact one table in turns.
-Both read and follow it, and PyPaimon reads it. *yes* means: rows and changes are those of an oracle in Python.
+this page of what it has done. For each kind Paimon's Java, PyPaimon and stream_app write and compact one table in
+turns, and all read and follow it. *yes* means: rows and changes are those of an oracle in Python.
 
 * *refused*: the engine says so in words, and does nothing.
-* *raw*: Java's library gives new rows as they were flushed, without those that they merge with.
+* *none*: PyPaimon has no function of such a name. After its writes Java compacts.
+* *raw*: a library gives new rows as they were flushed, without those that they merge with.
 * *assigner*: Java's library has no writer that finds the older row in another partition. The test gives it rows through
   Paimon's `GlobalIndexAssigner`, as the sinks for Flink and Spark do.
 * *files*: `stream-app check` looks at all files. It replays no changes, because none tell how rows were merged.
-* PyPaimon is asked to read only. Paimon has nothing like `check`. Java is Paimon 1.4.
+* PyPaimon writes inserts alone here, because its rows have no kinds. Paimon has nothing like `check`.
+* Java is Paimon 1.4, PyPaimon is 2.1.
 
 """  # noqa: E501
 
@@ -105,21 +114,37 @@ class Tried:
         """All steps, in turns."""
         for who in ("Java", "stream_app", "Java", "stream_app"):
             self._write(who)
-            self._check_rows(who)
+            self._check_rows()
             if self._epoch > 2:
                 self._compact(who)
-                self._check_rows(who)
+                self._check_rows()
+        self._write_pypaimon(pypaimon)
         self._told("Java", lambda: [texts(p.changes) for p in self.java.changelog(self.path)])
         self._told(
             "stream_app",
             lambda: list(ours(stream_app.PaimonTable(self.table).changelog(snapshot=1)).values()),
         )
+        self._told("PyPaimon", lambda: [of_kinds(rows) for rows in pypaimon.follow(self.path)])
         if self.cells["stream_app", "follow"] == REFUSED:
-            self.cells["Java", "follow"] = RAW
+            self.cells["Java", "follow"] = self.cells["PyPaimon", "follow"] = RAW
         self._read("PyPaimon", lambda: normal_rows(pypaimon.read(self.path)))
+        for step in ("compact", "check"):
+            assert pypaimon.names_with(self.path, step) == [], "try it, then"
+            self.cells["PyPaimon", step] = NONE
         report = sound_report(self.table)
         assert report.files
         self.cells["stream_app", "check"] = YES if report.replayed else FILES
+
+    def _write_pypaimon(self, pypaimon: PyPaimonReader) -> None:
+        """Inserts; where readers skip new files, the next compaction shows them."""
+        before = dict(self.rows)
+        inserts = [dict(row) for _, row in self._changes(deletes=False)]
+        with self._refusing("PyPaimon", "write"):
+            pypaimon.write(self.path, pa.Table.from_pylist(inserts, ARROW))
+        if self.cells["PyPaimon", "write"] == REFUSED:
+            self.rows = before
+        self.java.compact(self.path)
+        self._check_rows()
 
     def _write(self, who: str) -> None:
         changes = self._changes()
@@ -148,8 +173,8 @@ class Tried:
             commit.compact_whole()
         self.cells[who, "compact"] = YES
 
-    def _changes(self) -> list[Change]:
-        """Some new keys and some old ones; a deduplicating table gets deletes too."""
+    def _changes(self, *, deletes: bool = True) -> list[Change]:
+        """Some new keys and some old ones; a deduplicating table may get deletes too."""
         first = self._epoch * (5 if self.has_key else 20)
         partition = "ab"[self._epoch % 2] if self.crosses else "a"
         changes: list[Change] = [
@@ -159,7 +184,7 @@ class Tried:
             )
             for k in range(first, first + 20)
         ]
-        if self.has_key and "merge-engine" not in self.options:
+        if deletes and self.has_key and "merge-engine" not in self.options:
             changes.append(("-D", {"k": first + 3, "v": 0, "p": partition, "t": None}))
         merge = merge_of(self.options)
         for change in changes:
@@ -169,7 +194,7 @@ class Tried:
                 self.rows[key] = row
         return changes
 
-    def _check_rows(self, who: str) -> None:
+    def _check_rows(self) -> None:
         """Both read what either has written."""
         self._read("Java", lambda: self.java.read(self.path))
         self._read("stream_app", lambda: read_rows(self.table))
@@ -192,6 +217,11 @@ class Tried:
             yield
         except (PaimonError, PyPaimonError, UnsupportedTableError):
             self.cells[who, step] = REFUSED
+
+
+def of_kinds(rows: pa.Table) -> list[str]:
+    """Changes that PyPaimon tells."""
+    return texts([(row.pop("_row_kind"), row) for row in normal_rows(rows)])
 
 
 def refusal(options: Mapping[str, str]) -> str:

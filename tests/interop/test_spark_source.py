@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from stream_app.spark.read.data_source import NAME
 from stream_app.table.read.row_tables import ROW_TABLES
 from stream_app.table.read.system_tables import SYSTEM_TABLES
 from tests.interop import test_append_tables as append
+from tests.interop import test_changelog_producers as producers
 from tests.interop.test_reading import written
 from tests.support.normal_rows import without_nanoseconds
 from tests.support.paimon_java import PaimonJava
@@ -229,3 +231,28 @@ def test_a_query_that_was_stopped_too_long_is_told_what_is_left(
     with pytest.raises(StreamingQueryException) as caught:
         query.start(**EVERY_FILE).awaitTermination()
     assert f"has expired: the table has {latest} to {latest}" in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["lookup of sums", "deletion vectors"])
+def test_the_audit_log_is_the_same_whether_java_wrote_or_we(
+    source: SparkSession, paimon_java: PaimonJava, tmp_path: Path, kind: str
+) -> None:
+    """Deletes are in it that no compaction has removed; which ones depends on sizes of files."""
+    shown, chance = [], random.Random(kind)
+    epochs = [producers.epoch_of(chance, epoch, kind) for epoch in range(3)]
+    for who in ("java", "ours"):
+        location = tmp_path / "db.db" / who
+        paimon_java.create(
+            location, producers.COLUMNS, primary_keys=["k"],
+            options={"bucket": 1, **producers.CASES[kind]},
+        )  # fmt: skip
+        table = stream_app.open_table(str(location)).store
+        for epoch, changes in enumerate(epochs):
+            if who == "java":
+                producers.write_java(paimon_java, location, changes, epoch)
+            else:
+                producers.write_ours(table, changes, epoch)
+        rows = [row.asDict() for row in frame(source, f"{location}$audit_log").collect()]
+        assert by_content(rows) == by_content(paimon_java.read(f"{location}$audit_log"))
+        shown.append(by_content(row for row in rows if row["rowkind"] != "-D"))
+    assert shown[0] == shown[1] != []

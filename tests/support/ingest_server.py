@@ -1,6 +1,7 @@
-"""Runs the job many times in one process, so that many small cases share one start of the JVM.
+"""Runs jobs many times in one process, so that many small cases share one start of the JVM.
 
-Each run is `ingest_job.main`, as `spark-submit` calls it, on one Spark session with warm workers.
+Each run is the `main` of `ingest_job` or `compact_job`, as `spark-submit` calls it, on one Spark
+session with warm workers.
 What a run writes, from Python and from the JVM, goes to one file; the answer is its exit code and
 its part of it. Signals, kills and the command line are tested with `IngestProcess` instead.
 """
@@ -64,8 +65,15 @@ class IngestServer:
             words += ["--set", setting]
         if events is not None:
             words += ["--events", str(events)]
+        return self._run("ingest", words)
+
+    def compact(self, table: Path, *words: str) -> Finished:
+        """Run the compact job on a table; `words` are further arguments."""
+        return self._run("compact", [str(table), *words])
+
+    def _run(self, job: str, words: list[str]) -> Finished:
         before, began = self._log.stat().st_size, time.monotonic()
-        code = self._server.call({"argv": words})["code"]
+        code = self._server.call({"job": job, "argv": words})["code"]
         seconds = time.monotonic() - began
         with self._log.open("rb") as log:
             log.seek(before)
@@ -90,11 +98,12 @@ def _serve() -> None:
     os.dup2(log, 2)
     os.environ["PYSPARK_PYTHON"] = sys.executable
 
-    from stream_app.app.job.ingest_job import main
+    from stream_app.app.job import compact_job, ingest_job
     from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars
-    from stream_app.app.launch.spark_submit import _conf_file
+    from stream_app.app.launch.spark_submit import LOG4J, SCHEDULER
     from stream_app.spark.session import launch_settings, start_session
 
+    jobs = {"ingest": ingest_job.main, "compact": compact_job.main}
     print('{"ready": true}', file=answers, flush=True)
     started = False
     for line in sys.stdin:
@@ -107,13 +116,14 @@ def _serve() -> None:
             launch = launch_settings(
                 settings,
                 jars=spark_kafka_jars(installed_spark_version()),
-                log4j=_conf_file("log4j2.properties"),
-                scheduler=_conf_file("fairscheduler.xml"),
+                log4j=LOG4J,
+                scheduler=SCHEDULER,
             )
             spark = start_session("server", settings, launch)
             setattr(type(spark), "stop", lambda _: None)  # noqa: B010 - the next run goes on with it
             started = True
-        code = main(json.loads(line)["argv"])
+        request = json.loads(line)
+        code = jobs[request["job"]](request["argv"])
         print(json.dumps({"code": code}), file=answers, flush=True)
 
 

@@ -90,9 +90,9 @@ class MemoryFiles:
         self.open_writers += 1
         return MemoryFileWriter(self, level, source, unique_keys=True)
 
-    def changelog_writer(self) -> MemoryFileWriter:
+    def changelog_writer(self, *, level: int = 0) -> MemoryFileWriter:
         self.open_writers += 1
-        return MemoryFileWriter(self, 0, FileSource.APPEND, unique_keys=False)
+        return MemoryFileWriter(self, level, FileSource.APPEND, unique_keys=False)
 
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
         rows = self.stored.get(file.file_name)

@@ -10,6 +10,7 @@ microseconds (compare by normal_rows.without_nanoseconds).
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import hashlib
 import json
@@ -66,11 +67,18 @@ class PyPaimonReader:
             "columns": None if columns is None else list(columns),
             "options": {key: str(value) for key, value in (options or {}).items()},
         }  # fmt: skip
-        answer = self._server.call(request)
-        if "error" in answer:
-            raise PyPaimonError(answer["error"])
-        with pa.OSFile(str(out)) as source, pa.ipc.open_file(source) as reader:
-            return reader.read_all()
+        self._call(request)
+        return self._rows(out)
+
+    def follow(self, path: Path | str) -> list[pa.Table]:
+        """The changes of each snapshot that has any, from the first; their kinds in _row_kind."""
+        out = Path(self._directory.name) / "changes.arrow"
+        answer = self._call({"follow": str(Path(path).resolve()), "out": str(out)})
+        return [self._rows(Path(f"{out}{number}")) for number in range(answer["plans"])]
+
+    def names_with(self, path: Path | str, word: str) -> list[str]:
+        """What the public has by such a name: a table, its builders, writers, the command line."""
+        return self._call({"names_with": word, "path": str(Path(path).resolve())})["names"]
 
     def write(
         self, path: Path | str, rows: pa.Table, *, primary_keys: Sequence[str] = (),
@@ -85,9 +93,17 @@ class PyPaimonReader:
             "primary_keys": list(primary_keys),
             "options": {key: str(value) for key, value in (options or {}).items()},
         }  # fmt: skip
-        answer = self._server.call(request)
+        self._call(request)
+
+    def _call(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = self._server.call(request)
         if "error" in answer:
             raise PyPaimonError(answer["error"])
+        return answer
+
+    def _rows(self, path: Path) -> pa.Table:
+        with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as reader:
+            return reader.read_all()
 
 
 def python() -> Path:
@@ -124,8 +140,7 @@ def _serve() -> None:
     for line in sys.stdin:
         try:
             request = json.loads(line)
-            _write(request) if "given" in request else _read(request)
-            _answer(answers, {})
+            _answer(answers, _served(request))
         except BaseException:  # a panic of polars is no Exception
             import traceback
 
@@ -137,12 +152,24 @@ def _answer(answers: Any, answer: Mapping[str, Any]) -> None:
     answers.flush()
 
 
-def _read(request: Mapping[str, Any]) -> None:
+def _served(request: Mapping[str, Any]) -> dict[str, Any]:
+    if "follow" in request:
+        return {"plans": asyncio.run(_follow(request))}
+    if "names_with" in request:
+        return {"names": _names_with(request)}
+    _write(request) if "given" in request else _read(request)
+    return {}
+
+
+def _table(path: Path) -> Any:
     from pypaimon import CatalogFactory
 
-    path = Path(request["path"])
     catalog = CatalogFactory.create({"warehouse": str(path.parents[1])})
-    table = catalog.get_table(f"{path.parent.stem}.{path.name}")
+    return catalog.get_table(f"{path.parent.stem}.{path.name}")
+
+
+def _read(request: Mapping[str, Any]) -> None:
+    table = _table(Path(request["path"]))
     if request["options"]:
         table = table.copy(request["options"])
     builder = table.new_read_builder()
@@ -151,9 +178,51 @@ def _read(request: Mapping[str, Any]) -> None:
     if request["where"]:
         of_all_columns = table.new_read_builder().new_predicate_builder()
         builder = builder.with_filter(_predicate(of_all_columns, request["where"]))
-    rows = builder.new_read().to_arrow(builder.new_scan().plan().splits())
-    with pa.OSFile(request["out"], "wb") as out, pa.ipc.new_file(out, rows.schema) as writer:
+    _put(builder.new_read().to_arrow(builder.new_scan().plan().splits()), request["out"])
+
+
+def _put(rows: pa.Table, path: str) -> None:
+    with pa.OSFile(path, "wb") as out, pa.ipc.new_file(out, rows.schema) as writer:
         writer.write_table(rows)
+
+
+async def _follow(request: Mapping[str, Any]) -> int:
+    """Writes a file for each snapshot with changes; returns how many."""
+    from pypaimon.read.streaming_table_scan import AsyncStreamingTableScan
+
+    table = _table(Path(request["follow"]))
+    latest = table.snapshot_manager().get_latest_snapshot().id
+    reader = table.new_stream_read_builder().with_include_row_kind().new_read()
+    scan = AsyncStreamingTableScan(
+        table, poll_interval_ms=60_000, prefetch_enabled=False, diff_threshold=10**6
+    )
+    scan.next_snapshot_id = 1
+    plans, stream = 0, scan.stream()
+    while scan.next_snapshot_id <= latest:
+        coming = asyncio.ensure_future(anext(stream))
+        while not coming.done() and scan.next_snapshot_id <= latest:
+            await asyncio.sleep(0)
+        if not coming.done():  # the last snapshots had no changes; it waits for the next one
+            coming.cancel()
+            break
+        if splits := (await coming).splits():
+            _put(reader.to_arrow(splits), f"{request['out']}{plans}")
+            plans += 1
+    return plans
+
+
+def _names_with(request: Mapping[str, Any]) -> list[str]:
+    from pypaimon.cli import cli_table
+    from pypaimon.write import table_commit, table_write
+
+    table, word = _table(Path(request["path"])), request["names_with"]
+    things = [table, cli_table, table.new_batch_write_builder(), table.new_stream_write_builder()]
+    for module in (table_commit, table_write):
+        things += [
+            one for name, one in vars(module).items() if name.startswith(("Batch", "Stream"))
+        ]
+    names = {name for each in things for name in dir(each) if not name.startswith("_")}
+    return sorted(name for name in names if word in name.lower())
 
 
 def _write(request: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from kafka.admin import KafkaAdminClient, ScramMechanism, UserScramCredentialUpsertion
 
-from demo.embedded_broker import EmbeddedBroker
+from stream_app.app.demo.embedded_broker import EmbeddedBroker
 from tests.support.ingest_process import a_free_port
 
 USER = "alice"
@@ -99,6 +99,10 @@ def _settings(ca: Path, server: Path) -> dict[str, str]:
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,TLS:SSL,"
         "PLAIN:SASL_SSL,SCRAM256:SASL_PLAINTEXT,SCRAM512:SASL_SSL,OAUTH:SASL_PLAINTEXT",
         "inter.broker.listener.name": "PLAINTEXT",
+        # Users may all that nothing forbids them; the plain listener may everything.
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+        "allow.everyone.if.no.acl.found": "true",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(server),
         "ssl.truststore.type": "PEM",

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars
+from stream_app.app.launch.spark_submit import LOG4J, SCHEDULER
 from stream_app.spark.session import launch_settings, start_session
 from tests.support.fast_jvm import fast_jvm
-from tests.support.ingest_process import ROOT
 
 
 @pytest.fixture(scope="session")
@@ -23,8 +23,8 @@ def spark() -> Iterator[SparkSession]:
     launch = launch_settings(
         settings,
         jars=spark_kafka_jars(installed_spark_version()),
-        log4j=ROOT / "conf" / "log4j2.properties",
-        scheduler=ROOT / "conf" / "fairscheduler.xml",
+        log4j=LOG4J,
+        scheduler=SCHEDULER,
     )
     session = start_session("tests", settings, launch)
     yield session

@@ -5,11 +5,16 @@
 After every third kill, and at the end, each table of the warehouse must equal its source in every
 column. Prints a line for each of these moments; the exit code is 1 at the first difference. The
 seed decides what the databases do; how far the job is at that moment is the machine's.
+
+    ./run.sh proof --servers
+
+starts the servers alone, prints where they are, and runs until Ctrl-C.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -17,11 +22,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from demo.embedded_broker import EmbeddedBroker
+from stream_app.app.demo.embedded_broker import EmbeddedBroker
 from tests.support.paimon_java import PaimonJava
 from tests.testbed.archives import why_no_databases
 from tests.testbed.database_proof import database_proof
-from tests.testbed.testbed import running_testbed
+from tests.testbed.testbed import addresses, running_testbed
 
 KILLS_BEFORE_A_LOOK = 3
 
@@ -33,12 +38,15 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=200, help="of each database, before a kill")
     parser.add_argument("--without-alters", action="store_true", help="columns stay as they are")
     parser.add_argument("--keep", type=Path, help="work in this folder, and leave all there")
+    parser.add_argument("--servers", action="store_true", help="the servers alone, until Ctrl-C")
     args = parser.parse_args()
     if reason := why_no_databases():
         print(reason, file=sys.stderr)
         return 2
     # A proof that is ended, by `timeout` as by Ctrl-C, takes its processes with it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if args.servers:
+        return _serve()
     print(f"seed {args.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="stream_app-proof-") as temporary:
         folder = args.keep or Path(temporary)
@@ -46,6 +54,19 @@ def main() -> int:
         problems = _prove(folder, args)
     print("\n".join(problems) or "every table equals its source", flush=True)
     return 1 if problems else 0
+
+
+def _serve() -> int:
+    with (
+        tempfile.TemporaryDirectory(prefix="stream_app-servers-") as folder,
+        EmbeddedBroker(Path(folder)) as broker,
+        running_testbed(broker) as testbed,
+    ):
+        words = [f"{name}={value}" for name, value in addresses(testbed).items()]
+        print(f"export {' '.join(words)}", flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.pause()
+    return 0
 
 
 def _prove(folder: Path, args: argparse.Namespace) -> list[str]:

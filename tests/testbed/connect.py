@@ -32,10 +32,10 @@ class Connect:
     def __init__(self, bootstrap: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="stream_app-connect-"))
         self._bootstrap = bootstrap
-        self._url = f"http://127.0.0.1:{a_free_port()}"
+        self.url = f"http://127.0.0.1:{a_free_port()}"
         settings = {
             "bootstrap.servers": bootstrap,
-            "listeners": self._url,
+            "listeners": self.url,
             "key.converter": "org.apache.kafka.connect.json.JsonConverter",
             "value.converter": "org.apache.kafka.connect.json.JsonConverter",
             "offset.storage.file.filename": str(self.folder / "offsets"),
@@ -122,7 +122,7 @@ class Connect:
 
     def _call(self, method: str, path: str, content: Any = None) -> Any:
         request = urllib.request.Request(
-            self._url + path,
+            self.url + path,
             method=method,
             data=None if content is None else json.dumps(content).encode(),
             headers={"Content-Type": "application/json"},

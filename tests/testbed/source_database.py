@@ -77,8 +77,12 @@ class SourceDatabase(ABC):
     ) -> None:
         """Send all rows and then all changes; a second connector needs a name of its own."""
         name = connector or self.name
-        self._connectors.append(name)
+        self.know_connector(name)
         connect.add(name, {**self._connector(name), **config})
+
+    def know_connector(self, name: str) -> None:
+        """Wait for it, and end it, as for one that was started here."""
+        self._connectors.append(name)
 
     def close(self, connect: Connect) -> None:
         """End the connectors, and drop the database."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from demo.embedded_broker import EmbeddedBroker
+from stream_app.app.demo.embedded_broker import EmbeddedBroker
 from tests.testbed.archives import why_no_databases
 from tests.testbed.connect import Connect
 from tests.testbed.mariadb import MariaDb
-from tests.testbed.postgres import Postgres
+from tests.testbed.postgres import USER, Postgres
 from tests.testbed.source_database import MariaDbDatabase, PostgresDatabase
 
 
@@ -47,6 +47,18 @@ class Testbed:
             yield database
         finally:
             database.close(self.connect)
+
+
+def addresses(testbed: Testbed, database: str = USER) -> dict[str, str]:
+    """The variables by which the tutorial and PostgreSQL's clients find the servers."""
+    return {
+        "PGHOST": "127.0.0.1",
+        "PGPORT": str(testbed.postgres.port),
+        "PGUSER": USER,
+        "PGDATABASE": database,
+        "KAFKA": testbed.broker.bootstrap,
+        "CONNECT": testbed.connect.url,
+    }
 
 
 @contextmanager

@@ -118,6 +118,15 @@ MEANINGS = {
     "stream.write-parallelism": "Tasks that write; absent: Spark's default parallelism.",
     "stream.decode-parallelism": "Tasks that decode; absent: one for each task that reads.",
     "stream.metrics-port": "Port of `http://…/metrics`, for Prometheus; absent: no metrics.",
+    "stream.log-format": "`text`, or `json`: one object a line ([the log](OPERATING.md#the-log)).",
+    "stream.webhook-url": "Address that gets a notice when the job stops, holds a table back or "
+    "sets records aside ([notices](monitoring.md#notices)). It is a secret.",
+    "stream.webhook-secret": "Signs these notices.",
+    "stream.otlp-endpoint": "Address of an OpenTelemetry collector, such as "
+    "`http://collector:4318`; `environment`: as OpenTelemetry's variables say; absent: nothing is "
+    "sent ([OpenTelemetry](monitoring.md#opentelemetry)).",
+    "stream.spark-metrics": "`true`: Spark's own metrics have the job's "
+    "([Spark](monitoring.md#in-sparks-own-metrics)).",
     "stream.max-staleness": "How far a table may be behind its source for `/readyz` to answer 200.",
     "stream.web-port": "Port of the job's page in a browser, on this machine; absent: no page.",
     "file-system.s3.endpoint": "URL of a store with S3's protocol; absent: Amazon's in the "

@@ -15,15 +15,11 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.config.app_config import load_config
-from stream_app.app.metrics.job_metrics import (
-    JobMetrics,
-)
 from stream_app.cdc.formats import FORMATS
 from stream_app.errors import StreamAppError
 from stream_app.model.options.core_options import OPTIONS
-from stream_app.table.compact.metrics import CompactionMetrics
-from stream_app.table.job.table_maintenance import MaintenanceMetrics
 from tests.support.datadriven import rewriting
+from tests.support.full_metrics import full_metrics, metrics_of, metrics_page
 from tests.tidy.options_page import (
     MEANINGS,
     REQUIRED,
@@ -80,16 +76,13 @@ def test_every_key_of_the_configuration_has_a_meaning() -> None:
     )
 
 
-def test_the_table_of_metrics_is_complete() -> None:
-    told = set(re.findall(r"^\| `(stream_app_\w+)` \|", text_of("docs/OPERATING.md"), re.MULTILINE))
-    of_job = JobMetrics("db.t")
-    metrics = CompactionMetrics(flushed_bytes=1)
-    of_job.compactions.add("db.t", lambda: metrics)
-    of_job.maintenance.add("db.t", MaintenanceMetrics)
+def test_the_tables_of_metrics_are_complete() -> None:
+    """Type, labels and unit of each; those of Spark's JVM are compared in test_spark_numbers."""
+    told = {metric.name: metric for metric in metrics_page() if not metric.is_of_spark}
     assert told == {
-        family.name + ("_total" if family.type == "counter" else "")
-        for family in of_job.registry.collect()
-        if not family.name.startswith("process_")
+        metric.name: metric
+        for metric in metrics_of(full_metrics().registry)
+        if not metric.name.startswith("process_")
     }
 
 

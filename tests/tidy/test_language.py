@@ -60,7 +60,7 @@ def test_pages_name_the_actor(page: str) -> None:
 def test_docstrings_comments_and_messages_name_the_actor() -> None:
     assert [
         f"{name}: {line.strip()}"
-        for name in modules("stream_app", "demo")
+        for name in modules("stream_app")
         for line in text_of(name).splitlines()
         if _NO_ACTOR.search(line)
     ] == []

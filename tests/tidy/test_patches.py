@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from tests.tidy.project_files import modules, tree_of
 
-OURS = ("stream_app", "bench", "demo")
+OURS = ("stream_app", "bench")
 BY_PLAN = {"tests/unit/fileio/test_s3_troubles.py"}
 """A mute store is waited for half a second there, instead of ten, twice."""
 PATCHING = {"setattr", "delattr", "setitem", "delitem", "patch", "object", "multiple", "dict"}

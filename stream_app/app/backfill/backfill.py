@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -36,9 +36,8 @@ from stream_app.app.quarantine.replay import check_replayable
 from stream_app.cdc.formats import format_named
 from stream_app.errors import SourceError, UnsupportedTableError, UsageError
 from stream_app.mergetree.key_differences import Differences, differences
-from stream_app.mergetree.key_value_batch import is_retract, take
+from stream_app.mergetree.key_value_batch import is_retract
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.model.snapshot import Snapshot
@@ -48,9 +47,6 @@ from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.single_append import SingleAppend
-from stream_app.table.read.diff_read import merged_rows
-from stream_app.table.versions.bucket_lookup import bucket_lookup
-from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _USER = "backfill-"
 _Part = tuple[bytes, int, pa.RecordBatch]
@@ -185,29 +181,28 @@ class _Changes:
 
     def parts(self) -> Iterator[_Part]:
         """The changes, bucket after bucket; counts them."""
-        live: dict[BucketId, list[DataFileMeta]] = defaultdict(list)
-        for entry in FileStoreScan(self.table).live(self.snapshot):
-            live[entry.partition, entry.bucket].append(entry.file)
-        buckets = {*self.state.buckets, *(live if self.is_whole else ())}
+        found = self.state.found(self.snapshot)
+        buckets = {*self.state.buckets, *(found.buckets if self.is_whole else ())}
         for bucket in sorted(buckets):
-            files = live[bucket]
-            yield from self._counted(bucket, self._differing(bucket, files))
-            if not self.is_whole:
-                yield from self._counted(bucket, self._deleted(bucket, files))
-
-    def _differing(self, bucket: BucketId, files: list[DataFileMeta]) -> Iterator[pa.RecordBatch]:
-        before = merged_rows(self.table, self.table.bucket_files(*bucket), files)
-        for found in differences(self.table.layout(), before, self.state.expected(bucket)):
-            yield self._as_changes(found)
+            told = self.state.expected(bucket, keep_deletes=True)
+            for differing in differences(self.state.view.layout(), found.rows(bucket), told):
+                yield from self._counted(bucket, self._as_changes(differing))
 
     def _as_changes(self, found: Differences) -> pa.RecordBatch:
         """In key order: +I, -D, and -U before its +U."""
-        old = found.replaced if self.table.options.writes_changelog else found.replaced[:0]
+        is_end = is_retract(found.batch)[found.order]
+        ends = is_end[found.newer]
+        differ = ~found.same() & ~ends
+        old, new = found.older[differ], found.newer[differ]
+        first = np.minimum(old, new)
+        added = found.added[~is_end[found.added]]
         gone = found.gone if self.is_whole else found.gone[:0]
+        gone = np.concatenate((gone, found.older[ends]))
+        told = len(old) if self.table.options.writes_changelog else 0
         kinds = [
-            (old, RowKind.UPDATE_BEFORE, np.minimum(old, found.changed[: len(old)])),
-            (found.changed, RowKind.UPDATE_AFTER, np.minimum(found.changed, found.replaced)),
-            (found.added, RowKind.INSERT, found.added),
+            (old[:told], RowKind.UPDATE_BEFORE, first[:told]),
+            (new, RowKind.UPDATE_AFTER, first),
+            (added, RowKind.INSERT, added),
             (gone, RowKind.DELETE, gone),
         ]
         rows, of_key = (np.concatenate([kind[at] for kind in kinds]) for at in (0, 2))
@@ -215,15 +210,6 @@ class _Changes:
         by_key = np.argsort(of_key, kind="stable")  # a -U stands before its +U
         batch = found.batch.take(pa.array(found.order[rows[by_key]]))
         return self._of_kind(batch, kind_of[by_key])
-
-    def _deleted(self, bucket: BucketId, files: list[DataFileMeta]) -> Iterator[pa.RecordBatch]:
-        """Rows of keys that the topics delete, where they do not tell all rows."""
-        schema = self.table.schema
-        lookup = bucket_lookup(self.table, *bucket, schema.fields.names)
-        for batch in self.state.expected(bucket, keep_deletes=True):
-            keys = take(batch, np.flatnonzero(is_retract(batch)))
-            rows = lookup.rows(keys.select(list(schema.trimmed_primary_keys)), files).rows
-            yield self._of_kind(rows, np.full(rows.num_rows, RowKind.DELETE, np.int8))
 
     def _of_kind(
         self, batch: pa.RecordBatch, kinds: np.ndarray[tuple[int], np.dtype[np.int8]]
@@ -234,9 +220,8 @@ class _Changes:
         fields = [self.table.layout().schema.field(name) for name in names]
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
-    def _counted(self, bucket: BucketId, batches: Iterator[pa.RecordBatch]) -> Iterator[_Part]:
-        for batch in batches:
-            if batch.num_rows:
-                kinds, counts = np.unique(batch.column(VALUE_KIND).to_numpy(), return_counts=True)
-                self.counts.update(dict(zip(kinds.tolist(), counts.tolist(), strict=True)))
-                yield (*bucket, batch)
+    def _counted(self, bucket: BucketId, batch: pa.RecordBatch) -> Iterator[_Part]:
+        if batch.num_rows:
+            kinds, counts = np.unique(batch.column(VALUE_KIND).to_numpy(), return_counts=True)
+            self.counts.update(dict(zip(kinds.tolist(), counts.tolist(), strict=True)))
+            yield (*bucket, batch)

@@ -7,6 +7,7 @@ beginning of each topic; what is gone there cannot be compared, and that is a fi
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,19 +20,17 @@ from stream_app.app.check.uncompared import Uncompared
 from stream_app.app.config.app_config import SourceConfig
 from stream_app.app.config.format_setup import format_setup, table_format, without_narrowed
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.job.preflight import client_settings
+from stream_app.app.job.preflight import TIMEOUT_S, client_settings, reachable_servers
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, concat_rows
 from stream_app.errors import SourceError, UsageError
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.spark.epoch.epoch_plan import MessageSplitter
 from stream_app.spark.epoch.unchanged_values import bad_records_of_refused, with_messages
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.tasks import bucket_assigner
 
 CHUNK_ROWS = 200_000
 """Changes in memory before they are written to a sorted run of each bucket."""
@@ -61,7 +60,7 @@ class Filling:
         setup = replace(setup, keep_update_before=False)
         decode = table_format(source, rules, schema, setup)
         self._decode = without_narrowed(decode, source, check.table, rules.made)
-        self._assigner = bucket_assigner(check.table, check.index)
+        self._assigner = check.assigner
         self._check, self._left = check, left
         self._waiting: list[pa.RecordBatch] = []
         self.count = self.waiting_rows = 0
@@ -120,8 +119,6 @@ def incomparable(table: FileStoreTable, rules: TableConfig) -> str:
         return "rows of the table expire"
     if table.options.merge_engine != "deduplicate":
         return f"rows are merged by merge-engine = {table.options.merge_engine}"
-    if index_rule(table.schema) is not None:
-        return "rows move between partitions, where an index of all keys finds them"
     if table.skips_level_0:
         return "rows of level 0 are not read before they are compacted"
     return ""
@@ -204,9 +201,10 @@ def consumer_of(source: SourceConfig) -> KafkaConsumer:
     Raises:
         SourceError: no broker answers.
     """
+    servers = reachable_servers(source.bootstrap_servers, time.monotonic() + TIMEOUT_S)
     try:
         return KafkaConsumer(
-            bootstrap_servers=source.bootstrap_servers.split(","),
+            bootstrap_servers=servers,
             group_id=None,
             enable_auto_commit=False,
             isolation_level="read_committed",
@@ -215,7 +213,7 @@ def consumer_of(source: SourceConfig) -> KafkaConsumer:
         )
     except (KafkaError, OSError, ValueError, AssertionError) as error:
         raise SourceError(
-            f"no Kafka broker answers at {source.bootstrap_servers} ({error})",
+            f"no Kafka broker answers at {', '.join(servers)} ({error})",
             where="--source-kafka, or source.bootstrap-servers of --conf",
             fix="give HOST:PORT of a broker that runs",
         ) from error

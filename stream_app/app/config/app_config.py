@@ -45,6 +45,7 @@ from stream_app.app.config.values import (
     some_names,
     text,
     trigger,
+    web_address,
 )
 from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
 from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS
@@ -53,6 +54,9 @@ from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.s3.s3_options import is_s3_option, s3_options
 from stream_app.model.options.core_options import unknown_key
 from stream_app.model.schema.data_type import RowType
+
+ENVIRONMENT = "environment"
+"""The value of ``otlp-endpoint`` that leaves it to OpenTelemetry's variables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +110,10 @@ class StreamConfig:
         metrics_port: of the endpoint for Prometheus; None: there is none.
         max_staleness: milliseconds that a table may be behind for the job to be ready.
         web_port: of the page in a browser, on this machine alone; None: there is none.
+        log_format: of the job's log: ``text`` or ``json``.
+        webhook_url, webhook_secret: where notices go, and what signs them; None: nowhere, nothing.
+        otlp_endpoint: of OpenTelemetry; ``environment``: as its variables say; None: it is off.
+        spark_metrics: whether Spark's own metrics have the job's.
     """
 
     checkpoint: str = ""
@@ -118,6 +126,11 @@ class StreamConfig:
     metrics_port: int | None = None
     max_staleness: int = 300_000
     web_port: int | None = None
+    log_format: str = "text"
+    webhook_url: str | None = field(default=None, repr=False)
+    webhook_secret: str | None = field(default=None, repr=False)
+    otlp_endpoint: str | None = None
+    spark_metrics: bool = False
 
     @property
     def is_available_now(self) -> bool:
@@ -205,6 +218,11 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
         "metrics-port": integer(1, 65535),
         "max-staleness": milliseconds,
         "web-port": integer(1, 65535),
+        "log-format": one_of("text", "json"),
+        "webhook-url": web_address(),
+        "webhook-secret": text,
+        "otlp-endpoint": web_address(ENVIRONMENT),
+        "spark-metrics": boolean,
     },
     "file-system": {},
     "spark": {},
@@ -329,6 +347,8 @@ def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple
         yield "stream.checkpoint", "is missing: the folder that remembers what was read"
     if "stream.quarantine" not in given and config.stream.max_bad_records:
         yield "stream.max-bad-records", "needs stream.quarantine: bad records would be lost"
+    if config.stream.webhook_secret is not None and config.stream.webhook_url is None:
+        yield "stream.webhook-secret", "needs stream.webhook-url"
     fits = "stream.quarantine" in given and not config.table.primary_keys
     if config.stream.non_insert_records == "quarantine" and not fits:
         needs = "needs stream.quarantine, and is for a table without table.primary-keys"

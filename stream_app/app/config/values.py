@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_local
@@ -162,6 +163,20 @@ def one_of(*values: str) -> Callable[[Setting], str]:
         value = text(setting)
         if value not in values:
             raise WrongValueError(f"must be {' or '.join(map(repr, values))}, is {value!r}")
+        return value
+
+    return convert
+
+
+def web_address(*words: str) -> Callable[[Setting], str]:
+    """An ``http://`` or ``https://`` address, or one of some words; no message shows its text."""
+
+    def convert(setting: Setting) -> str:
+        value = text(setting)
+        parts = urlsplit(value)
+        if value not in words and not (parts.scheme in ("http", "https") and parts.hostname):
+            others = "".join(f" or {word!r}" for word in words)
+            raise WrongValueError(f"must be an address as https://HOST/PATH{others}")
         return value
 
     return convert

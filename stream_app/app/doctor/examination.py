@@ -6,7 +6,8 @@ deleted again. A missing table is not created.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,38 +15,54 @@ from typing import Any
 
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.doctor import machine
-from stream_app.app.doctor.observation import Observation, fine, observed, warning
+from stream_app.app.doctor.broker import Broker
+from stream_app.app.doctor.clocks import clock_observations
+from stream_app.app.doctor.observation import Observation, fine, observed, problem, warning
+from stream_app.app.doctor.tables import held_tables, newest_snapshot, tables_of_database
+from stream_app.app.inspect.job_status import JobStatus
 from stream_app.app.job.job_folders import is_reached_without_spark, open_folder
 from stream_app.app.job.one_table import wanted_schema
-from stream_app.app.job.preflight import BrokerConnection, TopicInfo, recreated, uncheckable
+from stream_app.app.job.preflight import recreated
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError
+from stream_app.fileio.atomic_create import probe_atomic_create
 from stream_app.fileio.file_io_registry import file_io_of, is_local
 from stream_app.fileio.store_time import store_now_ms
+from stream_app.kafka.offset_ranges import lost_ranges
+from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.table_options import WRITE_BUFFER_SIZE
 from stream_app.spark.ingest.checkpoint_state import DATABASE, checked_checkpoint
+from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import check_fits, open_for_writing, open_table
-
-_BROKER_S = 10.0
-_CLOCK_S = 5.0
 
 
 @dataclass(slots=True)
 class Examination:
-    """One job."""
+    """One job.
+
+    Attributes:
+        broker_s: how long the broker may take for an answer.
+    """
 
     config: AppConfig
     clock: Clock
-    _topics: Mapping[str, TopicInfo] = field(default_factory=dict)
+    broker_s: float = 10.0
+    _broker: Broker = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._broker = Broker(self.config.source, self.clock, self.broker_s)
 
     def observations(self) -> Iterator[Observation]:
         """Everything, part by part; what one part lacks stops no other."""
         spark, warehouse = self.config.spark, self._warehouse()
         yield from observed("java", machine.java)
         yield from observed("python", machine.packages)
-        yield from observed("memory", partial(machine.memory, spark, machine.machine_memory()))
+        cores, buffer = os.cpu_count() or 1, self._write_buffer()
+        total = machine.machine_memory()
+        yield from observed("memory", partial(machine.memory, spark, total, buffer, cores))
         yield from observed("disk", partial(machine.disk, warehouse))
-        yield from observed("broker", self._broker)
+        yield from observed("broker", self._broker.observations)
         yield from observed("warehouse", partial(self._store, "warehouse", warehouse))
         yield from observed("checkpoint", self._checkpoint)
         if self.config.stream.quarantine is not None:
@@ -54,49 +71,29 @@ class Examination:
                 yield from observed("quarantine", partial(self._store, "quarantine", folder))
             else:
                 yield _needs_spark("quarantine", folder)
-        if self.config.sync is None:
-            yield from observed("table", self._table)
+        yield from observed("table", self._table if self.config.sync is None else self._tables)
 
     def _warehouse(self) -> str:
         sync = self.config.sync
         return self.config.table.warehouse if sync is None else sync.warehouse
 
-    def _broker(self) -> Iterator[Observation]:
-        source = self.config.source
-        if source.kind != "kafka":
-            return
-        if settings := uncheckable(source.kafka_options):
-            what = f"not asked, because of {', '.join(settings)}"
-            yield warning("broker", what, "start the job, and read its log")
-            return
-        with BrokerConnection(
-            source.bootstrap_servers, source.kafka_options, timeout_s=_BROKER_S
-        ) as connection:
-            topics = self._topics = connection.topics(source.topics, pattern=source.topic_pattern)
-            ends = connection.end_offsets(topics)
-            begins = connection.begin_offsets(topics)
-        records = sum(ends[place] - begins.get(place, 0) for place in ends)
-        partitions = sum(topic.partitions for topic in topics.values())
-        yield fine(
-            "broker",
-            f"{source.bootstrap_servers}: {len(topics)} topics, {partitions} partitions, "
-            f"about {records:,} messages",
-        )
+    def _write_buffer(self) -> int:
+        sync = self.config.sync
+        options = self.config.table.options if sync is None else sync.options
+        return CoreOptions(options)[WRITE_BUFFER_SIZE]
 
     def _store(self, part: str, location: str) -> Iterator[Observation]:
         """Rights, the promise of one winner, and the clock."""
         folder, files = file_io_of(location, self.config.file_system)
-        files.check_atomic_create(folder)
-        there = _nearest(folder) if is_local(location) else folder
-        apart_s = (store_now_ms(files, there) - self.clock.now_ms()) / 1000
+        there = folder
+        if is_local(location):
+            there = _nearest(folder)
+            probe_atomic_create(files, there, "a link to a name that is taken succeeds")
+        else:
+            files.check_atomic_create(folder)
         yield fine(part, f"{folder} can be written, and of two writers of a file one wins")
-        if abs(apart_s) > _CLOCK_S:
-            which = "ahead of" if apart_s > 0 else "behind"
-            yield warning(
-                part,
-                f"the store's clock is {abs(apart_s):.0f} s {which} this machine's",
-                "let both follow a time server: expiry and tags go by them",
-            )
+        told_ms = store_now_ms(files, there)
+        yield from clock_observations(part, "the store", told_ms, self.clock)
 
     def _checkpoint(self) -> Iterator[Observation]:
         location = self.config.stream.checkpoint
@@ -117,14 +114,48 @@ class Examination:
             state = checked_checkpoint(folder, place, identity)
         if state is None:
             yield fine("checkpoint", "new: the job begins at source.starting-offsets")
-        elif lost := recreated(state.topic_ids, self._topics):
+        elif lost := recreated(state.topic_ids, self._broker.topics):
             yield warning(
                 "checkpoint",
-                f"the topic {', '.join(sorted(lost))} was made anew since it was begun",
+                f"the topic {', '.join(sorted(lost))} was made anew since the job has begun",
                 "give the job a new checkpoint folder",
             )
         else:
+            yield from self._position(folder)
+
+    def _position(self, checkpoint: Folder) -> Iterator[Observation]:
+        """Whether the topics still have what the job reads next."""
+        status = self._status(checkpoint)
+        lost = {
+            str(each)
+            for position in status.positions().values()
+            for each in lost_ranges(position, self._broker.begins)
+        }
+        if not lost:
             yield fine("checkpoint", "belongs to this job, which goes on where it was")
+            return
+        what = f"records that the job has not read are gone: {'; '.join(sorted(lost))}"
+        if self.config.source.fail_on_data_loss:
+            yield problem(
+                "checkpoint",
+                what,
+                "fill the table anew, with a new checkpoint, from a topic that has everything; or "
+                "set source.fail-on-data-loss = false to go on with the rest. Raise the topic's "
+                "retention",
+            )
+        else:
+            yield warning("checkpoint", f"{what}, and the job skips them", "raise the retention")
+
+    def _status(self, checkpoint: Folder) -> JobStatus:
+        now_ms = self.clock.now_ms()
+        return JobStatus(config=self.config, checkpoint=checkpoint, ends=None, now_ms=now_ms)
+
+    def _tables(self) -> Iterator[Observation]:
+        location, options = self.config.stream.checkpoint, self.config.file_system
+        if is_reached_without_spark(location):
+            checkpoint = open_folder(location, options, _no_session)
+            yield from held_tables(checkpoint)
+            yield from tables_of_database(self._status(checkpoint).paths(), options)
 
     def _table(self) -> Iterator[Observation]:
         try:
@@ -137,6 +168,7 @@ class Examination:
         latest = table.snapshots.latest()
         told = "no snapshot yet" if latest is None else f"snapshot {latest.snapshot_id}"
         yield fine("table", f"{table.location} fits the configuration: {told}")
+        yield from newest_snapshot(table)
 
     def _opened(self) -> FileStoreTable:
         return open_table(self.config.table.path, file_io_options=self.config.file_system)

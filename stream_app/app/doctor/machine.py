@@ -21,6 +21,9 @@ from stream_app.model.options.option import parse_memory_size
 DRIVER_MEMORY = "spark.driver.memory"
 _SPARK_DEFAULT = "1g"
 _MEMORY_SHARE = 0.75
+_OVERHEAD_LEAST = 384 << 20
+_OVERHEAD_SHARE = 0.1
+_LOCAL_THREADS = re.compile(r"local(?:\[(\*|\d+)[^]]*\])?$")
 DISK_LEAST = 5 << 30
 _PACKAGES = ("stream_app", "pyspark", "pyarrow")
 _JAVA_VERSION = re.compile(r'version "(\d+)([^"]*)"')
@@ -48,25 +51,71 @@ def packages() -> Iterator[Observation]:
     yield fine("python", f"{platform.python_version()}, {told}")
 
 
-def memory(spark: Mapping[str, str], total: int) -> Iterator[Observation]:
-    """Whether Spark's JVM leaves room for the Python workers.
+def memory(spark: Mapping[str, str], total: int, buffer: int, cores: int) -> Iterator[Observation]:
+    """Whether Spark's JVM leaves room for the write buffers of the Python workers.
 
     Args:
         spark: the section ``[spark]``.
         total: bytes of the machine.
+        buffer: bytes of a write buffer; each task that writes has one.
+        cores: of the machine.
     """
-    text = spark.get(DRIVER_MEMORY, _SPARK_DEFAULT)
-    try:
-        wanted = parse_memory_size(text if text[-1:].isalpha() else f"{text}m")
-    except ValueError as error:
-        yield problem("memory", f"spark.{DRIVER_MEMORY} {error}", "give it such as '4g'")
+    heap = _size(spark, DRIVER_MEMORY, _SPARK_DEFAULT)
+    if isinstance(heap, Observation):
+        yield heap
         return
-    told = f"{size_text(wanted)} for Spark's JVM, of {size_text(total)}"
-    if wanted > total * _MEMORY_SHARE:
-        rest = "Python's workers, the write buffers and compactions need the rest"
-        yield warning("memory", told, f"lower spark.{DRIVER_MEMORY}: {rest}")
+    found = _LOCAL_THREADS.match(spark.get("spark.master", "local[*]"))
+    tasks = 0 if found is None else int(found[1]) if (found[1] or "").isdecimal() else cores
+    if found is not None and not found[1]:
+        tasks = 1
+    told = f"{size_text(heap)} for Spark's JVM"
+    if tasks:
+        told += f" and {tasks} write buffers of {size_text(buffer)}"
+    told += f", of {size_text(total)}"
+    if heap + tasks * buffer > total * _MEMORY_SHARE:
+        rest = "Python's workers and compactions need the rest"
+        fix = f"lower {DRIVER_MEMORY}, the cores of spark.master or write-buffer-size: {rest}"
+        yield warning("memory", told, fix)
     else:
         yield fine("memory", told)
+    if not tasks:
+        yield from _executors(spark, buffer)
+
+
+def _executors(spark: Mapping[str, str], buffer: int) -> Iterator[Observation]:
+    """Whether an executor on a cluster leaves Python room for its tasks.
+
+    Source: Spark's documentation of ``spark.executor.memoryOverhead``.
+    """
+    sizes = [_size(spark, "spark.executor.memory", _SPARK_DEFAULT)]
+    for key in ("spark.executor.pyspark.memory", "spark.executor.memoryOverhead"):
+        if key in spark:
+            sizes.append(_size(spark, key, ""))
+    for size in sizes:
+        if isinstance(size, Observation):
+            yield size
+            return
+    heap, *given = [size for size in sizes if isinstance(size, int)]
+    room = max(given, default=max(_OVERHEAD_LEAST, int(heap * _OVERHEAD_SHARE)))
+    tasks = int(spark.get("spark.executor.cores", "1"))
+    told = (
+        f"an executor leaves Python {size_text(room)}, and its {tasks} tasks have write buffers of "
+        f"{size_text(buffer)} each"
+    )
+    if tasks * buffer > room:
+        fix = "raise spark.executor.memoryOverhead, or lower write-buffer-size"
+        yield warning("memory", told, fix)
+    else:
+        yield fine("memory", told)
+
+
+def _size(spark: Mapping[str, str], key: str, default: str) -> int | Observation:
+    """A setting of Spark in bytes; Spark takes a number without a unit for MiB."""
+    text = spark.get(key, default)
+    try:
+        return parse_memory_size(text if text[-1:].isalpha() else f"{text}m")
+    except ValueError as error:
+        return problem("memory", f"{key} {error}", "give it such as '4g'")
 
 
 def machine_memory() -> int:

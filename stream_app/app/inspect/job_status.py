@@ -19,6 +19,7 @@ from stream_app.model.job_epoch import JobEpoch
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.held_tables import HeldTable, JobTables, read_tables
 from stream_app.spark.job_folder import Folder
+from stream_app.table.commit.job_epochs import newest_epoch
 from stream_app.table.opening import open_table
 
 READY, HELD, WAITING, EMPTY, MISSING, UNREADABLE = (
@@ -122,6 +123,21 @@ class JobStatus:
             return {self.config.name: self.config.table.path}
         known = {*remembered_origins(self.checkpoint).values(), *job.held, *job.newest}
         return {name: sync.path(name) for name in known}
+
+    def positions(self) -> dict[str, Offsets]:
+        """Up to where each table has the messages of its topics; those that cannot be read lack.
+
+        Raises:
+            CheckpointError: a file of the checkpoint is damaged.
+        """
+        job, found = read_tables(self.checkpoint) or JobTables(), {}
+        for name, path in self.paths(job).items():
+            with contextlib.suppress(StreamAppError, OSError):
+                table = open_table(path, file_io_options=self.config.file_system)
+                newest = newest_epoch(table.snapshots, _user(self.checkpoint))
+                waiting = job.held.get(name)
+                found[name] = self._position(job, newest) if waiting is None else waiting.begin
+        return found
 
     def _of_table(self, name: str, facts: TableFacts, job: JobTables) -> TableStatus:
         waiting, newest = job.held.get(name), facts.epochs.get(_user(self.checkpoint))

@@ -26,12 +26,12 @@ from stream_app.app.cli import exit_code
 from stream_app.app.config.secrets import Secrets, hiding
 from stream_app.app.config.settings import environment_secrets
 from stream_app.app.inspect.planned_compactions import planned_compactions
-from stream_app.app.job.event_log import report_line, warn_of_ignored_options
+from stream_app.app.job.event_log import warn_of_ignored_options
+from stream_app.app.job.event_texts import report_line
 from stream_app.app.job.job_log import log_to_stderr
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.metrics.collectors import CompactionCollector, MaintenanceCollector
 from stream_app.app.metrics.endpoint import serving
-from stream_app.app.metrics.job_metrics import table_label
 from stream_app.app.output.listing import size_text
 from stream_app.clock import Clock
 from stream_app.errors import CompactionError, StreamAppError
@@ -47,7 +47,7 @@ from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.task_errors import readable
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
-from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.file_store_table import FileStoreTable, table_label
 from stream_app.table.job.schema_adoption import newest_version
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance

@@ -15,14 +15,22 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import IO
 
 from stream_app.app.job.epoch_history import EpochHistory
+from stream_app.app.job.event_texts import (
+    bytes_text,
+    compaction_text,
+    drained_text,
+    report_line,
+    snapshots_text,
+)
 from stream_app.app.metrics.collectors import CompactionSource
 from stream_app.app.metrics.health import JobHealth
-from stream_app.app.metrics.job_metrics import JobMetrics
-from stream_app.app.output.listing import size_text
+from stream_app.app.metrics.job_metrics import OTHER_TABLES, JobMetrics
+from stream_app.app.monitoring.listener import JobListener
 from stream_app.cdc.column_drift import Column, DriftKind
 from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS
 from stream_app.cdc.message_format import Format
 from stream_app.clock import Clock
+from stream_app.log_facts import about
 from stream_app.model.options.ignored_options import ignored_options
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, ColumnSighting
@@ -30,15 +38,12 @@ from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.spark.ingest.table_feed import EpochReport
-from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import IdleReport
 from stream_app.table.job.table_maintenance import MaintenanceMetrics
 
 _LOG = logging.getLogger("stream_app")
-_WAIT_WORTH_TELLING_S = 0.1
-"""Least wait of an epoch for its compactions that a line shows; reading the table takes less."""
 
 
 @dataclass(slots=True)
@@ -49,6 +54,7 @@ class EventLog:
         table: whose events these are; None: of the whole job, or of its only table.
         history: keeps the newest epochs.
         health: knows the tables that are held back.
+        listeners: get the events too.
     """
 
     clock: Clock
@@ -58,6 +64,7 @@ class EventLog:
     table: str | None = None
     history: EpochHistory = field(default_factory=EpochHistory)
     health: JobHealth | None = None
+    listeners: Sequence[JobListener] = ()
     _told: set[Column] = field(default_factory=set)
     _epochs: set[int] = field(default_factory=set)
 
@@ -85,6 +92,13 @@ class EventLog:
 
     def epoch(self, report: EpochReport) -> None:
         """An epoch is committed."""
+        offsets = report.counts.last_offsets()
+        with about(table=self._name, epoch=report.epoch, offsets=offsets):
+            self._epoch(report)
+        for each in self.listeners:
+            each.epoch(self._name, report)
+
+    def _epoch(self, report: EpochReport) -> None:
         if self.metrics is not None:
             self.metrics.epoch(report)
         if report.skipped:
@@ -108,9 +122,9 @@ class EventLog:
             counts.skipped,
             report.files,
             report.buckets,
-            _bytes_text(report.bytes),
-            _snapshots_text(report.snapshots),
-            _compaction_text(report.metrics, report.wait_s),
+            bytes_text(report.bytes),
+            snapshots_text(report.snapshots),
+            compaction_text(report.metrics, report.wait_s),
         )
         _tell_set_aside(report.epoch, report.set_aside, self._prefix)
         columns = self._columns(counts.columns)
@@ -141,12 +155,13 @@ class EventLog:
     def progress(self, progress: SourceProgress) -> None:
         """Spark has finished an epoch."""
         self.idle(progress)
-        _LOG.info(
-            "epoch %d: lag %s, next offsets %s",
-            progress.epoch,
-            "unknown" if progress.lag is None else progress.lag,
-            json.dumps(progress.end_offsets),
-        )
+        with about(table=self._name, epoch=progress.epoch, offsets=progress.end_offsets):
+            _LOG.info(
+                "epoch %d: lag %s, next offsets %s",
+                progress.epoch,
+                "unknown" if progress.lag is None else progress.lag,
+                json.dumps(progress.end_offsets),
+            )
         self._write(
             "progress",
             {
@@ -168,7 +183,7 @@ class EventLog:
         ends = {} if progress is None else dict(progress.end_offsets)
         _LOG.info(
             "%s; lag %s, next offsets %s",
-            _drained_text(len(self._epochs), lag),
+            drained_text(len(self._epochs), lag),
             "unknown" if lag is None else lag,
             json.dumps(ends),
         )
@@ -178,8 +193,12 @@ class EventLog:
         """A compaction was committed between epochs."""
         if self.metrics is not None:
             self.metrics.committed((report.snapshot,), report.compactions)
-        _LOG.info("%sidle commit: snapshot %s", self._prefix, _snapshots_text((report.snapshot,)))
-        _tell_compactions(report.compactions, self._prefix)
+        for each in self.listeners:
+            each.idle_commit(self._name, report)
+        snapshots = snapshots_text((report.snapshot,))
+        with about(table=self._name):
+            _LOG.info("%sidle commit: snapshot %s", self._prefix, snapshots)
+            _tell_compactions(report.compactions, self._prefix)
         self._write(
             "idle_commit",
             {
@@ -192,6 +211,8 @@ class EventLog:
         """The job has looked at its query; False: for the last time."""
         if self.health is not None:
             self.health.looked(is_running)
+        for each in self.listeners:
+            each.looked()
 
     def held(self, table: str, waiting: HeldTable | None) -> None:
         """A table is held back, or has all epochs again."""
@@ -201,28 +222,43 @@ class EventLog:
             self.health.held.pop(table, None)
             if waiting is not None and waiting.has_failed:
                 self.health.held[table] = waiting.reason
+        label = table if self.metrics is None else f"{self.metrics.table}.{table}"
+        for each in self.listeners:
+            each.held(label, waiting)
         if waiting is None:
-            _LOG.info("%s: has all epochs again", table)
+            with about(table=label):
+                _LOG.info("%s: has all epochs again", table)
             self._write("caught_up", {"table": table})
         elif waiting.has_failed:
-            _LOG.error(
-                "%s: held back from epoch %d on, while the other tables go on: %s",
-                table,
-                waiting.since_epoch,
-                waiting.reason,
-            )
+            with about(table=label, epoch=waiting.since_epoch, offsets=waiting.begin):
+                _LOG.error(
+                    "%s: held back from epoch %d on, while the other tables go on: %s",
+                    table,
+                    waiting.since_epoch,
+                    waiting.reason,
+                )
             told = {"since_epoch": waiting.since_epoch, "tries": waiting.tries}
             self._write("held", {"table": table, **told, "reason": waiting.reason})
 
     def unassigned(self, epoch: int, set_aside: SetAside) -> None:
         """Messages of an epoch belong to no table."""
-        _tell_set_aside(epoch, set_aside, "messages without a table: ")
+        with about(epoch=epoch):
+            _tell_set_aside(epoch, set_aside, "messages without a table: ")
+        for each in self.listeners:
+            each.set_aside(self._name, set_aside)
         self._write("unassigned", {"epoch": epoch, **_set_aside_event(set_aside)})
 
     def ended(self) -> None:
         """The stream has ended by itself or on request."""
         _LOG.info("ended")
         self._write("ended", {})
+
+    @property
+    def _name(self) -> str:
+        """As labels of metrics have it; but each table has its own, however many there are."""
+        if self.metrics is None or (self.table and self.metrics.table.endswith(OTHER_TABLES)):
+            return self.table or ""
+        return self.metrics.table
 
     @property
     def _prefix(self) -> str:
@@ -250,13 +286,6 @@ class EventLog:
             line = {"event": event, "time_ms": self.clock.now_ms(), **of_table, **values}
             self.sink.write(json.dumps(line) + "\n")
             self.sink.flush()
-
-
-def _drained_text(epochs: int, lag: int | None) -> str:
-    if lag:
-        return "the source has more that this run did not read"
-    new = f"epochs in this run: {epochs}" if epochs else "there was nothing new"
-    return f"caught up with the source, {new}"
 
 
 def _warn_of_column(
@@ -327,42 +356,9 @@ def _compaction_event(report: EpochReport | IdleReport) -> dict[str, object]:
     }
 
 
-def _compaction_text(metrics: CompactionMetrics, wait_s: float) -> str:
-    """The rest of an epoch's line, without zero counts."""
-    parts = [f"at most {metrics.sorted_runs_max} runs", f"{metrics.running} compacting"]
-    if metrics.queued:
-        parts.append(f"{metrics.queued} queued")
-    if wait_s >= _WAIT_WORTH_TELLING_S:
-        parts.append(f"waited {wait_s:.2f} s before")
-    return ", ".join(parts)
-
-
 def _tell_compactions(reports: Sequence[CompactionReport], prefix: str) -> None:
     for report in reports:
         _LOG.info("%scompacted %s", prefix, report_line(report))
-
-
-def report_line(report: CompactionReport) -> str:
-    """``dt=1 bucket 0: size ratio, levels 0 0 0 → 3, 3 files (1 MiB) → 1 (1 MiB), 0.8 s``."""
-    where = f"{report.partition} bucket {report.bucket}".strip()
-    levels = " ".join(map(str, report.levels))
-    work = (
-        f"{report.files_in} files ({size_text(report.bytes_in)}) → {report.files_out} "
-        f"({size_text(report.bytes_out)})"
-    )
-    upgraded = f", {report.upgraded} moved up" if report.upgraded else ""
-    return (
-        f"{where}: {report.reason}, levels {levels} → {report.output_level}, {work}{upgraded}, "
-        f"{report.seconds:.1f} s"
-    )
-
-
-def _snapshots_text(snapshots: tuple[Snapshot, ...]) -> str:
-    return ", ".join(f"{s.snapshot_id} {s.commit_kind.value}" for s in snapshots) or "none"
-
-
-def _bytes_text(count: int) -> str:
-    return f"{count / 1e6:.1f} MB" if count >= 100_000 else f"{count / 1e3:.1f} kB"
 
 
 def warn_of_ignored_options(table: FileStoreTable) -> None:

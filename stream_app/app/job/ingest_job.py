@@ -12,7 +12,6 @@ import logging
 import os
 import sys
 import threading
-import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -29,23 +28,18 @@ from stream_app.app.config.format_setup import format_setup
 from stream_app.app.config.secrets import hidden, hiding
 from stream_app.app.config.source_reader import native_reader
 from stream_app.app.job.database_tables import DatabaseTables, warn_of_first_messages
-from stream_app.app.job.epoch_history import EpochHistory
-from stream_app.app.job.event_log import EventLog
 from stream_app.app.job.first_messages import check_first_messages, first_messages_of_all
 from stream_app.app.job.job_feeds import JobFeeds
 from stream_app.app.job.job_folders import hadoop_settings, make_local, open_folder, spark_location
-from stream_app.app.job.job_log import log_to_stderr
+from stream_app.app.job.job_log import log_as, log_to_stderr, tell_end
 from stream_app.app.job.one_table import job_table, wanted_schema
 from stream_app.app.job.preflight import TopicInfo, check_topics, recreated, uncheckable
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.job.stale_checksums import clear_stale_checksums
 from stream_app.app.job.unmet_tables import UnmetTables
-from stream_app.app.metrics.endpoint import serving
-from stream_app.app.metrics.health import JobHealth
-from stream_app.app.metrics.job_metrics import JobMetrics, table_label
+from stream_app.app.monitoring.watched_job import WatchedJob, watched_job
 from stream_app.app.web.of_job import page_of_job
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.formats import format_named
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import (
     NoGoodRecordError,
@@ -101,6 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    log_as(config.stream.log_format)
     with hiding(config.secrets):
         return _run(config, args.events)
 
@@ -110,10 +105,10 @@ def _run(config: AppConfig, events: Path | None) -> int:
         run(config, SystemClock(), events)
     except (StreamAppError, OSError) as error:
         found = readable(error)
-        print(f"error: {found}", file=sys.stderr)
+        tell_end(error, str(found))
         return exit_code(found)
-    except Exception:
-        traceback.print_exc()
+    except Exception as error:
+        tell_end(error, None)
         return 1
     return 0
 
@@ -124,27 +119,19 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
     Raises:
         StreamAppError: an error in the setup, or while the job runs.
     """
-    is_one = config.sync is None
-    metrics = JobMetrics(table_label(config.table.path) if is_one else config.name)
     # Take the ports first: if one is taken, the job ends before it reads or writes anything.
     with ExitStack() as stack:
-        health = JobHealth(clock, config.stream.max_staleness / 1000, metrics.source.stalest)
-        stack.enter_context(serving(metrics.registry, config.stream.metrics_port, health))
-        history = EpochHistory()
-        stack.enter_context(
-            page_of_job(config, partial(_folder, config, config.stream.checkpoint), clock, history)
-        )
+        watched = stack.enter_context(watched_job(config, clock))
+        checkpoint = partial(_folder, config, config.stream.checkpoint)
+        stack.enter_context(page_of_job(config, checkpoint, clock, watched.log.history))
         signs = stack.enter_context(signs_of_life(clock))
         signs.begin("topics, table and checkpoint are looked at")
         prepared = _prepared(config, clock)
-        sink = None
         if events is not None:
             file = stack.enter_context(events.open("a", encoding="utf-8"))
-            sink = hidden(file, config.secrets)
+            watched.log.sink = hidden(file, config.secrets)
         signs.begin("Spark's session begins")
-        message_format = format_named(config.source.format)
-        log = EventLog(clock, sink, metrics, message_format, history=history, health=health)
-        _stream(config, prepared, clock, log, signs)
+        _stream(config, prepared, clock, watched, signs)
 
 
 class _Prepared(NamedTuple):
@@ -231,10 +218,11 @@ def _check_source(config: AppConfig) -> Mapping[str, TopicInfo]:
 
 
 def _stream(
-    config: AppConfig, prepared: _Prepared, clock: Clock, log: EventLog, signs: SignsOfLife
+    config: AppConfig, prepared: _Prepared, clock: Clock, watched: WatchedJob, signs: SignsOfLife
 ) -> None:
-    checkpoint, stream = prepared.checkpoint, config.stream
+    checkpoint, stream, log = prepared.checkpoint, config.stream, watched.log
     spark = _session(config)
+    watched.begin(spark)
     stop_requested = threading.Event()
     compactions = SparkCompactions(spark, _compactions_at_once(config, prepared.table))
     feeds = JobFeeds(
@@ -278,6 +266,7 @@ def _stream(
         signs.begin("Spark ends")
         feeds.close()
         compactions.close()
+        watched.end()
         spark.stop()
 
 

@@ -91,6 +91,8 @@ class JobFeeds:
         folder: str,
         check: Callable[..., None],
     ) -> TableFeed:
+        if self.log.metrics is not None:
+            table = table.counted(self.log.metrics.store.requests)
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
         job = TableJob(table, executor_of, self.stopping)
         made = rules_of(self.config, table.location, table.schema).made

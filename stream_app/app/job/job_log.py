@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import logging
 import sys
+import traceback
 
+from stream_app.app.monitoring.json_lines import JsonLines
+
+_LOG = logging.getLogger("stream_app")
 _LIBRARIES = {
     # It logs the trace of a failed epoch, which the job reports in its own words.
     "py4j": logging.CRITICAL,
@@ -20,6 +24,28 @@ def log_to_stderr() -> None:
     )
     logging.getLogger("stream_app").setLevel(logging.INFO)
     quiet_libraries()
+
+
+def log_as(log_format: str) -> None:
+    """Go on as the configuration says: ``text`` or ``json``."""
+    if log_format == "json":
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(JsonLines())
+
+
+def tell_end(error: BaseException, text: str | None) -> None:
+    """Say why the job ends, on standard error, in the format of its log.
+
+    Args:
+        text: the error in words; None: it is a bug, whose trace is needed.
+    """
+    handlers = logging.getLogger().handlers
+    if any(isinstance(handler.formatter, JsonLines) for handler in handlers):
+        _LOG.error(text or "a bug has ended the job", exc_info=None if text else error)
+    elif text is None:
+        traceback.print_exception(error)
+    else:
+        print(f"error: {text}", file=sys.stderr)
 
 
 def quiet_libraries() -> None:

@@ -122,7 +122,7 @@ class BrokerConnection:
         self._bootstrap = bootstrap
         self._timeout_s = timeout_s
         deadline = time.monotonic() + timeout_s
-        servers = _reachable(bootstrap, deadline)
+        servers = reachable_servers(bootstrap, deadline)
         left_ms = max(1000, int((deadline - time.monotonic()) * 1000))
         try:
             self._client = KafkaAdminClient(
@@ -184,6 +184,18 @@ class BrokerConnection:
         """One after the offset of the newest record of each (topic, partition)."""
         return self._offsets(topics, OffsetSpec.LATEST)
 
+    def newest_times(self, topics: Mapping[str, TopicInfo]) -> dict[tuple[str, int], int]:
+        """The latest time of a record of each (topic, partition) that has any.
+
+        Milliseconds since 1970; the producer's or the broker's, as the topic is set.
+        """
+        answers = self._asked(topics, OffsetSpec.MAX_TIMESTAMP)
+        return {
+            (key.topic, key.partition): answer.timestamp
+            for key, answer in answers.items()
+            if answer.timestamp > 0
+        }
+
     def close(self) -> None:
         """Close the connection."""
         self._client.close()
@@ -202,6 +214,12 @@ class BrokerConnection:
     def _offsets(
         self, topics: Mapping[str, TopicInfo], spec: OffsetSpec
     ) -> dict[tuple[str, int], int]:
+        answers = self._asked(topics, spec)
+        return {(key.topic, key.partition): answer.offset for key, answer in answers.items()}
+
+    def _asked(
+        self, topics: Mapping[str, TopicInfo], spec: OffsetSpec
+    ) -> dict[TopicPartition, OffsetAndTimestamp]:
         asked = {
             TopicPartition(name, partition): spec
             for name, topic in topics.items()
@@ -212,7 +230,7 @@ class BrokerConnection:
                 asked, timeout_ms=int(self._timeout_s * 1000)
             )
         )
-        return {(key.topic, key.partition): answer.offset for key, answer in answers.items()}
+        return answers
 
     def _topic_names(self) -> list[str]:
         described = self._ask(lambda: self._client.describe_topics(None))
@@ -256,10 +274,16 @@ def _some(names: Sequence[str], *, names_max: int = 10) -> str:
     return ", ".join(names[:names_max]) + more
 
 
-def _reachable(bootstrap: str, deadline: float) -> list[str]:
+def reachable_servers(bootstrap: str, deadline: float) -> list[str]:
     """The servers, if at least one of them accepts connections.
 
     Kafka's clients retry after any error; the operating system reports it at once.
+
+    Args:
+        deadline: of ``time.monotonic()``, in seconds.
+
+    Raises:
+        SourceError: none of them accepts a connection before the deadline.
     """
     servers = bootstrap_servers(bootstrap, "source.bootstrap-servers")
     reasons: list[str] = []

@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 KAFKA_CLIENTS_VERSION = "3.9.1"
+KAFKA_BROKER_VERSION = "4.3.1"
 AWS_SDK_VERSIONS = {"3.4.1": "2.24.6", "3.4.2": "2.29.52"}
 """By Hadoop's version: the version with which its S3A was built."""
 TOKEN_PROVIDER_FALLBACKS = {"4.1": "4.1.0-preview1", "4.0": "4.0.0"}
 """By Spark's minor version: some registries lack the token provider of a patch release.
 
 It only prepares the clients' security settings and has not changed within a minor version."""
+KAFKA_SOURCE_FALLBACKS = {"4.1": "4.1.3", "4.0": "4.0.2"}
+"""By Spark's minor version: some registries get Spark's newest patch release days after PyPI.
+
+These are the releases that the tests run; a patch release keeps what its modules call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +61,37 @@ class JarSet:
     complete: bool = False
 
 
+KAFKA_BROKER_SET = JarSet(
+    name=f"kafka-broker-{KAFKA_BROKER_VERSION}",
+    choices=(
+        (
+            Coordinate("org.apache.kafka", "kafka_2.13", KAFKA_BROKER_VERSION, transitive=True),
+            # Without a binding of SLF4J the broker logs nothing at all, not even that it started.
+            Coordinate("org.slf4j", "slf4j-simple", "1.7.36"),
+        ),
+    ),
+    # Only DumpLogSegments uses it, and not every registry has it.
+    excluded=(("org.apache.kafka", "kafka-tools-api"),),
+)
+"""A broker, for the demo, the tests and the benchmarks."""
+
+
 def spark_kafka_set(spark_version: str) -> JarSet:
     """The jars for ``format("kafka")`` that PySpark lacks; all others are in pyspark/jars."""
-    fallback = TOKEN_PROVIDER_FALLBACKS.get(".".join(spark_version.split(".")[:2]))
-    revisions = dict.fromkeys([spark_version, fallback or spark_version])
+    minor = ".".join(spark_version.split(".")[:2])
+    source = KAFKA_SOURCE_FALLBACKS.get(minor, spark_version)
+    provider = TOKEN_PROVIDER_FALLBACKS.get(minor, spark_version)
+    revisions = [(spark_version, spark_version), (spark_version, provider), (source, provider)]
     return JarSet(
         name=f"spark-kafka-{spark_version}",
         choices=tuple(
             (
-                Coordinate("org.apache.spark", "spark-sql-kafka-0-10_2.13", spark_version),
-                Coordinate("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", revision),
+                Coordinate("org.apache.spark", "spark-sql-kafka-0-10_2.13", of_source),
+                Coordinate("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", of_provider),
                 Coordinate("org.apache.kafka", "kafka-clients", KAFKA_CLIENTS_VERSION),
                 Coordinate("org.apache.commons", "commons-pool2", "2.12.1"),
             )
-            for revision in revisions
+            for of_source, of_provider in dict.fromkeys(revisions)
         ),
     )
 

@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -29,6 +29,7 @@ from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
 from stream_app.app.launch.jar_sets import (
+    KAFKA_BROKER_SET,
     Coordinate,
     JarSet,
     s3a_set,
@@ -46,6 +47,11 @@ _SOURCE_TREE = Path(__file__).resolve().parents[3]
 def spark_kafka_jars(spark_version: str) -> list[Path]:
     """The jars of Spark's Kafka source, for ``spark.jars``."""
     return JarCache(jar_folder()).resolve(spark_kafka_set(spark_version))
+
+
+def kafka_broker_jars() -> list[Path]:
+    """The class path of a Kafka broker."""
+    return JarCache(jar_folder()).resolve(KAFKA_BROKER_SET)
 
 
 def s3a_jars() -> list[Path]:
@@ -333,19 +339,19 @@ def installed_spark_version() -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Print the jars of the named sets, one a line."""
-    known = ("spark-kafka", "s3a")
-    if not arguments or not set(arguments) <= set(known):
+    known: dict[str, Callable[[], list[Path]]] = {
+        "spark-kafka": lambda: spark_kafka_jars(installed_spark_version()),
+        "s3a": s3a_jars,
+        "kafka-broker": kafka_broker_jars,
+    }
+    if not arguments or not set(arguments) <= known.keys():
         print(
             f"usage: python -m stream_app.app.launch.jars {{{'|'.join(known)}}} …", file=sys.stderr
         )
         return 2
     try:
         for name in arguments:
-            jars = {
-                "spark-kafka": lambda: spark_kafka_jars(installed_spark_version()),
-                "s3a": s3a_jars,
-            }[name]()
-            print("\n".join(map(str, jars)))
+            print("\n".join(map(str, known[name]())))
     except StreamAppError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

@@ -38,7 +38,10 @@ def become_spark(command: list[str], name: str) -> NoReturn:
     sys.stderr.flush()
     if log is not None:
         os.dup2(descriptor, 2)
-    os.execve(command[0], command, unicode_environment(os.environ))
+    environ = unicode_environment(os.environ)
+    # Spark's own scripts do not find it in a path with spaces.
+    environ["SPARK_HOME"] = str(Path(command[0]).parents[1])
+    os.execve(command[0], command, environ)
 
 
 def log_file(environ: Mapping[str, str], name: str) -> Path | None:

@@ -16,6 +16,10 @@ from stream_app.app.launch.jars import spark_home
 from stream_app.spark.session import launch_settings
 
 _SCRIPTS = Path(__file__).parents[1] / "submit"
+LOG4J = Path(__file__).with_name("log4j2.properties")
+"""Of Spark's own log."""
+SCHEDULER = Path(__file__).with_name("fairscheduler.xml")
+"""Spark's pools of epochs and of compactions."""
 
 
 def submit_command(
@@ -36,8 +40,8 @@ def submit_command(
     launch = launch_settings(
         settings,
         jars=jars,
-        log4j=_conf_file("log4j2.properties"),
-        scheduler=_conf_file("fairscheduler.xml"),
+        log4j=LOG4J,
+        scheduler=SCHEDULER,
         classes=class_archive(home),
     )
     for key, value in {**_pythons(), **launch}.items():
@@ -50,9 +54,3 @@ def _pythons() -> dict[str, str]:
     worker = os.environ.get("PYSPARK_PYTHON", sys.executable)
     driver = os.environ.get("PYSPARK_DRIVER_PYTHON", sys.executable)
     return {"spark.pyspark.python": worker, "spark.pyspark.driver.python": driver}
-
-
-def _conf_file(name: str) -> Path | None:
-    """A file of the source tree's conf/; None in an installed package, where Spark has its own."""
-    path = Path(__file__).resolve().parents[3] / "conf" / name
-    return path if path.is_file() else None

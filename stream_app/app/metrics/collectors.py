@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from stream_app.fileio.counted_file_io import ERRORS, REQUEST_KINDS, StoreRequests
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.job.table_maintenance import MaintenanceMetrics
 
@@ -59,6 +60,30 @@ class MaintenanceCollector(Collector):
         )
 
 
+@dataclass(slots=True, eq=False)
+class StoreCollector(Collector):
+    """Requests to the store, of all tables of a job together.
+
+    Attributes:
+        label: of the job.
+    """
+
+    label: str
+    requests: StoreRequests = field(default_factory=StoreRequests)
+
+    def collect(self) -> Iterator[Metric]:
+        """A sample for each kind, from 0 on."""
+        total = self.requests.total()
+        for name, ending, meaning in (
+            ("store_requests", "", "Requests to the store of the tables."),
+            ("store_errors", ERRORS, "Requests to that store that ended with an error."),
+        ):
+            family = CounterMetricFamily(PREFIX + name, meaning, labels=["table", "kind"])
+            for kind in REQUEST_KINDS:
+                family.add_metric([self.label, kind], total.get(kind + ending, 0))
+            yield family
+
+
 @dataclass(frozen=True, slots=True)
 class _Number:
     """A number of one table.
@@ -93,6 +118,13 @@ def _compaction_numbers(metrics: CompactionMetrics) -> Iterator[_Number]:
         ("level0_files_max", metrics.level0_files_max, "Most files of level 0 in a bucket.", max),
         ("level0_files", metrics.level0_files, "Files of level 0 of those buckets.", sum),
         ("sorted_runs_max", metrics.sorted_runs_max, "Most sorted runs in a bucket.", max),
+        ("sorted_runs", metrics.sorted_runs, "Sorted runs of those buckets.", sum),
+        ("table_files", metrics.files, "Data files of the newest snapshot.", sum),
+        ("table_bytes", metrics.bytes, "Bytes of those data files.", sum),
+        ("compaction_queue_age_seconds", metrics.oldest_queued_s,
+         "Age of the oldest compaction that waits for a thread; 0: none.", max),
+        ("compaction_running_age_seconds", metrics.oldest_running_s,
+         "Age of the oldest compaction that is worked at; 0: none.", max),
         ("compactions_queued", metrics.queued, "Compactions that wait for a thread.", sum),
         ("compactions_running", metrics.running, "Compactions that are worked at.", sum),
         ("write_amplification_ratio", metrics.write_amplification,

@@ -24,11 +24,18 @@ from prometheus_client import (
 )
 
 from stream_app import __version__
-from stream_app.app.metrics.collectors import PREFIX, CompactionCollector, MaintenanceCollector
+from stream_app.app.metrics.collectors import (
+    PREFIX,
+    CompactionCollector,
+    MaintenanceCollector,
+    StoreCollector,
+)
+from stream_app.app.metrics.jvm_metrics import JvmCollector
 from stream_app.app.metrics.source_metrics import SourceMetrics
 from stream_app.cdc.bad_reasons import REASON_KINDS
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.clock import Clock, SystemClock
+from stream_app.model.row_kind import RowKind
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.spark.ingest.table_feed import EpochReport
@@ -49,7 +56,7 @@ class JobMetrics:
         table: ``database.table``, the label of all numbers; of a job of many tables ``database``,
             for the numbers of the whole job.
         registry: what `serving` serves.
-        compactions, maintenance: numbers that each scrape reads afresh.
+        compactions, maintenance, store, jvm: numbers that each scrape reads afresh.
         source: how far the tables are behind.
     """
 
@@ -58,12 +65,16 @@ class JobMetrics:
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
     compactions: CompactionCollector = field(init=False)
     maintenance: MaintenanceCollector = field(init=False)
+    store: StoreCollector = field(init=False)
+    jvm: JvmCollector = field(init=False)
     source: SourceMetrics = field(init=False)
     _labels: set[str] = field(init=False, default_factory=set)
     _held_tables: dict[str, set[str]] = field(init=False, default_factory=lambda: defaultdict(set))
     _epochs: Counter = field(init=False)
     _messages: Counter = field(init=False)
     _changes: Counter = field(init=False)
+    _operations: Counter = field(init=False)
+    _task_seconds: Counter = field(init=False)
     _skipped: Counter = field(init=False)
     _bad: Counter = field(init=False)
     _decoder_errors: Counter = field(init=False)
@@ -75,12 +86,14 @@ class JobMetrics:
     _committed: Gauge = field(init=False)
     _records: Gauge = field(init=False)
     _held: Gauge = field(init=False)
+    _quarantine: Gauge = field(init=False)
 
     def __post_init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.compactions, self.maintenance = CompactionCollector(), MaintenanceCollector()
         self.source = SourceMetrics(self._gauge, self.clock)
-        for each in (self.compactions, self.maintenance):
+        self.store, self.jvm = StoreCollector(self.table), JvmCollector(self.table)
+        for each in (self.compactions, self.maintenance, self.store, self.jvm):
             self.registry.register(each)
         ProcessCollector(registry=self.registry)
         build = Gauge(
@@ -102,11 +115,20 @@ class JobMetrics:
         self._held = self._gauge(
             "held_tables", "Tables held back by an error while the others go on."
         )
+        self._quarantine = self._gauge(
+            "quarantine_records", "Records in quarantine with which nothing was done yet."
+        )
 
     def _make_counters(self) -> None:
         self._epochs = self._counter("epochs", "Epochs that were committed.")
         self._messages = self._counter("messages", "Messages that were read.")
         self._changes = self._counter("changes", "Changes that were written.")
+        self._operations = self._labelled("records", "Changes that were written.", "operation")
+        for kind in RowKind:
+            self._operations.labels(self.table, kind.short)
+        self._task_seconds = self._labelled(
+            "task_seconds", "Time of tasks for messages, by part: read, decode.", "part"
+        )
         self._skipped = self._counter("skipped_messages", "Messages that mean no row.")
         self._bad = self._counter("bad_records", "Records that could not be decoded.")
         self._decoder_errors = self._counter(
@@ -150,6 +172,18 @@ class JobMetrics:
         self._held.labels(label).set(len(names))
         self.source.held(label, is_held=bool(names))
 
+    def quarantined(self, waiting: Mapping[str, int]) -> None:
+        """How many records wait in quarantine.
+
+        Args:
+            waiting: by the table's name; '' has those of the job's only table, or of no table.
+        """
+        totals: dict[str, int] = defaultdict(int)
+        for name, count in waiting.items():
+            totals[self.of_table(name).table if name else self.table] += count
+        for label, count in totals.items():
+            self._quarantine.labels(label).set(count)
+
     def epoch(self, report: EpochReport) -> None:
         """An epoch is committed."""
         if report.skipped:
@@ -158,6 +192,10 @@ class JobMetrics:
         self._epochs.labels(self.table).inc()
         self._messages.labels(self.table).inc(counts.messages)
         self._changes.labels(self.table).inc(counts.changes)
+        for kind in RowKind:
+            self._operations.labels(self.table, kind.short).inc(counts.kinds[kind])
+        for part, seconds in (("read", counts.read_s), ("decode", counts.decode_s)):
+            self._task_seconds.labels(self.table, part).inc(seconds)
         self._skipped.labels(self.table).inc(counts.skipped)
         self._bad.labels(self.table).inc(counts.bad)
         self._decoder_errors.labels(self.table).inc(counts.decoder_errors)
@@ -204,9 +242,3 @@ class JobMetrics:
         counter = Counter(PREFIX + name, meaning, ["table"], registry=self.registry)
         counter.labels(self.table)  # creates the sample with value 0
         return counter
-
-
-def table_label(location: str) -> str:
-    """``db.t`` for a table at ``…/db.db/t``."""
-    *_, database, name = ["", *location.rstrip("/").split("/")]
-    return f"{database.removesuffix('.db')}.{name}"

@@ -25,6 +25,7 @@ from stream_app.fileio.file_io_registry import file_io_of, is_local, is_on_hdfs,
 REPLAYED, OVERTAKEN, DROPPED, BACKFILLED = "replayed", "overtaken", "dropped", "backfilled"
 _MARK = "mark-"
 _OLD = ".old-"
+COUNTED_MAX = 1_000_000
 Identity = tuple[str, int, int, str]
 """Topic, partition, offset and digest of a record."""
 
@@ -137,6 +138,25 @@ class Quarantine:
             if record.identity not in done and (known is None or known.is_old):
                 found[record.identity] = record
         return list(found.values())
+
+    def waiting_count(self) -> int:
+        """How many records `waiting` has, without holding them in memory; `COUNTED_MAX` at most.
+
+        Records of a replay count until `settle` has found its commit.
+        """
+        done = {
+            identity
+            for mark in self.marks()
+            if not mark.user or mark.snapshot is not None
+            for identity in mark.records
+        }
+        found: set[int] = set()
+        for record in self.records():
+            if len(found) >= COUNTED_MAX:
+                break
+            if record.identity not in done:
+                found.add(hash(record.identity))
+        return len(found)
 
     def marks(self) -> list[Mark]:
         """All marks."""

@@ -15,8 +15,8 @@ from stream_app.app.arguments.compact import CompactJob, add_arguments, compact_
 from stream_app.app.inspect.planned_compactions import PlannedCompaction, planned_compactions
 from stream_app.app.launch.spark_log import become_spark
 from stream_app.app.launch.spark_submit import submit_command
-from stream_app.app.metrics.job_metrics import table_label
 from stream_app.app.output.listing import Listing
+from stream_app.table.file_store_table import table_label
 
 _EPILOG = """\
 examples:

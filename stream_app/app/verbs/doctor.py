@@ -14,9 +14,10 @@ from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
 
 _EPILOG = """\
-It looks at Java, Python's packages, memory and disk; asks the broker for the topics; tries the
-rights, the clock and the promises of the stores; and holds table and checkpoint against the
-configuration. It starts no Spark, reads no record, and makes no table.
+It looks at Java, Python's packages, memory and disk; asks the broker for the topics and fetches a
+record of each; tries the rights, the clock and the promises of the stores; holds table and
+checkpoint against the configuration; and sees that the topics have what the job reads next, and
+that the newest snapshot has all its files. It starts no Spark, and makes no table.
 
 examples:
   stream-app doctor --conf conf/orders.toml

@@ -52,9 +52,9 @@ class BucketFiles:
         made = self._new_files(DATA_FILE_PREFIX, level, source)
         return RollingFileWriter(made, lambda _: KeyValueFile(made))
 
-    def changelog_writer(self) -> RollingFileWriter:
-        """A writer of changelog files; Paimon keeps them at level 0."""
-        made = self._new_files(CHANGELOG_FILE_PREFIX, 0, FileSource.APPEND)
+    def changelog_writer(self, *, level: int = 0) -> RollingFileWriter:
+        """A writer of changelog files; Paimon calls all of them appended."""
+        made = self._new_files(CHANGELOG_FILE_PREFIX, level, FileSource.APPEND)
         return RollingFileWriter(made, lambda _: KeyValueFile(made))
 
     def row_writer(self, *, first_sequence_number: int, source: FileSource) -> RollingFileWriter:
@@ -68,7 +68,7 @@ class BucketFiles:
 
     def read(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
         """The rows of a file that are not deleted."""
-        rows, vector = self.reader.read(self._path(file), file), self.vectors.get(file.file_name)
+        rows, vector = self.reader.read(self.path(file), file), self.vectors.get(file.file_name)
         return rows if vector is None else live_rows(rows, vector)
 
     def read_places(
@@ -79,7 +79,7 @@ class BucketFiles:
         Of row groups that are not read neither; vectors count them all the same.
         """
         vector = self.vectors.get(file.file_name)
-        for start, batch in self.reader.read_placed(self._path(file), file):
+        for start, batch in self.reader.read_placed(self.path(file), file):
             places = np.arange(start, start + batch.num_rows, dtype=np.int64)
             if vector is None:
                 yield batch, places
@@ -89,9 +89,10 @@ class BucketFiles:
 
     def delete(self, file: DataFileMeta) -> None:
         """Delete a file that no snapshot names."""
-        self.file_io.delete(self._path(file))
+        self.file_io.delete(self.path(file))
 
-    def _path(self, file: DataFileMeta) -> str:
+    def path(self, file: DataFileMeta) -> str:
+        """Where the file lies."""
         if file.external_path is not None:
             return path_beside(self.folder, file.external_path)
         return f"{self.folder}/{file.file_name}"

@@ -291,7 +291,7 @@ def describe_manifest(
     *,
     file_name: str,
     file_size: int,
-    partition_types: Sequence[DataType],
+    partition_types: tuple[DataType, ...],
 ) -> ManifestFileMeta:
     """What a manifest list says of the manifest that holds these entries.
 
@@ -328,7 +328,7 @@ def _row_ids(files: Sequence[DataFileMeta]) -> tuple[int | None, int | None]:
 
 
 def _partition_stats(
-    entries: Sequence[ManifestEntry], partition_types: Sequence[DataType]
+    entries: Sequence[ManifestEntry], partition_types: tuple[DataType, ...]
 ) -> SimpleStats:
     """Exact least and largest value and null count of each partition column, per entry."""
     counts: dict[bytes, int] = {}

@@ -62,7 +62,7 @@ class ChangelogRewriter:
                 sections, output_level=output_level, drop_deletes=drop_deletes
             )
         data = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
-        return self._rewritten(sections, data, drop_deletes=drop_deletes)
+        return self._rewritten(sections, data, output_level, drop_deletes=drop_deletes)
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
         """Move a file that overlaps nothing, and tell its rows where they are new.
@@ -77,17 +77,24 @@ class ChangelogRewriter:
             case Upgrade.TELL if not (self.writes_changelog or self.drops_deletes):
                 return self.merging.upgrade(file, output_level)
             case Upgrade.TELL:
-                changelog = self._rewritten([section], None, drop_deletes=False).changelog
-                return WrittenFiles(self.merging.upgrade(file, output_level).data, changelog)
+                told = self._rewritten([section], None, output_level, drop_deletes=False)
+                return WrittenFiles(self.merging.upgrade(file, output_level).data, told.changelog)
             case Upgrade.REWRITE:
                 data = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
-                return self._rewritten([section], data, drop_deletes=self.drops_deletes)
+                return self._rewritten(
+                    [section], data, output_level, drop_deletes=self.drops_deletes
+                )
 
     def _rewritten(
-        self, sections: Sequence[Section], data: KeyValueFileWriter | None, *, drop_deletes: bool
+        self,
+        sections: Sequence[Section],
+        data: KeyValueFileWriter | None,
+        level: int,
+        *,
+        drop_deletes: bool,
     ) -> WrittenFiles:
-        merging = self.merging
-        changelog = self.files.changelog_writer() if self.writes_changelog else None
+        merging, writes = self.merging, self.writes_changelog
+        changelog = self.files.changelog_writer(level=level) if writes else None
         with ExitStack() as undo:
             for writer in filter(None, (data, changelog)):
                 undo.callback(writer.abort)

@@ -34,6 +34,7 @@ from stream_app.model.options.compaction_options import (
 )
 from stream_app.model.options.cross_partition_options import CROSS_PARTITION_OPTIONS
 from stream_app.model.options.expire_options import EXPIRE_OPTIONS
+from stream_app.model.options.lookup_options import LOOKUP_OPTIONS
 from stream_app.model.options.option import (
     Option,
     Value,
@@ -55,6 +56,7 @@ _DECLARED: tuple[Option[Any], ...] = (
     *BUCKET_OPTIONS,
     *CROSS_PARTITION_OPTIONS,
     *COMPACTION_OPTIONS,
+    *LOOKUP_OPTIONS,
     *READ_OPTIONS,
     *STREAM_OPTIONS,
     *COMMIT_OPTIONS,

@@ -22,6 +22,13 @@ spill-compression spill-compression.zstd-level write-buffer-for-append write-max
 write.batch-memory write.batch-size
 """
 
+_LOOKUP = """
+lookup.cache-max-memory-size lookup.cache-spill-compression lookup.cache.bloom.filter.enabled
+lookup.cache.bloom.filter.fpp lookup.cache.high-priority-pool-ratio lookup.hash-load-factor
+lookup.merge-buffer-size lookup.merge-records-threshold lookup.remote-file.enabled
+lookup.remote-file.level-threshold
+"""
+
 _COMMITTING = """
 commit.callbacks commit.custom-listeners commit.discard-duplicate-files
 commit.force-create-snapshot commit.strict-mode.last-safe-snapshot commit.user-prefix
@@ -35,7 +42,7 @@ partition.end-input-to-done partition.idle-time-to-done partition.idle-time-to-r
 partition.mark-done-action sink.savepoint.auto-tag tag.batch.customized-name tag.callbacks
 """
 
-IGNORED_KEYS = frozenset(f"{_WRITING} {_COMMITTING} {_UPKEEP}".split())
+IGNORED_KEYS = frozenset(f"{_WRITING} {_LOOKUP} {_COMMITTING} {_UPKEEP}".split())
 """Paimon's keys for what our jobs leave undone."""
 
 _DONE_ANYWAY = {

@@ -129,7 +129,9 @@ def _group_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[st
             for name in (*sequence, *following)
             if name not in columns.names
         )
-    times = Counter(name for sequence, following in groups for name in {*sequence, *following})
+    times = Counter(
+        name for sequence, following in groups for name in dict.fromkeys((*sequence, *following))
+    )
     yield from (
         f"column {name!r} is in {count} sequence-groups: a column has one sequence"
         for name, count in times.items()

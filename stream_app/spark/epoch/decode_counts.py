@@ -11,11 +11,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.change_batch import DecodedBatch
+from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch
 from stream_app.cdc.column_drift import Column
+from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.source_table import SourceTable, merged
 
 COLUMN_NAMES_MAX = 64
@@ -61,6 +63,9 @@ class DecodeCounts:
     """What was read: `skipped` messages change no row, `bad` ones could not be decoded.
 
     Attributes:
+        kinds: changes of each `RowKind`, in its order.
+        read_s, decode_s: seconds that tasks have waited for messages, and decoded them.
+        requests: to the store, by tasks that write: see `fileio.counted_file_io`.
         decoder_errors: number of bad messages at which the decoder itself failed.
         columns: unknown and missing ones; see `cdc.column_drift`.
         told: what messages tell of the source's table, where the table does not have it.
@@ -73,6 +78,10 @@ class DecodeCounts:
     skipped: int = 0
     bad: int = 0
     decoder_errors: int = 0
+    kinds: tuple[int, ...] = (0,) * len(RowKind)
+    read_s: float = field(default=0.0, compare=False)
+    decode_s: float = field(default=0.0, compare=False)
+    requests: Mapping[str, int] = field(default_factory=dict, compare=False)
     ends: Mapping[Where, PartitionEnd] = field(default_factory=dict)
     tables: TablesSeen = field(default_factory=dict)
     columns: Mapping[Column, ColumnSighting] = field(default_factory=dict)
@@ -91,6 +100,10 @@ class DecodeCounts:
             skipped=self.skipped + other.skipped,
             bad=self.bad + other.bad,
             decoder_errors=self.decoder_errors + other.decoder_errors,
+            kinds=tuple(map(sum, zip(self.kinds, other.kinds, strict=True))),
+            read_s=self.read_s + other.read_s,
+            decode_s=self.decode_s + other.decode_s,
+            requests=Counter(self.requests) + Counter(other.requests),
             ends=ends,
             tables={
                 **self.tables,
@@ -163,6 +176,7 @@ def counts_of_batch(
         skipped=decoded.skipped,
         bad=decoded.bad.num_rows,
         decoder_errors=decoded.decoder_errors,
+        kinds=_kinds(decoded.changes.rows),
         ends={where: end},
         tables={(topic, name): (partition, offsets[at].as_py()) for name, at in tables.items()},
         columns={
@@ -172,6 +186,11 @@ def counts_of_batch(
         told=decoded.told,
         truncated={} if decoded.truncated is None else {where: offsets[decoded.truncated].as_py()},
     )
+
+
+def _kinds(rows: pa.RecordBatch) -> tuple[int, ...]:
+    kinds = rows.column(ROW_KIND).to_numpy()
+    return tuple(np.bincount(kinds, minlength=len(RowKind)).tolist())
 
 
 def _newest_ms(timestamps: pa.Array) -> int | None:

@@ -9,8 +9,9 @@ they can run while the epoch before is written and committed.
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -36,6 +37,11 @@ from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_parti
 
 Pair = tuple[tuple[Any, ...], tuple[int, bytes]]
 """A block in the shuffle: its task and its place, then its kind and bytes."""
+COUNTS_KEPT = 64
+"""Epochs whose counts of messages PySpark keeps.
+
+When an executor is lost with its blocks, tasks before the shuffle run again, perhaps long after the
+count was read. PySpark receives no count of any task any more after one that it does not know."""
 RangeMessages = DataFrame | Sequence[OffsetRange]
 """The micro-batch that Spark has planned, or ranges that the job has chosen itself."""
 
@@ -54,6 +60,7 @@ class RangeEpochs:
     settings: ReaderSettings
     query_id: Callable[[], str]
     readers: int
+    _counts: deque[Accumulator[int]] = field(default_factory=deque)
     overlaps: ClassVar[bool] = True
 
     def route(self, epoch: int, messages: RangeMessages, plan: EpochPlan) -> Writing:
@@ -64,14 +71,11 @@ class RangeEpochs:
         shares = shared_out(_ranges(messages), self.readers)
         if not shares:
             return lambda plan: output_of(plan, ())
-        read = context.accumulator(0)
-        try:
-            routed = self._routed(shares, plan, read)
-            _run_map_stage(context, routed)
-            if isinstance(messages, DataFrame):
-                count_input_rows(self.spark, self.query_id(), read.value)
-        finally:
-            _accumulatorRegistry.pop(read.aid, None)
+        read = self._count()
+        routed = self._routed(shares, plan, read)
+        _run_map_stage(context, routed)
+        if isinstance(messages, DataFrame):
+            count_input_rows(self.spark, self.query_id(), read.value)
 
         def write(plan: EpochPlan) -> EpochOutput:
             context.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
@@ -90,8 +94,14 @@ class RangeEpochs:
 
     def warm_up(self, plan: EpochPlan) -> None:
         """Run an epoch without messages, which starts the workers and connects their readers."""
-        read = self.spark.sparkContext.accumulator(0)
-        _written(self._routed([[]] * self.readers, plan, read), plan).collect()
+        _written(self._routed([[]] * self.readers, plan, self._count()), plan).collect()
+
+    def _count(self) -> Accumulator[int]:
+        """The messages of one epoch, counted by its tasks."""
+        self._counts.append(self.spark.sparkContext.accumulator(0))
+        if len(self._counts) > COUNTS_KEPT:
+            _accumulatorRegistry.pop(self._counts.popleft().aid, None)
+        return self._counts[-1]
 
     def _routed(
         self, shares: Sequence[Sequence[OffsetRange]], plan: EpochPlan, read: Accumulator[int]

@@ -15,12 +15,13 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, concat_rows, whole_messages
+from stream_app.clock import Clock, SystemClock
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE, Block, BlockKind
 from stream_app.spark.epoch.decode_counts import DecodeCounts, Where, counts_of_batch
 from stream_app.spark.epoch.epoch_plan import EpochPlan
@@ -33,15 +34,18 @@ _NEWCOMERS_BYTES = 4 << 20
 """Bytes of messages of new tables that a task passes on; the rest are found in a later round."""
 
 
-def route_partition(batches: Iterable[pa.RecordBatch], plan: EpochPlan) -> Iterator[Block]:
+def route_partition(
+    batches: Iterable[pa.RecordBatch], plan: EpochPlan, clock: Clock | None = None
+) -> Iterator[Block]:
     """The blocks of a task's messages.
 
     Args:
         batches: columns of `MESSAGE_SCHEMA`; when the plan names the topic, ``topic`` may be
             missing.
+        clock: of the seconds that reading and decoding take.
     """
-    router = _Router(plan)
-    for batch in batches:
+    router = _Router(plan, clock or SystemClock())
+    for batch in router.reading(batches):
         for where, messages in by_source_partition(batch, plan.shape.topic):
             for table, part, sources in plan.shape.splitter.split(messages):
                 if not part.num_rows:
@@ -67,14 +71,24 @@ class _Gathered:
 class _Router:
     """Gathers changes by table and Kafka partition and cuts them into blocks."""
 
-    def __init__(self, plan: EpochPlan) -> None:
+    def __init__(self, plan: EpochPlan, clock: Clock) -> None:
         self._plan = plan
+        self._clock = clock
+        self._read_s = 0.0
         self._gathered: dict[tuple[int, Where], _Gathered] = {}
         self._gathered_bytes = 0
         self._enough_bytes = _WORTHWHILE_BLOCK_BYTES
         self._counts: dict[int, DecodeCounts] = defaultdict(DecodeCounts)
         self._failed: set[int] = set()
         self._newcomers_bytes = 0
+
+    def reading(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches; notes how long the task waits for them."""
+        began = self._clock.steady_seconds()
+        for batch in batches:
+            self._read_s += self._clock.steady_seconds() - began
+            yield batch
+            began = self._clock.steady_seconds()
 
     def take(
         self, table: int, where: Where, messages: pa.RecordBatch, sources: Sequence[str] = ()
@@ -144,7 +158,9 @@ class _Router:
         if gathered is None:
             needed = plan.assigner().buckets * _WORTHWHILE_BLOCK_BYTES
             self._enough_bytes = max(self._enough_bytes, needed)
+        began = self._clock.steady_seconds()
         decoded = plan.message_format.decode(messages)
+        decode_s = self._clock.steady_seconds() - began
         rows, bad = with_messages(decoded.changes, messages), decoded.bad
         if rows.num_rows:
             gathered = self._gathered.setdefault((table, where), _Gathered(first, last))
@@ -153,13 +169,15 @@ class _Router:
             self._gathered_bytes += rows.nbytes
         if bad.num_rows:
             yield _bad_block(table, where, bad)
-        counts = counts_of_batch(where, messages, decoded, sources)
+        counts = replace(counts_of_batch(where, messages, decoded, sources), decode_s=decode_s)
         self._counts[table] = self._counts[table].plus(counts)
 
     def finish(self) -> Iterator[Block]:
         """The last blocks, and the counts of each table."""
         yield from self._cut()
-        for table, counts in self._counts.items():
+        for table, of_table in self._counts.items():
+            # Reading is for all tables of the task: the first one's counts take it along.
+            counts, self._read_s = replace(of_table, read_s=self._read_s), 0.0
             yield Block(
                 table=table,
                 kind=BlockKind.COUNTS,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import pickle
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -85,6 +86,7 @@ class _TableWriting:
         self._basis = of_table.basis
         self._stack = ExitStack()
         self._write: TableWrite | None = None
+        self._requests = Counter(self._table.store_requests())
 
     def __enter__(self) -> Self:
         return self
@@ -131,6 +133,9 @@ class _TableWriting:
             return
         for change in changes:
             yield self._index, int(BlockKind.CHANGES), pickle.dumps(change)
+        if requests := Counter(self._table.store_requests()) - self._requests:
+            told = DecodeCounts(requests=requests)
+            yield self._index, int(BlockKind.COUNTS), told.to_bytes()
         if self._write.refused:
             bad = bad_records_of_refused(self._write.refused)
             counts = DecodeCounts(changes=-bad.num_rows, bad=bad.num_rows)

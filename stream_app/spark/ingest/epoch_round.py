@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from stream_app.clock import Clock
 from stream_app.errors import StoppedError
+from stream_app.log_facts import about
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.decode_counts import DecodeCounts, TablesSeen, Where
 from stream_app.spark.epoch.epoch_plan import EpochPlan, TablePlan
@@ -97,6 +98,7 @@ class EpochBegun(Generic[Messages]):
         plan: of the tables that its blocks are for.
         write: writes its blocks.
         route_s: seconds of reading, decoding and routing.
+        began_ms: when that began, since 1970 in UTC.
     """
 
     epoch: int
@@ -105,6 +107,7 @@ class EpochBegun(Generic[Messages]):
     plan: EpochPlan
     write: Writing
     route_s: float
+    began_ms: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -149,7 +152,9 @@ class Round(Generic[Messages]):
                 self._set_aside(share)
             while uncommitted:
                 share = uncommitted.pop(0)
-                self._report(share, self._commit(share))
+                with about(table=share.feed.job.table.label, epoch=self.begun.epoch):
+                    report = self._commit(share)
+                self._report(share, report)
         except BaseException:
             for share in uncommitted:
                 share.feed.job.table.discard(share.output.changes)
@@ -191,6 +196,10 @@ class Round(Generic[Messages]):
             The error that holds the table back; None: other writers, a new schema or a TRUNCATE
             have come between, and the rows must be written anew.
         """
+        with about(table=share.feed.job.table.label, epoch=self.begun.epoch):
+            return self._outcome_of(isolation, share)
+
+    def _outcome_of(self, isolation: Isolation, share: Share) -> EpochReport | BaseException | None:
         job, discarded = share.feed.job, False
         try:
             if share.output.failure is not None:
@@ -254,6 +263,7 @@ class Round(Generic[Messages]):
                 "rows are deleted, and the later ones follow",
                 feed.job.table.location, topic, partition, offset,
             )  # fmt: skip
+        feed.job.table.add_store_requests(output.counts.requests)
         committed = feed.job.commit_epoch(
             self.begun.epoch,
             output.changes,
@@ -272,6 +282,7 @@ class Round(Generic[Messages]):
             wait_s=self.times.wait_s,
             write_s=self.times.write_s,
             route_s=self.times.route_s,
+            began_ms=self.begun.began_ms,
             commit_s=self.clock.steady_seconds() - began,
             snapshots=committed.snapshots,
             sorted_runs=feed.job.sorted_runs(),

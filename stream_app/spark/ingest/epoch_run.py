@@ -72,7 +72,8 @@ class EpochRun(Generic[Messages]):
             begins: by the table's name; see `TablePlan.begins`.
             shape: of this epoch alone; None: that of all.
         """
-        began, wanted = self.clock.steady_seconds(), {feed.name for feed in feeds}
+        began, began_ms = self.clock.steady_seconds(), self.clock.now_ms()
+        wanted = {feed.name for feed in feeds}
         # First the shape: its splitter must not know more tables than the plan.
         shape = shape or self.shape
         begins = begins or {}
@@ -100,6 +101,7 @@ class EpochRun(Generic[Messages]):
             plan=plan,
             write=write,
             route_s=self.clock.steady_seconds() - began,
+            began_ms=began_ms,
         )
 
     def finish(

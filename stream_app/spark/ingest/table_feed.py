@@ -37,6 +37,7 @@ class EpochReport:
         wait_s: back-pressure before the epoch's work, of all tables.
         write_s: reading, decoding, routing and writing: the Spark job, of all tables.
         route_s: the part of `write_s` before writing: reading, decoding and routing.
+        began_ms: when `write_s` began, since 1970 in UTC.
         sorted_runs, compactions, metrics: as in `IdleReport`, at the epoch's end.
     """
 
@@ -50,6 +51,7 @@ class EpochReport:
     wait_s: float = 0.0
     write_s: float = 0.0
     route_s: float = 0.0
+    began_ms: int = 0
     commit_s: float = 0.0
     snapshots: tuple[Snapshot, ...] = ()
     sorted_runs: Mapping[int, int] = field(default_factory=dict)

@@ -8,26 +8,26 @@ Only tables with a primary key are compared: the newest row of each key.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.snapshot import Snapshot
+from stream_app.table.check.compared_rows import (
+    ComparedRows,
+    RowsOfTable,
+    RowsOnDisk,
+    as_compared,
+    rows_by_key,
+)
 from stream_app.table.check.row_comparison import FORGOTTEN_DELETES, RowDifferences, compared
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.tasks import bucket_writer
-from stream_app.table.read.diff_read import merged_rows
-from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.write.old_rows import TableRows
-
-_SCRATCH_OPTIONS = {"changelog-producer": "none"}
+from stream_app.table.kinds.tasks import bucket_assigner
+from stream_app.table.write.bucket_assigner import BucketAssigner
 
 
 @dataclass(slots=True)
@@ -38,49 +38,56 @@ class SourceCheck:
         folder: an empty one on local disk, which the caller deletes.
         index: name of the index manifest of the snapshot that is compared, by which keys have their
             buckets; None: there is no index.
-        refused: changes that leave out a value which the source has not sent before; see
-            `WrittenFiles.refused`.
+        view: the table of `compared_rows.as_compared`, whose key and buckets both sides have.
     """
 
     table: FileStoreTable
     folder: str
     index: str | None = None
-    refused: list[pa.RecordBatch] = field(default_factory=list)
-    _files: dict[BucketId, list[DataFileMeta]] = field(default_factory=lambda: defaultdict(list))
-    _next_sequence_number: int = 0
+    view: FileStoreTable = field(init=False)
+    _state: RowsOnDisk = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.view = as_compared(self.table)
+        self._state = RowsOnDisk(self.view, f"{self.folder}/source")
+
+    @property
+    def assigner(self) -> BucketAssigner:
+        """Gives changes to the buckets of `add`."""
+        return bucket_assigner(self.view, self.index)
 
     def add(self, buckets: Iterable[tuple[bytes, int, pa.RecordBatch]]) -> None:
         """Take in changes (`_VALUE_KIND` and the table's columns) by partition and bucket."""
-        most = 0
-        for partition, bucket, rows in buckets:
-            writer = bucket_writer(
-                self._scratch(), partition, bucket, next_sequence_number=self._next_sequence_number
-            )
-            assert isinstance(writer, MergeTreeWriter), "only tables with a key are compared"
-            files = self._files[partition, bucket]
-            writer.old_rows = TableRows.of_files(self._scratch(), partition, bucket, files)
-            writer.write(rows)
-            written = writer.prepare_commit()
-            files += written.data
-            self.refused += written.refused
-            most = max(most, rows.num_rows)
-        self._next_sequence_number += most
+        self._state.add(buckets)
 
     def empty(self) -> None:
         """The source has deleted all of its rows."""
-        self._files.clear()
-        self.refused.clear()
+        self._state.empty()
+
+    @property
+    def refused(self) -> list[pa.RecordBatch]:
+        """See `RowsOnDisk.refused`."""
+        return self._state.refused
 
     @property
     def buckets(self) -> Collection[BucketId]:
         """The buckets with a change of the source."""
-        return self._files.keys()
+        return self._state.buckets
 
     def expected(self, bucket: BucketId, *, keep_deletes: bool = False) -> Iterator[pa.RecordBatch]:
         """The newest row of each key of the source; see `diff_read.merged_rows`."""
-        scratch, files = self._scratch(), self._files[bucket]
-        access = scratch.bucket_files(*bucket)
-        return merged_rows(scratch, access, files, keep_deletes=keep_deletes)
+        return self._state.rows(bucket, keep_deletes=keep_deletes)
+
+    def found(self, snapshot: Snapshot | None) -> ComparedRows:
+        """The rows of the table, in the buckets in which they are compared.
+
+        Raises:
+            CorruptFileError: a file of the table cannot be read.
+        """
+        rows = RowsOfTable.of(self.table, snapshot)
+        if self.view is self.table:
+            return rows
+        return rows_by_key(rows, self.view, f"{self.folder}/table")
 
     def findings(self, snapshot: Snapshot) -> Iterator[Finding]:
         """A finding for each bucket of the snapshot that differs from the source.
@@ -88,14 +95,9 @@ class SourceCheck:
         Raises:
             CorruptFileError: a file of the table cannot be read.
         """
-        live = self._live(snapshot)
-        for bucket in sorted(self._files.keys() | live.keys()):
-            table = self.table
-            differ = compared(
-                table,
-                self.expected(bucket),
-                merged_rows(table, table.bucket_files(*bucket), live[bucket]),
-            )
+        found = self.found(snapshot)
+        for bucket in sorted({*self.buckets, *found.buckets}):
+            differ = compared(self.view, self.expected(bucket), found.rows(bucket))
             if differ is not None:
                 yield from self._findings(bucket, differ)
 
@@ -109,11 +111,8 @@ class SourceCheck:
             return
         if not set(names) <= set(schema.fields.names):
             return
-        keys = [
-            rows.select(list(names))
-            for bucket, files in self._live(snapshot).items()
-            for rows in merged_rows(self.table, self.table.bucket_files(*bucket), files)
-        ]
+        found = RowsOfTable.of(self.table, snapshot)
+        keys = [rows.select(list(names)) for bucket in found.buckets for rows in found.rows(bucket)]
         if not keys:
             return
         counts = pa.Table.from_batches(keys).group_by(list(names)).aggregate([([], "count_all")])
@@ -135,14 +134,10 @@ class SourceCheck:
             "make the table anew",
         )
 
-    def _live(self, snapshot: Snapshot) -> dict[BucketId, list[DataFileMeta]]:
-        live: dict[BucketId, list[DataFileMeta]] = defaultdict(list)
-        for entry in FileStoreScan(self.table).live(snapshot):
-            live[entry.partition, entry.bucket].append(entry.file)
-        return live
-
     def _findings(self, bucket: BucketId, differ: RowDifferences) -> Iterator[Finding]:
-        where, unexpected = self.table.paths.bucket(*bucket), differ.unexpected
+        is_own = self.view is self.table
+        where = self.table.paths.bucket(*bucket) if is_own else self.table.location
+        unexpected = differ.unexpected
         if self.table.schema.sequence_fields and unexpected:
             yield Finding(
                 kind=FindingKind.NOT_COMPARED,
@@ -163,10 +158,4 @@ class SourceCheck:
             fix="see whether another writer changed the table, or the topic has lost records; "
             "to make the table anew, drop its rows and let a job with a new checkpoint read "
             "the topic from its beginning",
-        )
-
-    def _scratch(self) -> FileStoreTable:
-        options = {**self.table.schema.options, **_SCRATCH_OPTIONS}
-        return replace(
-            self.table, location=self.folder, schema=replace(self.table.schema, options=options)
         )

@@ -33,6 +33,7 @@ from stream_app.table.compact.failures import FAILURES_MAX, CompactionFailures, 
 from stream_app.table.compact.metrics import (
     CompactionLoad,
     CompactionUnderWay,
+    OpenWork,
     compaction_load,
     under_way,
 )
@@ -46,10 +47,11 @@ PENDING_TASKS_MAX = 5000
 
 @dataclass(slots=True)
 class _Running:
-    """A task whose result is not committed yet."""
+    """A task whose result is not committed yet; `since`: seconds of the steady clock."""
 
     request: CompactRequest
     future: Future[BucketChange]
+    since: float
     is_overtaken: bool = False
     is_in_doubt: bool = False
 
@@ -151,9 +153,12 @@ class AppendCompactCoordinator:
 
     def load(self) -> CompactionLoad:
         """The work that is open, and the attempts that failed. Any thread may call it."""
-        futures = [running.future for running in list(self._running.values())]
         return compaction_load(
-            (), futures, failed=self.failures.of_buckets.total, dropped=self.dropped.total
+            (),
+            [OpenWork(each.future, each.since) for each in list(self._running.values())],
+            now=self.table.clock.steady_seconds(),
+            failed=self.failures.of_buckets.total,
+            dropped=self.dropped.total,
         )
 
     def wait_for_any(self, timeout_s: float | None = None) -> None:
@@ -269,7 +274,8 @@ class AppendCompactCoordinator:
             # Another writer may have compacted these files after the planner read them.
             is_overtaken = plan.seen < self._changed_at
             future = self.executor.submit(request)
-            self._running[files[0].file_name] = _Running(request, future, is_overtaken)
+            since = self.table.clock.steady_seconds()
+            self._running[files[0].file_name] = _Running(request, future, since, is_overtaken)
         self._is_due |= plan.has_more
         return len(tasks)
 

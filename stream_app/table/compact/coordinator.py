@@ -31,6 +31,7 @@ from stream_app.table.compact.failures import CompactionFailures, DroppedCompact
 from stream_app.table.compact.metrics import (
     CompactionLoad,
     CompactionUnderWay,
+    OpenWork,
     compaction_load,
     under_way,
 )
@@ -60,6 +61,7 @@ class CompactCoordinator:
     dropped: DroppedCompactions = field(init=False, default_factory=DroppedCompactions)
     back_pressure: BackPressure = field(init=False)
     _managers: dict[BucketId, CompactManager] = field(init=False, default_factory=dict)
+    _since: dict[BucketId, float] = field(init=False, default_factory=dict)
     _in_doubt: set[BucketId] = field(init=False, default_factory=set)
     _partitions: frozenset[bytes] | None = field(init=False, default=None)
 
@@ -106,7 +108,9 @@ class CompactCoordinator:
             is_chosen = self._partitions is None or bucket[0] in self._partitions
             if not is_chosen or self.failures.must_wait(bucket):
                 continue
-            begun += manager.trigger_compaction(self.executor, local_ms=local_ms)
+            if manager.trigger_compaction(self.executor, local_ms=local_ms):
+                self._since[bucket] = self.table.clock.steady_seconds()
+                begun += 1
             if manager.running is None:
                 # The bucket needs no compaction any more: another job may have done it.
                 self.failures.forget(bucket)
@@ -125,6 +129,7 @@ class CompactCoordinator:
                 left.add(bucket)
             else:
                 manager.trigger_compaction(self.executor, local_ms=local_ms, full=True)
+                self._since[bucket] = self.table.clock.steady_seconds()
                 if manager.running is None:
                     self.failures.forget(bucket)
         return left
@@ -141,11 +146,18 @@ class CompactCoordinator:
 
     def load(self) -> CompactionLoad:
         """The work that is open, and the attempts that failed. Any thread may call it."""
-        managers = list(self._managers.values())
-        levels = [manager.levels for manager in managers]
-        futures = [future for manager in managers if (future := manager.running)]
+        managers, now = list(self._managers.items()), self.table.clock.steady_seconds()
+        works = [
+            OpenWork(future, self._since.get(bucket, now))
+            for bucket, manager in managers
+            if (future := manager.running)
+        ]
         return compaction_load(
-            levels, futures, failed=self.failures.total, dropped=self.dropped.total
+            [manager.levels for _, manager in managers],
+            works,
+            now=now,
+            failed=self.failures.total,
+            dropped=self.dropped.total,
         )
 
     def is_idle(self) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.mergetree.levels import Levels
@@ -26,6 +27,7 @@ class CompactionLoad:
         level0_files, sorted_runs: their numbers, bucket by bucket.
         queued, running, finished: compactions that wait for a thread, run, or wait for their
             commit.
+        oldest_queued_s, oldest_running_s: since when the oldest of them was asked for; 0: none.
         failed, dropped: compactions without a result: by an error, or because another writer
             changed the bucket.
     """
@@ -35,6 +37,8 @@ class CompactionLoad:
     queued: int = 0
     running: int = 0
     finished: int = 0
+    oldest_queued_s: float = 0.0
+    oldest_running_s: float = 0.0
     failed: int = 0
     dropped: int = 0
 
@@ -42,6 +46,13 @@ class CompactionLoad:
     def unfinished(self) -> int:
         """Compactions that wait for a thread or run."""
         return self.queued + self.running
+
+
+class OpenWork(NamedTuple):
+    """A compaction that is not committed, and when it was asked for (s, steady clock)."""
+
+    future: Future[BucketChange]
+    since: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,24 +94,28 @@ def under_way(
 
 def compaction_load(
     levels: Collection[Levels],
-    futures: Collection[Future[BucketChange]],
+    works: Collection[OpenWork],
     *,
+    now: float,
     failed: int,
     dropped: int,
 ) -> CompactionLoad:
     """The load of some buckets; compactions may run on while it reads.
 
     Args:
-        futures: of compactions that are not committed.
+        now: seconds of the steady clock.
     """
-    unfinished = [future for future in futures if not future.done()]
-    running = sum(future.running() for future in unfinished)
+    unfinished = [work for work in works if not work.future.done()]
+    running = [work.since for work in unfinished if work.future.running()]
+    queued = [work.since for work in unfinished if not work.future.running()]
     return CompactionLoad(
         level0_files=tuple(each.level0_file_count for each in levels),
         sorted_runs=tuple(each.number_of_sorted_runs() for each in levels),
-        queued=len(unfinished) - running,
-        running=running,
-        finished=len(futures) - len(unfinished),
+        queued=len(queued),
+        running=len(running),
+        finished=len(works) - len(unfinished),
+        oldest_queued_s=now - min(queued, default=now),
+        oldest_running_s=now - min(running, default=now),
         failed=failed,
         dropped=dropped,
     )
@@ -114,9 +129,11 @@ class CompactionMetrics:
         buckets: that the job currently knows because it has touched them.
         level0_files_max: of a bucket, currently (`maxLevel0FileCount`).
         level0_files: of all those buckets, currently.
-        sorted_runs_max: of those buckets, currently.
+        sorted_runs_max, sorted_runs: of those buckets, currently: the most of one, and of all.
+        files, bytes: live data files of the whole table, currently; None: not known.
         queued: compactions that wait for a thread currently (`compactionQueuedCount`).
         running: compactions that run currently.
+        oldest_queued_s, oldest_running_s: how long ago the oldest of these was asked for; 0: none.
         begun: all that were started (`compactionTotalCount`).
         completed: that were committed (`compactionCompletedCount`).
         failed: attempts that ended with an error; they are retried.
@@ -131,8 +148,13 @@ class CompactionMetrics:
     level0_files_max: int = 0
     level0_files: int = 0
     sorted_runs_max: int = 0
+    sorted_runs: int = 0
+    files: int | None = None
+    bytes: int | None = None
     queued: int = 0
     running: int = 0
+    oldest_queued_s: float = 0.0
+    oldest_running_s: float = 0.0
     begun: int = 0
     completed: int = 0
     failed: int = 0
@@ -183,8 +205,11 @@ class CompactionTally:
             level0_files_max=max(files, default=0),
             level0_files=sum(files),
             sorted_runs_max=max(load.sorted_runs, default=0),
+            sorted_runs=sum(load.sorted_runs),
             queued=load.queued,
             running=load.running,
+            oldest_queued_s=load.oldest_queued_s,
+            oldest_running_s=load.oldest_running_s,
             # Every started compaction is in exactly one of these counts.
             begun=ended + load.queued + load.running + load.finished,
             completed=self.completed,

@@ -12,7 +12,7 @@ from stream_app.model.bucket_change import ManifestCommittable
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.compactions import TakesOutcomes
-from stream_app.table.compact.metrics import CompactionTally
+from stream_app.table.compact.metrics import CompactionLoad, CompactionMetrics, CompactionTally
 from stream_app.table.compact.report import (
     CompactionReport,
     FinishedCompaction,
@@ -20,6 +20,7 @@ from stream_app.table.compact.report import (
     reports_as_property,
 )
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.write.live_files import LiveFiles
 
 
 @dataclass(slots=True)
@@ -27,12 +28,14 @@ class CompactionPublisher:
     """Commits the coordinator's finished compactions, and reports the outcome to the coordinator.
 
     Attributes:
+        live: the table's files.
         tally: sums over committed compactions.
     """
 
     table: FileStoreTable
     commit: FileStoreCommit
     coordinator: TakesOutcomes
+    live: LiveFiles
     tally: CompactionTally = field(default_factory=CompactionTally)
     _reports: list[CompactionReport] = field(default_factory=list)
 
@@ -44,6 +47,10 @@ class CompactionPublisher:
         """The compactions that were published since the last call."""
         reports, self._reports = tuple(self._reports), []
         return reports
+
+    def metrics(self, load: CompactionLoad) -> CompactionMetrics:
+        """The sums beside the open work, and the table's size. Any thread may ask."""
+        return replace(self.tally.metrics(load), files=self.live.files, bytes=self.live.bytes)
 
     def publish(
         self, committable: ManifestCommittable, finished: Sequence[FinishedCompaction]
@@ -71,6 +78,7 @@ class CompactionPublisher:
             raise
         if outcome.conflict is None:
             self.coordinator.apply(finished)
+            self.live.change(compaction.change for compaction in finished)
             self._reports += reports
             self.tally.add_compactions(reports)
             return outcome.snapshot

@@ -80,10 +80,10 @@ class StreamTableCommit:
             stopping: whether the job shall end.
         """
         self.table = table
-        self.state = TableState(table, commit_user, executor, last_identifier)
+        self.state = state = TableState(table, commit_user, executor, last_identifier)
         self.index = index_state(table, self.state.history)
         self._commit = FileStoreCommit(table, self.state.history)
-        self._publisher = CompactionPublisher(table, self._commit, self.state.coordinator)
+        self._publisher = CompactionPublisher(table, self._commit, state.coordinator, state.live)
         self._write_only = WriteOnlyBound(self.state, stopping)
         self._while_waiting: list[Snapshot] = []
         self._looked_at = -math.inf
@@ -268,7 +268,7 @@ class StreamTableCommit:
 
     def compaction_metrics(self) -> CompactionMetrics:
         """Numbers about the compactions. Any thread may ask."""
-        return self._publisher.tally.metrics(self.coordinator.load())
+        return self._publisher.metrics(self.coordinator.load())
 
     def _wait_for_compaction(self) -> None:
         """Wait while a bucket has too many sorted runs, for the compactor of the table."""

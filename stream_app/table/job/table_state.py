@@ -24,6 +24,7 @@ from stream_app.table.compact.compactions import Compactions
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.registry import kind_of
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.write.live_files import LiveFiles
 from stream_app.table.write.write_constraints import WriteConstraints
 
 _LOG = logging.getLogger(__name__)
@@ -81,6 +82,11 @@ class TableState:
         self.history = self._begun_history()
         self.coordinator = kind_of(self.table.schema).compactions(self.table, self.executor)
 
+    @property
+    def live(self) -> LiveFiles:
+        """How many files the table has, and their bytes."""
+        return self.constraints.live
+
     def _begun_history(self) -> CommitHistory:
         """This user's commits so far, and the snapshot that records them.
 
@@ -122,6 +128,7 @@ class TableState:
         """An epoch of ours is committed."""
         self.last_identifier, self.last_source_end = epoch, source_end
         self.coordinator.add_new_files(changes)
+        self.live.change(changes)
         for file in (file for change in changes for file in change.added):
             self.constraints.add(file)
 

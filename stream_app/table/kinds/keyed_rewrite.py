@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 
 from stream_app.filestore.data.bucket_files import BucketFiles
-from stream_app.filestore.data.row_group_filter import RowGroupsOfKeys
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.mergetree.changelog.before_rows import BeforeRows
@@ -35,11 +34,9 @@ from stream_app.model.options.table_options import (
 )
 from stream_app.table.compact.record_expiry import has_expired_rows, record_level_expire
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
-from stream_app.table.versions.bucket_lookup import KeysOfFiles
+from stream_app.table.versions.bucket_lookup import keys_of_files
 from stream_app.table.versions.deletion_vectors import index_changes
-
-_FEW_KEYS = 8
-"""So many rows above for each new one make it worth reading the new keys beforehand."""
+from stream_app.table.versions.lookup_reader import LookupReader, lookup_copies
 
 
 def rewrite_keyed(table: FileStoreTable, request: CompactRequest) -> BucketChange:
@@ -104,23 +101,24 @@ def _with_vectors(table: FileStoreTable, request: CompactRequest) -> BucketChang
 def _rows_above(
     table: FileStoreTable, request: CompactRequest, vectors: BucketVectors
 ) -> RowsAbove:
-    """Reads whole rows, or their keys where those are all that the compaction asks for.
-
-    Of a file that has much more rows than the compaction has new ones, it reads the row groups that
-    may have a new key.
-    """
+    """Reads whole rows, or their keys where those are all that the compaction asks for."""
     columns, system = table.schema.fields, SYSTEM_COLUMNS
     if _asks_for_keys(table):
         columns, system = table.schema.key_type, frozenset()
     bucket = request.partition, request.bucket
     new = [file for file in request.unit.files if file.level == 0]
-    groups = None
-    if sum(file.row_count for file in new) * _FEW_KEYS < sum(f.row_count for f in request.above):
-        keys = KeysOfFiles(table, *bucket, new)
-        groups = RowGroupsOfKeys(table.schema.trimmed_primary_keys[0], keys)
-    files = table.bucket_files(*bucket, columns=columns, system=system, row_groups=groups)
+    reader = LookupReader(
+        table=table,
+        bucket=bucket,
+        columns=columns,
+        system=system,
+        keys=lambda: keys_of_files(table, bucket, new),
+        key_count=sum(file.row_count for file in new),
+        vectors=vectors,
+        copies=lookup_copies(table),
+    )
     layout = table.layout(columns, system=system)
-    return RowsAbove(layout, replace(files, vectors=vectors), request.above, table.key_of)
+    return RowsAbove(layout, reader, request.above, table.key_of)
 
 
 def _asks_for_keys(table: FileStoreTable) -> bool:

@@ -8,22 +8,21 @@ Source: Paimon `mergetree/LookupLevels.java`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from types import MappingProxyType
-from typing import Any, overload
 
 import pyarrow as pa
 
 from stream_app.errors import UnsupportedTableError
-from stream_app.filestore.data.row_group_filter import RowGroupsOfKeys
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.mergetree.key_value_batch import key_order, take
 from stream_app.mergetree.lookup.key_lookup import KeyLookup, WantedKeys
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.options.table_options import IGNORE_DELETE
-from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
+from stream_app.table.versions.lookup_reader import LookupReader, lookup_copies
 
 _NEWEST_WINS = "deduplicate"
 
@@ -49,11 +48,20 @@ def bucket_lookup(
     keys = schema.trimmed_primary_keys
     needed = {*keys, *schema.sequence_fields, *columns}
     read = schema.fields.project([name for name in schema.fields.names if name in needed])
+    copies = lookup_copies(table)
 
     def rows_of(file: DataFileMeta, wanted: WantedKeys) -> Iterator[pa.RecordBatch]:
-        groups = RowGroupsOfKeys(keys[0], wanted)
-        files = table.bucket_files(partition, bucket, columns=read, row_groups=groups)
-        return (rows for rows, _ in replace(files, vectors=dict(vectors)).read_places(file))
+        reader = LookupReader(
+            table=table,
+            bucket=(partition, bucket),
+            columns=read,
+            system=SYSTEM_COLUMNS,
+            keys=lambda: wanted,
+            key_count=len(wanted),
+            vectors=vectors,
+            copies=copies,
+        )
+        return (rows for rows, _ in reader.read_places(file))
 
     return KeyLookup(
         layout=table.layout(read),
@@ -64,34 +72,19 @@ def bucket_lookup(
     )
 
 
-@dataclass(frozen=True)
-class KeysOfFiles(Sequence[Any]):
-    """The keys of some files of a bucket, ascending; the files are read when a key is asked for."""
+def keys_of_files(
+    table: FileStoreTable, bucket: BucketId, files: Sequence[DataFileMeta]
+) -> WantedKeys:
+    """The keys of some files of a bucket, ascending.
 
-    table: FileStoreTable
-    partition: bytes
-    bucket: int
-    files: Sequence[DataFileMeta]
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    @overload
-    def __getitem__(self, place: int) -> Any: ...
-    @overload
-    def __getitem__(self, place: slice) -> WantedKeys: ...
-    def __getitem__(self, place: int | slice) -> Any:
-        return self._keys[place]
-
-    @cached_property
-    def _keys(self) -> WantedKeys:
-        table, columns = self.table, self.table.schema.key_type
-        files = table.bucket_files(self.partition, self.bucket, columns=columns, system=frozenset())
-        layout = table.layout(columns, system=frozenset())
-        batches = [batch for file in self.files for batch in files.read(file)]
-        rows = pa.concat_batches(batches)
-        order, _ = key_order(rows, layout)
-        return WantedKeys(take(rows, order), partial(_key_at, table), table.key_of)
+    Raises:
+        CorruptFileError: a file cannot be read.
+    """
+    columns = table.schema.key_type
+    reader = table.bucket_files(*bucket, columns=columns, system=frozenset())
+    rows = pa.concat_batches([batch for file in files for batch in reader.read(file)])
+    order, _ = key_order(rows, table.layout(columns, system=frozenset()))
+    return WantedKeys(take(rows, order), partial(_key_at, table), table.key_of)
 
 
 def _key_at(table: FileStoreTable, batch: pa.RecordBatch, row: int) -> bytes:

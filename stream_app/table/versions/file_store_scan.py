@@ -122,7 +122,7 @@ class FileStoreScan:
 
     def may_speak_of(self, meta: ManifestFileMeta, partitions: set[bytes]) -> bool:
         """Whether a manifest may have entries of some of these partitions."""
-        types = [kind.as_nullable() for kind in self.table.schema.partition_type.types]
+        types = tuple(kind.as_nullable() for kind in self.table.schema.partition_type.types)
         lows = deserialize_row(meta.partition_stats.min_values, types)
         highs = deserialize_row(meta.partition_stats.max_values, types)
         # A null bound means that the bound is unknown, or that the column is null everywhere.

@@ -5,7 +5,7 @@ Part of `table.job.table_state`, which passes it every manifest entry that it re
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from stream_app.errors import UnsupportedTableError
@@ -15,6 +15,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.compact_refusals import CompactableFiles
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.write.live_files import LiveFiles
 
 
 @dataclass(slots=True)
@@ -23,12 +24,14 @@ class WriteConstraints:
 
     Attributes:
         next_sequence_number: greater than any in a file; 0 when there is none.
+        live: how many files the table has, and their bytes.
         judges_files: whether files that this process could not compact are refused.
     """
 
     table: FileStoreTable
     next_sequence_number: int = 0
     judges_files: bool = True
+    live: LiveFiles = field(default_factory=LiveFiles)
     _bucket_counts: dict[bytes, int] = field(default_factory=dict)
     _compactable: CompactableFiles = field(init=False)
 
@@ -41,15 +44,21 @@ class WriteConstraints:
         In that case the compaction planner finds the files that cannot be compacted.
         """
         if self.table.schema.kind.has_buckets:
-            self.look_at(FileStoreScan(self.table).live(snapshot))
+            entries = FileStoreScan(self.table).live(snapshot)
+            self.live.begin(entries)
+            self._judge(entries)
 
-    def look_at(self, entries: Iterable[ManifestEntry]) -> None:
-        """Take in files that other writers added.
+    def look_at(self, entries: Collection[ManifestEntry]) -> None:
+        """Take in files that other writers added and removed.
 
         Raises:
             UnsupportedTableError: a file cannot be compacted, or has other columns than the table
                 had when we opened it.
         """
+        self.live.follow(entries)
+        self._judge(entries)
+
+    def _judge(self, entries: Iterable[ManifestEntry]) -> None:
         ours = self.table.options.bucket
         for entry in entries:
             self.add(entry.file)

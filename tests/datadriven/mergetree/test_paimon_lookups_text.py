@@ -1,9 +1,10 @@
-"""What compactions that look rows up tell, mark and keep: the results of Paimon's own tests.
+"""What compactions tell and mark that know the rows before: the results of Paimon's own tests.
 
 A case is a table and rows of its levels. The lowest levels are compacted, as the table's options
 say; rows behind ``above`` lie further up, and are looked up there.
 
-Source: Paimon `LookupChangelogMergeFunctionWrapperTest.java`, `BucketedDvMaintainerTest.java`.
+Source: Paimon `LookupChangelogMergeFunctionWrapperTest.java`, `LookupLevelsTest.java`,
+`FullChangelogMergeFunctionWrapperTestBase.java`, `BucketedDvMaintainerTest.java`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from itertools import groupby
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.mergetree.compact.compact_executor import CompactRequest
@@ -81,7 +83,7 @@ def compact(case: Case) -> str:
             partition=PARTITION,
             bucket=0,
             unit=CompactUnit(output, tuple(unit), "a test"),
-            drop_deletes=table.merges_by_vectors,
+            drop_deletes=table.merges_by_vectors or output == 5,
             max_level=5,
             above=tuple(above),
         ),
@@ -110,5 +112,6 @@ def shown(table: FileStoreTable, files: tuple[DataFileMeta, ...]) -> str:
     return ", ".join(texts) or "none"
 
 
-def test_paimon_lookups() -> None:
-    run_file(HERE / "paimon_lookups.txt", compact)
+@pytest.mark.parametrize("name", ["paimon_lookups", "paimon_full_changelogs"])
+def test_paimon_lookups(name: str) -> None:
+    run_file(HERE / f"{name}.txt", compact)

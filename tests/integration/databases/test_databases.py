@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ingest_process import write_conf
+from stream_app.app.cli import main
+from tests.support.ingest_process import ROOT, write_conf
 from tests.support.ingest_server import IngestServer
+from tests.support.page_blocks import run_page
 from tests.support.paimon_java import PaimonJava
 from tests.testbed.database_proof import database_proof
-from tests.testbed.testbed import Testbed
+from tests.testbed.testbed import Testbed, addresses
+from tests.testbed.tutorial import CONF, LANGUAGES, Tutorial
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 KILLS = 2
@@ -31,8 +34,38 @@ def test_every_table_equals_its_source(
     assert problems == [], "\n".join(problems)
 
 
+def test_the_tutorial_and_the_way_from_kafka_to_a_table(
+    tmp_path: Path,
+    testbed: Testbed,
+    ingest_server: IngestServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each command of the pages runs, in the page's order, and prints what the page says.
+
+    The second page reads a topic of the first, as one that is there.
+    """
+    environ = addresses(testbed, "tutorial") | {"TOPIC": "tutorial.public.orders"}
+    with testbed.postgres_database("tutorial") as database:
+        database.know_connector("tutorial")
+        for page in ("tutorial", "my-kafka"):
+            folder = tmp_path / page
+            folder.mkdir()
+            monkeypatch.chdir(folder)
+            tutorial = Tutorial(
+                environ=environ,
+                server=ingest_server,
+                wait_until_sent=lambda: database.wait_until_sent(testbed.connect),
+            )
+            run_page(ROOT / "docs" / f"{page}.md", tutorial.run, LANGUAGES)
+    assert not (tmp_path / "tutorial" / CONF).exists(), "the page tidies up"
+
+
 def test_a_truncate_holds_its_table_back_alone_until_it_is_applied(
-    tmp_path: Path, testbed: Testbed, ingest_server: IngestServer, paimon_java: PaimonJava
+    tmp_path: Path,
+    testbed: Testbed,
+    ingest_server: IngestServer,
+    paimon_java: PaimonJava,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     with testbed.postgres_database("emptied") as database:
         for table in ("a", "b"):
@@ -61,6 +94,10 @@ def test_a_truncate_holds_its_table_back_alone_until_it_is_applied(
 
     held = ingest_server.run(conf)
     assert re.search(r"ERROR a: held back .*: the source table was truncated", held.output)
+    assert main(["doctor", "--conf", str(conf)]) == 0
+    said = capsys.readouterr().out
+    assert "warning  table       a is held back: the source table was truncated" in said
+    assert "ok       table       all 3 are sound" in said
     assert rows("a") == {}
     assert rows("b") == {1: "old", 2: "new"}
     # A job that starts tries it again. This one empties the table.

@@ -16,9 +16,10 @@ from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.kinds.tasks import compact_bucket
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.compacting_table import a_table, rows
 from tests.support.lsm_files import a_file
-from tests.support.small_table import SteppingClock
+from tests.support.small_table import StandingClock, SteppingClock
 from tests.support.table_writer import (
     CompactInCaller,
     CompactInThreads,
@@ -103,6 +104,44 @@ def test_a_job_from_queued_to_completed(tmp_path: Path) -> None:
     # The files that went in are still there, for older snapshots.
     assert metrics.flushed_bytes + metrics.bytes_out == sum(on_disk.values())
     assert metrics.bytes_in == metrics.flushed_bytes
+
+
+def test_the_tables_size_follows_all_commits(tmp_path: Path) -> None:
+    """Our epochs and compactions, and those of another writer; never by reading the table again."""
+    table = a_table(tmp_path, num_sorted_run__compaction_trigger=3)
+    writer = TableWriter(table, CompactInCaller)
+    other = StreamTableCommit(
+        table, "other", CompactInCaller(table), last_identifier=BATCH_COMMIT_IDENTIFIER
+    )
+    for epoch in range(5):
+        writer.write(rows(epoch))
+        writer.commit.commit_idle()
+        if epoch == 3:
+            other.compact_whole()
+            writer.commit.touch(())
+        live = FileStoreScan(table).live(table.snapshots.latest())
+        metrics = writer.commit.compaction_metrics()
+        assert metrics.files == len(live)
+        assert metrics.bytes == sum(entry.file.file_size for entry in live)
+
+
+def test_ages_of_waiting_and_running_compactions(tmp_path: Path) -> None:
+    clock = StandingClock()
+    table = replace(a_table(tmp_path, num_sorted_run__compaction_trigger=2), clock=clock)
+    writer = TableWriter(table, CompactLater)
+    assert isinstance(writer.executor, CompactLater)
+    for epoch in range(2):
+        writer.write(rows(epoch))
+    clock.sleep(90)
+    metrics = writer.commit.compaction_metrics()
+    assert (metrics.oldest_queued_s, metrics.oldest_running_s) == (90, 0)
+    [(_, future)] = writer.executor.waiting
+    future.set_running_or_notify_cancel()
+    clock.sleep(5)
+    metrics = writer.commit.compaction_metrics()
+    assert (metrics.oldest_queued_s, metrics.oldest_running_s) == (0, 95)
+    writer.executor.run()
+    assert writer.commit.compaction_metrics().oldest_running_s == 0
 
 
 def test_failures_are_counted(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,17 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.s3.models import s3_backends
 
 from stream_app.app.cli import main
 from stream_app.app.config.app_config import load_config
 from stream_app.app.doctor import machine
 from stream_app.app.doctor.examination import Examination
 from stream_app.app.doctor.observation import Level, Observation, observed
+from stream_app.app.doctor.tables import tables_of_database
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
 from stream_app.spark.ingest.checkpoint_state import open_checkpoint
 from stream_app.spark.job_folder import Folder
-from tests.support.small_table import small_table
+from tests.support.s3_server import S3Server
+from tests.support.small_table import StandingClock, small_table
 
 GIB = 1 << 30
 CONFIGURATION = """
@@ -45,6 +50,7 @@ class Job:
 
     folder: Path
     settings: list[str] = field(default_factory=list)
+    environ: dict[str, str] = field(default_factory=dict)
 
     @property
     def conf(self) -> Path:
@@ -56,7 +62,9 @@ class Job:
         return small_table(self.folder / "warehouse/db.db/t", columns, ("k",), **options)
 
     def seen(self, part: str) -> list[Observation]:
-        examination = Examination(load_config(self.conf, self.settings, {}), SystemClock())
+        examination = Examination(
+            load_config(self.conf, self.settings, self.environ), SystemClock()
+        )
         return [one for one in examination.observations() if one.part == part]
 
 
@@ -143,6 +151,58 @@ def test_a_store_that_cannot_be_written_is_a_problem(job: Job) -> None:
     assert only(job.seen("warehouse")).level is Level.PROBLEM
 
 
+def on_s3(job: Job, s3: S3Server) -> str:
+    bucket = s3.new_bucket()
+    job.settings.append(f"table.warehouse=s3://{bucket}/lake")
+    job.environ |= {
+        f"STREAM_APP_FILE_SYSTEM__{key.upper().replace('.', '__').replace('-', '_')}": value
+        for key, value in s3.options.items()
+    }
+    return bucket
+
+
+def test_a_store_is_really_tried_and_left_clean(job: Job, s3: S3Server) -> None:
+    bucket = on_s3(job, s3)
+    assert [one.level for one in job.seen("warehouse")] == [Level.OK]
+    assert not s3_backends[DEFAULT_ACCOUNT_ID]["aws"].get_bucket(bucket).keys
+
+
+def test_a_store_that_takes_every_put_is_a_problem(job: Job, s3: S3Server) -> None:
+    on_s3(job, s3)
+    s3.ignores_conditions = True
+    seen = only(job.seen("warehouse"))
+    assert seen.level is Level.PROBLEM
+    assert "cannot create a file only if none exists" in seen.what
+
+
+def test_a_store_that_refuses_the_user_is_a_problem(job: Job, s3: S3Server) -> None:
+    on_s3(job, s3)
+    s3.error = (403, "AccessDenied")
+    assert only(job.seen("warehouse")).level is Level.PROBLEM
+
+
+def test_a_clock_that_is_apart_is_a_warning(job: Job) -> None:
+    now_ms = SystemClock().now_ms()
+    examination = Examination(load_config(job.conf, [], {}), StandingClock(now_ms + 60_000))
+    seen = [one for one in examination.observations() if one.part == "warehouse"]
+    assert [one.level for one in seen] == [Level.OK, Level.WARNING]
+    assert re.search(r"the store is (59|60|61) s behind this machine's clock", seen[1].what)
+
+
+def test_a_file_that_the_newest_snapshot_needs_and_is_gone_is_a_problem(job: Job) -> None:
+    """Of one table, and of the tables of a database."""
+    table = job.table()
+    table.commit(("+I", {"k": 1, "v": "a"}))
+    [data] = (job.folder / "warehouse/db.db/t").glob("bucket-0/data-*")
+    data.unlink()
+    seen = job.seen("table")
+    assert [one.level for one in seen] == [Level.OK, Level.PROBLEM]
+    assert seen[1].what.startswith(f"a file is missing ({data})")
+    assert list(tables_of_database({"t": table.path}, {})) == seen[1:]
+    (job.folder / "warehouse/db.db/t/snapshot/snapshot-1").write_text("{")
+    assert [one.level for one in job.seen("table")] == [Level.PROBLEM]
+
+
 def test_a_broker_that_is_away_stops_no_other_part(
     job: Job, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -157,17 +217,34 @@ def test_a_broker_that_is_away_stops_no_other_part(
 
 
 @pytest.mark.parametrize(
-    ("spark", "level"),
+    ("spark", "levels"),
     [
-        ({}, Level.OK),
-        ({"spark.driver.memory": "2g"}, Level.OK),
-        ({"spark.driver.memory": "7g"}, Level.WARNING),
-        ({"spark.driver.memory": "7168"}, Level.WARNING),
-        ({"spark.driver.memory": "much"}, Level.PROBLEM),
+        ({}, ["ok"]),
+        ({"spark.master": "local[2]", "spark.driver.memory": "2g"}, ["ok"]),
+        ({"spark.driver.memory": "6g"}, ["warning"]),
+        ({"spark.driver.memory": "6144"}, ["warning"]),
+        ({"spark.master": "local[24]"}, ["warning"]),
+        ({"spark.master": "local", "spark.driver.memory": "5g"}, ["ok"]),
+        ({"spark.driver.memory": "much"}, ["problem"]),
+        ({"spark.master": "yarn"}, ["ok", "ok"]),
+        ({"spark.master": "yarn", "spark.executor.cores": "2"}, ["ok", "warning"]),
+        (
+            {
+                "spark.master": "yarn",
+                "spark.executor.cores": "2",
+                "spark.executor.memoryOverhead": "1g",
+            },
+            ["ok", "ok"],
+        ),
+        ({"spark.master": "yarn", "spark.executor.memory": "x"}, ["ok", "problem"]),
     ],
 )
-def test_memory_has_to_be_left_for_the_workers(spark: Mapping[str, str], level: Level) -> None:
-    assert only(list(machine.memory(spark, 8 * GIB))).level is level
+def test_memory_has_to_be_left_for_the_write_buffers(
+    spark: Mapping[str, str], levels: list[str]
+) -> None:
+    """On 8 GiB, with 4 cores and buffers of 256 MiB."""
+    seen = machine.memory(spark, 8 * GIB, 256 << 20, 4)
+    assert [one.level.value for one in seen] == levels
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,8 @@ ingest --conf folder --print
 ingest --conf file --print
 demo --records 0
 demo --dir file
+broker
+broker folder http
 nope
 """
 DAMAGED = """

@@ -165,13 +165,16 @@ def test_two_processes_resolve_once(
 @pytest.mark.parametrize(
     ("version", "revisions"),
     [
-        pytest.param("4.1.3", ["4.1.3", "4.1.0-preview1"], id="patch-release"),
-        pytest.param("4.0.0", ["4.0.0"], id="is-its-own-fallback"),
-        pytest.param("4.2.0", ["4.2.0"], id="no-fallback-known"),
+        pytest.param("4.1.3", ["4.1.3 4.1.3", "4.1.3 4.1.0-preview1"], id="tested-release"),
+        pytest.param(
+            "4.1.4", ["4.1.4 4.1.4", "4.1.4 4.1.0-preview1", "4.1.3 4.1.0-preview1"], id="newer"
+        ),
+        pytest.param("4.2.0", ["4.2.0 4.2.0"], id="no-fallback-known"),
     ],
 )
-def test_token_provider(version: str, revisions: list[str]) -> None:
-    assert [choice[1].revision for choice in spark_kafka_set(version).choices] == revisions
+def test_modules_of_spark_that_are_tried(version: str, revisions: list[str]) -> None:
+    choices = spark_kafka_set(version).choices
+    assert [f"{choice[0].revision} {choice[1].revision}" for choice in choices] == revisions
 
 
 def test_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

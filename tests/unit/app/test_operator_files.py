@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import signal
-import subprocess
-import sys
 import tomllib
-import zipfile
 from pathlib import Path
-from pkgutil import iter_modules
 from xml.etree import ElementTree
 
 import pytest
 
-from demo.broker_jars import KAFKA_BROKER_VERSION
-from demo.embedded_broker import main as run_broker
-from stream_app import __version__
 from stream_app.app.cli import VERBS, main
 from stream_app.app.config.app_config import KEYS, PREFIXES, load_config
+from stream_app.app.launch.spark_submit import SCHEDULER
 from stream_app.cdc.alike.options import COLUMN_ENCODING
 from stream_app.cdc.debezium.options import OPTIONS
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-COMPOSE = (ROOT / "docker" / "compose.yml").read_text()
-DOCKERFILE = (ROOT / "docker" / "Dockerfile").read_text()
 
 
 def test_the_example_is_right_and_shows_every_key(tmp_path: Path) -> None:
@@ -60,7 +49,7 @@ def test_the_example_of_a_database_is_right_and_shows_every_key(tmp_path: Path) 
 
 
 def test_pools_have_what_spark_wants() -> None:
-    pools = ElementTree.parse(ROOT / "conf" / "fairscheduler.xml").getroot()
+    pools = ElementTree.parse(SCHEDULER).getroot()
     assert {pool.get("name") for pool in pools} == {"ingest", "compaction"}
     for pool in pools:
         assert {part.tag for part in pool} == {"schedulingMode", "weight", "minShare"}
@@ -83,104 +72,9 @@ def test_locks_hold_what_the_project_asks_for() -> None:
     assert names <= dev.keys()
 
 
-def test_docker_names_what_exists() -> None:
-    for source in re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, flags=re.MULTILINE):
-        for path in source.split():
-            assert (ROOT / path).exists() or path == "README.md", path
-    for source in re.findall(r"^ +- (\.\./[^:]+):", COMPOSE, flags=re.MULTILINE):
-        assert (ROOT / "docker" / source).is_file(), source
-    assert (ROOT / "docker" / "Dockerfile").is_file()
-
-
-def test_the_image_installs_what_it_copies(tmp_path: Path) -> None:
-    """The steps of the Dockerfile up to the package itself, run here."""
-    build = DOCKERFILE.partition("AS build")[2].partition("\nFROM ")[0]
-    for words in re.findall(r"^COPY (.+)$", build, flags=re.MULTILINE):
-        *sources, target = words.split()
-        for source in sources:
-            there = tmp_path / (source if target == "./" else target)
-            there.parent.mkdir(parents=True, exist_ok=True)
-            if (ROOT / source).is_dir():
-                shutil.copytree(ROOT / source, there, dirs_exist_ok=True)
-            else:
-                shutil.copy2(ROOT / source, there)
-    assert "install --no-cache-dir --no-deps --no-build-isolation -e ." in build
-    program = "import sys; from setuptools.build_meta import build_editable as b; b(sys.argv[1])"
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "wheel")],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    (wheel,) = (tmp_path / "wheel").iterdir()
-    with zipfile.ZipFile(wheel) as archive:
-        (on_path,) = (name for name in archive.namelist() if name.endswith(".pth"))
-        folder = archive.read(on_path).decode().strip()
-    # Spark looks for modules in the folders of the path, and sees nothing that a finder makes up.
-    assert "pyspark_stream_app" in {found.name for found in iter_modules([folder])}
-    assert Path(folder) == tmp_path
-    assert os.access(tmp_path / "docker" / "job.sh", os.X_OK)
-
-
-@pytest.mark.parametrize(
-    ("words", "ends_with", "code"),
-    [("ingest", 2, 0), ("ingest", 1, 1), ("ingest", 0, 0), ("read t", 2, 2)],
-)
-def test_a_container_rests_when_a_person_is_needed(
-    tmp_path: Path, words: str, ends_with: int, code: int
-) -> None:
-    done = subprocess.run(
-        [ROOT / "docker" / "job.sh", *words.split()],
-        env=with_a_program(tmp_path, f"exit {ends_with}"), check=False, capture_output=True,
-    )  # fmt: skip
-    assert done.returncode == code
-    assert (b"not started again" in done.stderr) == (code != ends_with)
-    assert '"/opt/stream_app/docker/job.sh"' in COMPOSE
-
-
-def test_a_container_that_is_stopped_waits_for_its_job(tmp_path: Path) -> None:
-    program = "trap 'sleep 0.3; echo ended; exit 0' TERM; echo begun; while :; do sleep 0.05; done"
-    with subprocess.Popen(
-        [ROOT / "docker" / "job.sh", "ingest"],
-        env=with_a_program(tmp_path, program), stdout=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
-        assert process.stdout is not None
-        assert process.stdout.readline() == "begun\n"
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
-        assert process.stdout.readline() == "ended\n"
-
-
-def with_a_program(folder: Path, body: str) -> dict[str, str]:
-    """An environment whose `stream-app` is a script."""
-    program = folder / "stream-app"
-    program.write_text(f"#!/bin/sh\n{body}\n")
-    program.chmod(0o755)
-    return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
-
-
-def test_docker_agrees_with_the_versions() -> None:
-    assert set(re.findall(r"apache/kafka:(\S+)", COMPOSE)) == {KAFKA_BROKER_VERSION}
-    assert f"image: stream_app:{__version__}" in COMPOSE
-    assert f"stream_app:{__version__} ." in DOCKERFILE
-    minor = re.search(r"python:(\d+)\.(\d+)", DOCKERFILE)
-    assert minor is not None
-    assert (int(minor[1]), int(minor[2])) >= (3, 11)
-
-
-def test_compose_uses_the_addresses_it_makes() -> None:
-    config = load_config(ROOT / "conf" / "orders.toml", [], {})
-    assert f"--topic={config.source.topics[0]}" in COMPOSE
-    assert "PLAINTEXT://broker:19092" in COMPOSE
-    variable = re.search(r"STREAM_APP_SOURCE__BOOTSTRAP_SERVERS: (\S+)", COMPOSE)
-    assert variable is not None
-    environ = {"STREAM_APP_SOURCE__BOOTSTRAP_SERVERS": variable[1]}
-    loaded = load_config(ROOT / "conf" / "orders.toml", [], environ)
-    assert loaded.source.bootstrap_servers == "broker:19092"
-
-
 @pytest.mark.parametrize("key", ["listeners", "log.dirs", "controller.quorum.voters"])
 def test_the_brokers_template_leaves_addresses_and_folders_out(key: str) -> None:
-    template = (ROOT / "demo" / "server.properties").read_text()
+    template = (ROOT / "stream_app" / "app" / "demo" / "server.properties").read_text()
     assert not re.search(rf"^(advertised\.)?{re.escape(key)}=", template, flags=re.MULTILINE)
 
 
@@ -195,12 +89,10 @@ def test_run_sh_is_short_and_knows_its_verbs() -> None:
         "test",
         "check",
         "bench",
-        "broker",
         "coverage",
         "simulate",
         "soak",
         "docs",
-        "demo",
         "proof",
     ]
     assert verbs == {*of_developers, *(verb.name for verb in VERBS)}
@@ -212,21 +104,3 @@ def test_run_sh_tells_all_that_there_is_to_inspect(capsys: pytest.CaptureFixture
     assert main(["inspect", "--help"]) == 0
     told = capsys.readouterr().out.split("what there is to see:")[1].split("examples:")[0]
     assert line[1].split("|") == re.findall(r"^  ([a-z]+) ", told, flags=re.MULTILINE)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (["--help"], 0, "usage: ./run.sh broker [-h] DIR [PORT]"),
-        ([], 2, "the following arguments are required: DIR"),
-        (["x", "http"], 2, "argument PORT: invalid int value"),
-    ],
-)
-def test_the_broker_for_trials_tells_its_arguments(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, said: str
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        run_broker(arguments)
-    assert ended.value.code == code
-    told = capsys.readouterr()
-    assert said in told.out + told.err

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
 import platform
 import socket
 import threading
 import urllib.request
+from pathlib import Path
 from urllib.error import HTTPError, URLError
 
+import pyarrow as pa
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
@@ -16,15 +19,21 @@ from stream_app import __version__
 from stream_app.app.metrics.collectors import CompactionCollector
 from stream_app.app.metrics.endpoint import serving
 from stream_app.app.metrics.health import JobHealth
-from stream_app.app.metrics.job_metrics import TABLE_LABELS_MAX, JobMetrics, table_label
+from stream_app.app.metrics.job_metrics import TABLE_LABELS_MAX, JobMetrics
+from stream_app.app.metrics.quarantine_watch import QuarantineWatch
+from stream_app.app.quarantine.kept_records import Mark, Quarantine
+from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.errors import UsageError
+from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
-from stream_app.spark.ingest.dead_letters import SetAside
+from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
 from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.job_folder import Folder
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
+from stream_app.table.file_store_table import FileStoreTable, table_label
 from tests.support.ingest_process import a_free_port
 from tests.support.small_table import StandingClock, small_table
 
@@ -35,7 +44,8 @@ REPORT = CompactionReport(
 COMPACTIONS = CompactionMetrics(
     buckets=8, level0_files_max=4, level0_files=12, sorted_runs_max=5, queued=2, running=1,
     begun=9, completed=4, failed=1, dropped=1, bytes_in=3072, bytes_out=2048, seconds=3.25,
-    flushed_bytes=1024, waited_s=12.0,
+    flushed_bytes=1024, waited_s=12.0, sorted_runs=11, files=40, bytes=4096, oldest_queued_s=90.0,
+    oldest_running_s=7.0,
 )  # fmt: skip
 
 
@@ -60,7 +70,10 @@ def test_epochs_and_lag() -> None:
     metrics = JobMetrics("db.t")
     before = samples(metrics.registry)
     assert before["stream_app_messages_total"] == 0, "there from the beginning"
-    counts = DecodeCounts(messages=10, changes=12, skipped=1, bad=2, decoder_errors=1)
+    counts = DecodeCounts(
+        messages=10, changes=12, skipped=1, bad=2, decoder_errors=1, kinds=(7, 2, 2, 1),
+        read_s=0.25, decode_s=1.5,
+    )  # fmt: skip
     metrics.epoch(EpochReport(epoch=0, counts=counts, wait_s=0.5, write_s=2.0, commit_s=0.25))
     metrics.epoch(EpochReport(epoch=1, counts=counts, wait_s=0.0, write_s=4.0, commit_s=0.25))
     metrics.epoch(EpochReport(epoch=1, skipped=True))
@@ -71,6 +84,12 @@ def test_epochs_and_lag() -> None:
         "epochs_total": 2,
         "messages_total": 20,
         "changes_total": 24,
+        "records_total +I": 14,
+        "records_total -U": 4,
+        "records_total +U": 4,
+        "records_total -D": 2,
+        "task_seconds_total read": 0.5,
+        "task_seconds_total decode": 3,
         "skipped_messages_total": 2,
         "bad_records_total": 4,
         "decoder_errors_total": 2,
@@ -131,6 +150,67 @@ def test_bad_records_by_reason_and_columns() -> None:
     assert not [name for name in found if "missing_column" in name]
 
 
+def test_requests_to_the_store_are_counted_by_kind(tmp_path: Path) -> None:
+    """In this process, and in a task, whose counts travel back."""
+    metrics = JobMetrics("db.t")
+    table = small_table(tmp_path / "t", "k INT", ("k",)).table.counted(metrics.store.requests)
+    files = table.file_io
+    files.write_bytes(f"{tmp_path}/one", b"1")
+    with pytest.raises(FileNotFoundError):
+        files.read_bytes(f"{tmp_path}/other")
+    with pytest.raises(IsADirectoryError):
+        files.read_bytes(f"{tmp_path}/t")
+    task: FileStoreTable = pickle.loads(pickle.dumps(table))
+    task.file_io.list_names(str(tmp_path))
+    assert task.store_requests() == {"list": 1}
+    table.add_store_requests(task.store_requests())
+    files.delete(f"{tmp_path}/one")
+    found = samples(metrics.registry)
+    assert {name: value for name, value in found.items() if "_store_" in name} == {
+        "stream_app_store_requests_total get": 2,
+        "stream_app_store_requests_total put": 1,
+        "stream_app_store_requests_total list": 1,
+        "stream_app_store_requests_total delete": 1,
+        "stream_app_store_errors_total get": 1,
+        "stream_app_store_errors_total put": 0,
+        "stream_app_store_errors_total list": 0,
+        "stream_app_store_errors_total delete": 0,
+    }
+
+
+def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:
+    """Of a table and of no table; counted again when the folder has changed."""
+    metrics = JobMetrics("db")
+
+    def aside(folder: Path, epoch: int, *offsets: int) -> None:
+        rows = [{"topic": "t", "partition": 0, "offset": each, "reason": "?"} for each in offsets]
+        bad = pa.Table.from_pylist(rows, BAD_RECORD_SCHEMA)
+        DeadLetters(Folder(*file_io_of(str(folder))), None).write(epoch, bad)
+
+    def waiting() -> dict[str, float]:
+        watch.look()
+        return {
+            sample.labels["table"]: sample.value
+            for family in metrics.registry.collect()
+            for sample in family.samples
+            if sample.name == "stream_app_quarantine_records"
+        }
+
+    quarantine = Quarantine(*file_io_of(str(tmp_path)))
+    watch = QuarantineWatch(quarantine, StandingClock(0), metrics.quarantined)
+    assert waiting() == {"db": 0}
+    (tmp_path / "orders").mkdir()
+    aside(tmp_path / "orders", 1, 5, 6)
+    aside(tmp_path / "orders", 2, 7)
+    aside(tmp_path, 2, 8)
+    assert waiting() == {"db": 1, "db.orders": 3}
+    orders = quarantine.of_table("orders")
+    first, second, _ = orders.records()
+    identities = (first.identity, second.identity)
+    orders.write_mark(Mark(name="m", records=identities, outcomes=("dropped", "dropped")))
+    assert waiting() == {"db": 1, "db.orders": 1}
+
+
 def test_snapshots_by_kind(tmp_path: object) -> None:
     table = small_table(f"{tmp_path}/t", "k INT", ("k",), num_sorted_run__compaction_trigger=2)
     for _ in range(2):
@@ -164,6 +244,11 @@ def test_compactions_are_asked_for_at_each_scrape() -> None:
         "level0_files_max": 4,
         "level0_files": 12,
         "sorted_runs_max": 5,
+        "sorted_runs": 11,
+        "table_files": 40,
+        "table_bytes": 4096,
+        "compaction_queue_age_seconds": 90,
+        "compaction_running_age_seconds": 7,
         "compactions_queued": 2,
         "compactions_running": 1,
         "write_amplification_ratio": 3,

@@ -122,7 +122,10 @@ def test_no_verb_tells_a_secret(
         s3.error = trouble
     elif trouble == "closed":
         monkeypatch.setenv(FILE_SYSTEM + "ENDPOINT", "http://127.0.0.1:9")
-    of_no_table = {"doctor", "ingest", "init", "quarantine", "resume", "status", "top", "web"}
+    of_no_table = {
+        *("broker", "demo", "doctor", "ingest", "init", "quarantine", "resume", "status", "top"),
+        "web",
+    }
     assert {verb.name for verb in VERBS} == {*ARGUMENTS, *of_no_table}
     with caplog.at_level(logging.DEBUG):
         for verb, choices in ARGUMENTS.items():

@@ -180,7 +180,7 @@ def test_other_arrow_texts_are_encoded_alike(column: pa.Array) -> None:
     ],
 )
 def test_keys_compare_as_in_paimon(data_type: str, ascending: list[object]) -> None:
-    types = [parse_data_type(data_type)]
+    types = (parse_data_type(data_type),)
     keys = [comparable_key(serialize_row([value], types), types) for value in ascending]
     assert all(left < right for left, right in pairwise(keys))
     assert sorted(reversed(keys)) == keys

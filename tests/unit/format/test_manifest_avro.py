@@ -146,7 +146,7 @@ def test_manifests_are_described_as_by_java(entry: dict[str, Any]) -> None:
                 entries,
                 file_name=meta.file_name,
                 file_size=meta.file_size,
-                partition_types=types,
+                partition_types=tuple(types),
             )
             == meta
         )
@@ -205,7 +205,7 @@ def test_another_version_is_refused() -> None:
 
 
 def test_a_manifest_list_is_no_manifest() -> None:
-    meta = describe_manifest([an_entry()], file_name="m", file_size=1, partition_types=[])
+    meta = describe_manifest([an_entry()], file_name="m", file_size=1, partition_types=())
     with pytest.raises(CorruptFileError, match="_KIND"):
         decode_manifest(encode_manifest_list([meta], codec="none"))
     with pytest.raises(CorruptFileError, match="_FILE_NAME"):
@@ -248,7 +248,7 @@ def test_partition_statistics(
 ) -> None:
     data_type = parse_data_type(type_text)
     entries = [an_entry(partition=partition(data_type, value)) for value in values]
-    meta = describe_manifest(entries, file_name="m", file_size=1, partition_types=[data_type])
+    meta = describe_manifest(entries, file_name="m", file_size=1, partition_types=(data_type,))
     assert meta.partition_stats == SimpleStats(
         min_values=partition(data_type, expected[0]),
         max_values=partition(data_type, expected[1]),
@@ -262,7 +262,7 @@ def test_counts_and_bounds_of_a_manifest() -> None:
         an_entry(bucket=1, file=replace(FULL_FILE, level=0, first_row_id=50)),
         an_entry(kind=FileKind.DELETE, bucket=2, file=FULL_FILE),
     ]
-    meta = describe_manifest(entries, file_name="m", file_size=9, partition_types=[])
+    meta = describe_manifest(entries, file_name="m", file_size=9, partition_types=())
     assert (meta.num_added_files, meta.num_deleted_files) == (2, 1)
     assert (meta.min_bucket, meta.max_bucket, meta.min_level, meta.max_level) == (1, 3, 0, 5)
     assert (meta.schema_id, meta.file_size) == (7, 9)

@@ -206,8 +206,8 @@ def test_abort_leaves_no_file(tmp_path: Path) -> None:
 
 
 class FailingChangelog(MemoryFiles):
-    def changelog_writer(self) -> Any:
-        writer = super().changelog_writer()
+    def changelog_writer(self, *, level: int = 0) -> Any:
+        writer = super().changelog_writer(level=level)
 
         def fail() -> Any:
             raise OSError("disk full")

@@ -37,6 +37,7 @@ from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, Part, Table
 from stream_app.spark.epoch.route_task import route_partition
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.index_manifests import NO_INDEX
+from tests.support.small_table import StandingClock
 
 COLUMNS = "k BIGINT, p STRING, offset_ BIGINT"
 Message = tuple[str, int, int, dict[str, Any] | None]
@@ -116,7 +117,8 @@ def blocks_of(plan: EpochPlan, *tasks: Sequence[pa.RecordBatch]) -> list[dict[st
         row
         for batches in tasks
         for batch in block_rows(
-            route_partition(batches, pickle.loads(pickle.dumps(plan))), plan.shape.tasks
+            route_partition(batches, pickle.loads(pickle.dumps(plan)), StandingClock()),
+            plan.shape.tasks,
         )
         for row in batch.to_pylist()
     ]
@@ -233,6 +235,7 @@ def test_what_is_no_change_is_counted_and_kept() -> None:
         changes=3,
         skipped=1,
         bad=1,
+        kinds=(3, 0, 0, 0),
         ends={("t", 0): PartitionEnd(3, None), ("u", 7): PartitionEnd(40, 1_700_000_000_123)},
         tables={("t", ""): (0, 0)},
     )

@@ -12,6 +12,7 @@ from stream_app.errors import (
     SourceError,
     StorageError,
     StreamAppError,
+    UsageError,
     WorkerLostError,
 )
 from stream_app.spark.task_errors import first_line, readable
@@ -50,6 +51,24 @@ def test_an_error_of_a_task_is_rebuilt(error: StreamAppError) -> None:
     found = readable(wrapped(error))
     assert type(found) is type(error)
     assert str(found) == str(error)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "org.apache.spark.SparkException: EOFException occurred while reading the port number from "
+        "stream_app.spark.worker_daemon's stdout and terminated with code: 1..",
+        'java.io.IOException: Cannot run program "./environment/bin/python": error=2, No such file',
+        "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than driver: 3.11.",
+    ],
+)
+def test_a_python_without_the_packages_is_told(said: str) -> None:
+    found = readable(RuntimeError(f"Job aborted due to stage failure: {said}{JAVA}"))
+    assert isinstance(found, UsageError)
+    assert "spark.archives" in found.where
+    killed = "reading the port number from stream_app.spark.worker_daemon's stdout and terminated"
+    error = RuntimeError(f"EOFException occurred while {killed} with code: 137.{JAVA}")
+    assert readable(error) is error
 
 
 def test_what_is_not_ours_stays_as_it_is() -> None:

@@ -1,1 +1,0 @@
-"""The demo: a shop's database, the job, an ALTER and a crash on one screen. Not in the package."""

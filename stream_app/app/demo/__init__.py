@@ -1,0 +1,1 @@
+"""The demo: a shop's database, the job, an ALTER and a crash on one screen."""

@@ -1,0 +1,221 @@
+"""Runs one real Kafka broker (KRaft, one JVM) on loopback, for the demo and the tests.
+
+The settings stand in `server.properties` beside this module; only addresses and the folder are
+added here. Not for production: one node, one replica, no security.
+`stream-app broker DIR [PORT]` runs one until Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from types import TracebackType
+
+from stream_app.app.launch.jars import kafka_broker_jars
+from stream_app.app.launch.java import find_java, unicode_environment
+from stream_app.errors import SourceError
+
+LOOPBACK = "127.0.0.1"
+_TEMPLATE = Path(__file__).with_name("server.properties")
+STARTED = "Kafka Server started"
+START_TIMEOUT_S = 90.0
+STOP_TIMEOUT_S = 30.0
+_JVM_FLAGS = (
+    "-Xmx512m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",  # starts sooner; the demo does not run long enough for more
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    # The line that says that the broker serves is an INFO of this class.
+    "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",
+)
+
+
+class EmbeddedBroker:
+    """A broker whose data, settings, log and pid lie in one folder.
+
+    `start` after `stop` or `kill` continues with the same data at the same port. As a context
+    manager it starts on entering and stops on leaving.
+
+    Args:
+        folder: made when it is missing.
+        port: of the broker; 0 chooses a free one.
+        settings: lines of server.properties on top of the house's.
+        listeners: name and port of more listeners, which `settings` describe.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        port: int = 0,
+        settings: Mapping[str, str] | None = None,
+        listeners: Mapping[str, int] | None = None,
+    ) -> None:
+        self.folder = folder.absolute()
+        self._port = port
+        self._controller_port = 0
+        self._settings = dict(settings or {})
+        self._listeners = dict(listeners or {})
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """``host:port`` for clients; known after the first start."""
+        return f"{LOOPBACK}:{self._port}"
+
+    @property
+    def pid(self) -> int | None:
+        """Of the running broker."""
+        return self._process.pid if self._process else None
+
+    @property
+    def log_file(self) -> Path:
+        """What the broker prints."""
+        return self.folder / "broker.log"
+
+    def start(self) -> EmbeddedBroker:
+        """Start it and wait until it can serve.
+
+        Raises:
+            SourceError: it ended, or did not get ready in time; holds the end of its log.
+        """
+        assert self._process is None, "the broker runs already"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        class_path = os.pathsep.join(map(str, kafka_broker_jars()))
+        java = [str(find_java()), *_JVM_FLAGS, "-cp", class_path]
+        self._choose_ports()
+        properties = self._write_properties()
+        if not (self.folder / "data" / "meta.properties").exists():
+            self._format(java, properties)
+        # A session of its own: Ctrl-C in the terminal must reach the job first, not the broker.
+        with self.log_file.open("wb") as log:
+            self._process = subprocess.Popen(
+                [*java, "kafka.Kafka", properties.name],
+                cwd=self.folder,
+                env=unicode_environment(os.environ),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        (self.folder / "pid").write_text(f"{self._process.pid}\n")
+        try:
+            self._wait_until_started(self._process)
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """End it as an operator would; the data stays. Does nothing when it does not run."""
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        self._forget()
+
+    def kill(self) -> None:
+        """End it as a power cut would (SIGKILL); the data stays.
+
+        The next start takes about 10 s: the controller first waits until the old session is over.
+        """
+        if self._process is not None:
+            self._process.kill()
+        self._forget()
+
+    def __enter__(self) -> EmbeddedBroker:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _forget(self) -> None:
+        if self._process is not None:
+            self._process.wait()
+            self._process = None
+            (self.folder / "pid").unlink(missing_ok=True)
+
+    def _choose_ports(self) -> None:
+        # Both sockets are held until both ports are known, so that they differ.
+        with closing(socket.socket()) as broker, closing(socket.socket()) as controller:
+            for probe in (broker, controller):
+                probe.bind((LOOPBACK, 0))
+            self._port = self._port or broker.getsockname()[1]
+            self._controller_port = self._controller_port or controller.getsockname()[1]
+
+    def _write_properties(self) -> Path:
+        controller = f"{LOOPBACK}:{self._controller_port}"
+        ports = self._listeners.items()
+        public = [f"PLAINTEXT://{self.bootstrap}"]
+        public += [f"{name}://{LOOPBACK}:{port}" for name, port in ports]
+        own = {
+            "listeners": ",".join([*public, f"CONTROLLER://{controller}"]),
+            "advertised.listeners": ",".join(public),
+            "controller.quorum.voters": f"1@{controller}",
+            # Relative, because the file knows neither a comma nor letters that are not Latin-1.
+            "log.dirs": "data",
+        }
+        template = _TEMPLATE.read_text("utf-8")
+        lines = [f"{key}={value}" for key, value in (own | self._settings).items()]
+        path = self.folder / "server.properties"
+        path.write_text(template + "\n".join(lines) + "\n", encoding="utf-8")
+        return path
+
+    def _format(self, java: Sequence[str], properties: Path) -> None:
+        # The first bit is 0, so that the text never begins with a hyphen: that would be an option.
+        random = os.urandom(16)
+        random = bytes([random[0] & 0x7F]) + random[1:]
+        cluster_id = base64.urlsafe_b64encode(random).decode().rstrip("=")
+        command = [*java, "kafka.tools.StorageTool", "format"]
+        done = subprocess.run(
+            [*command, "--ignore-formatted", "-t", cluster_id, "-c", properties.name],
+            cwd=self.folder,
+            env=unicode_environment(os.environ),
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+        )
+        if done.returncode:
+            raise SourceError(
+                "the embedded Kafka broker's folder could not be formatted",
+                where=f"{self.folder}:\n{_tail(done.stdout)}",
+                fix="use an empty folder on a disk with room",
+            )
+
+    def _wait_until_started(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline and process.poll() is None:
+            if STARTED in self.log_file.read_text(encoding="utf-8", errors="replace"):
+                return
+            time.sleep(0.05)
+        code = process.poll()
+        self.kill()
+        said = _tail(self.log_file.read_text(encoding="utf-8", errors="replace"))
+        raise SourceError(
+            f"the embedded Kafka broker did not start within {START_TIMEOUT_S:.0f} s"
+            if code is None
+            else f"the embedded Kafka broker ended at its start (exit code {code})",
+            where=f"{self.log_file}:\n{said}",
+            fix=f"see that the port {self._port} is free and that no other broker uses the folder",
+        )
+
+
+def _tail(text: str, *, lines_max: int = 12) -> str:
+    return "\n".join(f"    {line}" for line in text.strip().splitlines()[-lines_max:])

@@ -1,0 +1,139 @@
+"""The broker of a job: is it there, may its topics be described and read, and how late is it there.
+
+It fetches the newest record of each topic and throws it away; nothing is committed, and no consumer
+group is needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError, TopicAuthorizationFailedError
+
+from stream_app.app.config.app_config import SourceConfig
+from stream_app.app.doctor.clocks import clock_observations
+from stream_app.app.doctor.observation import Observation, fine, problem, warning
+from stream_app.app.job.preflight import (
+    BrokerConnection,
+    TopicInfo,
+    client_settings,
+    uncheckable,
+)
+from stream_app.clock import Clock
+from stream_app.errors import SourceError
+
+_READ_S = 5.0
+_NAMES_MAX = 5
+
+Places = Mapping[tuple[str, int], int]
+"""(topic, Kafka partition) → offset."""
+
+
+@dataclass(slots=True)
+class Broker:
+    """What the broker tells; the checkpoint is held against it.
+
+    Attributes:
+        topics: the job's topics; empty until it was asked.
+        begins: the offset of the oldest record of each partition.
+        timeout_s: for connecting, and for each request.
+    """
+
+    source: SourceConfig
+    clock: Clock
+    timeout_s: float
+    topics: Mapping[str, TopicInfo] = field(default_factory=dict)
+    begins: Places = field(default_factory=dict)
+
+    def observations(self) -> Iterator[Observation]:
+        """All about the broker; nothing where the source is a folder.
+
+        Raises:
+            SourceError: no broker answers, or a topic is missing or may not be described.
+        """
+        source = self.source
+        if source.kind != "kafka":
+            return
+        if settings := uncheckable(source.kafka_options):
+            what = f"not asked, because of {', '.join(settings)}"
+            yield warning("broker", what, "start the job, and read its log")
+            return
+        with BrokerConnection(
+            source.bootstrap_servers, source.kafka_options, timeout_s=self.timeout_s
+        ) as connection:
+            self.topics = connection.topics(source.topics, pattern=source.topic_pattern)
+            ends = connection.end_offsets(self.topics)
+            self.begins = connection.begin_offsets(self.topics)
+            times: Places = {}
+            with contextlib.suppress(SourceError):  # brokers before 3.0 do not tell
+                times = connection.newest_times(self.topics)
+        records = sum(ends[place] - self.begins.get(place, 0) for place in ends)
+        yield fine(
+            "broker",
+            f"{source.bootstrap_servers}: {len(self.topics)} topics, {len(ends)} partitions, "
+            f"about {records:,} messages",
+        )
+        yield from self._rights(ends)
+        if times:
+            newest = max(times.values())
+            what = "the newest message"
+            yield from clock_observations("broker", what, newest, self.clock, may_be_behind=True)
+
+    def _rights(self, ends: Places) -> Iterator[Observation]:
+        places = {
+            TopicPartition(topic, partition): end
+            for (topic, partition), end in ends.items()
+            if partition == self._fullest(topic, ends)
+        }
+        try:
+            self._fetch(places)
+        except TopicAuthorizationFailedError as error:
+            names = sorted(*error.args) if error.args else sorted(self.topics)
+            yield problem(
+                "broker",
+                f"{_some(names)} may not be read by this user (Read is not allowed)",
+                "allow Read on these topics for the user of source.kafka",
+            )
+        except (KafkaError, OSError) as error:
+            yield problem(
+                "broker",
+                f"no record can be fetched ({error})",
+                "see that this machine reaches the addresses that all brokers advertise",
+            )
+        else:
+            yield fine("broker", "the topics may be described and read")
+
+    def _fullest(self, topic: str, ends: Places) -> int:
+        return max(
+            range(self.topics[topic].partitions), key=lambda each: ends.get((topic, each), 0)
+        )
+
+    def _fetch(self, places: Mapping[TopicPartition, int]) -> None:
+        """Fetch the newest record of each partition, or wait `_READ_S` for the slow ones."""
+        consumer = KafkaConsumer(
+            bootstrap_servers=self.source.bootstrap_servers.split(","),
+            group_id=None,
+            enable_auto_commit=False,
+            max_partition_fetch_bytes=1 << 20,
+            request_timeout_ms=int(self.timeout_s * 1000),
+            **client_settings(self.source.kafka_options),
+        )
+        with contextlib.closing(consumer):
+            consumer.assign(list(places))
+            for place, end in places.items():
+                begin = self.begins.get((place.topic, place.partition), 0)
+                consumer.seek(place, max(begin, end - 1))
+            deadline = time.monotonic() + _READ_S
+            while time.monotonic() < deadline:
+                consumer.poll(timeout_ms=500)
+                if all(consumer.position(place) >= end for place, end in places.items()):
+                    return
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMES_MAX} more" if len(names) > _NAMES_MAX else ""
+    return f"topic {', '.join(names[:_NAMES_MAX])}{more}"

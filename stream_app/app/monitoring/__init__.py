@@ -1,0 +1,1 @@
+"""What a job sends by itself: log lines as JSON, a webhook, OTLP, and numbers for Spark."""

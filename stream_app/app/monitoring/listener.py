@@ -1,0 +1,31 @@
+"""The port by which a job's events reach what sends them on; `event_log` calls it."""
+
+from __future__ import annotations
+
+from stream_app.spark.ingest.dead_letters import SetAside
+from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.table.job.table_job import IdleReport
+
+
+class JobListener:
+    """Gets a job's events and does nothing with them; none of its methods may wait.
+
+    The table is ``database.table``, as the labels of metrics have it; of messages without a table
+    it is the job's name.
+    """
+
+    def epoch(self, table: str, report: EpochReport) -> None:
+        """An epoch is committed."""
+
+    def idle_commit(self, table: str, report: IdleReport) -> None:
+        """A compaction was committed between epochs."""
+
+    def set_aside(self, table: str, set_aside: SetAside) -> None:
+        """Messages without a table were set aside; those of a table come with its epoch."""
+
+    def held(self, table: str, waiting: HeldTable | None) -> None:
+        """A table is held back, or has all epochs again."""
+
+    def looked(self) -> None:
+        """The job has looked at its query, as it does five times a second."""

@@ -1,0 +1,85 @@
+"""The spans of an epoch, as names with times: pure.
+
+A report has durations, and the moments at which the epoch began and was reported. Reading and
+decoding alternate in the tasks of one stage: their spans share its time by what tasks spent on
+each. A compaction's span is as long as its work, and ends with the commit that publishes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.table.job.table_job import IdleReport
+
+Facts = Mapping[str, str | int | float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanTime:
+    """A span; times are milliseconds since 1970 in UTC."""
+
+    name: str
+    begin_ms: int
+    end_ms: int
+    facts: Facts = field(default_factory=dict)
+
+
+def common_spans(report: EpochReport, now_ms: int) -> Iterator[SpanTime]:
+    """What an epoch does once for all tables: read, decode, wait, write.
+
+    Args:
+        report: of the table that was committed first.
+        now_ms: when it was reported.
+    """
+    counts = report.counts
+    routed_ms = report.began_ms + _ms(report.route_s)
+    worked_s = counts.read_s + counts.decode_s
+    share = counts.read_s / worked_s if worked_s else 0.5
+    read_ms = report.began_ms + _ms(report.route_s * share)
+    task_seconds = "stream_app.task_seconds"
+    yield SpanTime(
+        name="read", begin_ms=report.began_ms, end_ms=read_ms, facts={task_seconds: counts.read_s}
+    )
+    yield SpanTime(
+        name="decode", begin_ms=read_ms, end_ms=routed_ms, facts={task_seconds: counts.decode_s}
+    )
+    written_ms = now_ms - _ms(report.commit_s)
+    begun_ms = written_ms - _ms(report.write_s - report.route_s)
+    yield SpanTime(name="wait", begin_ms=begun_ms - _ms(report.wait_s), end_ms=begun_ms)
+    yield SpanTime(name="write", begin_ms=begun_ms, end_ms=written_ms)
+
+
+def commit_spans(table: str, report: EpochReport | IdleReport, now_ms: int) -> Iterator[SpanTime]:
+    """The commit of one table, if it is an epoch's, and the compactions that came with it."""
+    if isinstance(report, EpochReport):
+        counts = report.counts
+        facts: dict[str, str | int | float] = {
+            "stream_app.table": table,
+            "stream_app.messages": counts.messages,
+            "stream_app.changes": counts.changes,
+            "stream_app.bad_records": counts.bad,
+            "stream_app.files": report.files,
+            "stream_app.bytes": report.bytes,
+        }
+        begin_ms = now_ms - _ms(report.commit_s)
+        yield SpanTime(name="commit", begin_ms=begin_ms, end_ms=now_ms, facts=facts)
+    for compaction in report.compactions:
+        yield SpanTime(
+            name="compaction",
+            begin_ms=now_ms - _ms(compaction.seconds),
+            end_ms=now_ms,
+            facts={
+                "stream_app.table": table,
+                "stream_app.partition": compaction.partition,
+                "stream_app.bucket": compaction.bucket,
+                "stream_app.reason": compaction.reason,
+                "stream_app.bytes_in": compaction.bytes_in,
+                "stream_app.bytes_out": compaction.bytes_out,
+            },
+        )
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

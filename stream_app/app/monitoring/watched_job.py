@@ -1,0 +1,116 @@
+"""Everything that watches a running job, as its configuration says: numbers, health, notices.
+
+`ingest_job` opens it first, tells it when Spark is there, and ends it before Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from stream_app.app.config.app_config import ENVIRONMENT, AppConfig
+from stream_app.app.job.event_log import EventLog
+from stream_app.app.metrics.endpoint import serving
+from stream_app.app.metrics.health import JobHealth
+from stream_app.app.metrics.job_metrics import JobMetrics
+from stream_app.app.metrics.quarantine_watch import QuarantineWatch, watching
+from stream_app.app.monitoring.extra import otlp_module
+from stream_app.app.monitoring.listener import JobListener
+from stream_app.app.monitoring.spark_numbers import SparkNumbers
+from stream_app.app.monitoring.webhook import Receiver, Webhook
+from stream_app.app.quarantine.kept_records import open_quarantine
+from stream_app.cdc.formats import format_named
+from stream_app.clock import Clock
+from stream_app.errors import UsageError
+from stream_app.spark.task_errors import readable
+from stream_app.table.file_store_table import table_label
+
+
+@dataclass(slots=True)
+class WatchedJob:
+    """What watches a job.
+
+    Attributes:
+        log: gets the job's events and passes them on.
+        for_spark: whether Spark's own metrics shall have the job's.
+    """
+
+    log: EventLog
+    metrics: JobMetrics
+    for_spark: bool
+    _numbers: SparkNumbers | None = field(default=None)
+
+    def begin(self, spark: SparkSession) -> None:
+        """Spark's session is there."""
+        self.metrics.jvm.attach(spark)
+        if self.for_spark:
+            self._numbers = SparkNumbers(spark, self.metrics.registry)
+            self._numbers.begin()
+
+    def end(self) -> None:
+        """Spark is about to end."""
+        if self._numbers is not None:
+            self._numbers.end()
+        self.metrics.jvm.detach()
+
+
+@contextmanager
+def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
+    """Watch a job within the block.
+
+    Raises:
+        UsageError: the port is taken, or a package is missing.
+    """
+    is_one, stream = config.sync is None, config.stream
+    name = table_label(config.table.path) if is_one else config.name
+    metrics = JobMetrics(name)
+    with ExitStack() as stack:
+        health = JobHealth(clock, stream.max_staleness / 1000, metrics.source.stalest)
+        stack.enter_context(serving(metrics.registry, stream.metrics_port, health))
+        listeners: list[JobListener] = []
+        if stream.otlp_endpoint is not None:
+            endpoint = None if stream.otlp_endpoint == ENVIRONMENT else stream.otlp_endpoint
+            telemetry = otlp_module().Telemetry(endpoint, name, metrics.registry, clock)
+            telemetry.begin()
+            stack.callback(telemetry.end)
+            listeners.append(telemetry)
+        if stream.webhook_url is not None:
+            receiver = Receiver(stream.webhook_url, stream.webhook_secret)
+            webhook = Webhook(receiver, name, clock)
+            webhook.begin()
+            stack.callback(webhook.end)
+            stack.enter_context(_stop_is_told(webhook, is_drained=stream.is_available_now))
+            listeners.append(webhook)
+        log = EventLog(
+            clock, metrics=metrics, message_format=format_named(config.source.format),
+            health=health, listeners=listeners,
+        )  # fmt: skip
+        if stream.metrics_port is not None or stream.otlp_endpoint is not None:
+            stack.enter_context(watching(_quarantine(config, clock, metrics)))
+        yield WatchedJob(log, metrics, stream.spark_metrics)
+
+
+@contextmanager
+def _stop_is_told(webhook: Webhook, *, is_drained: bool) -> Iterator[None]:
+    """Tell that the job stops; a job that ends when its source is drained only by an error."""
+    try:
+        yield
+    except BaseException as error:
+        webhook.stopped(readable(error))
+        raise
+    if not is_drained:
+        webhook.stopped(None)
+
+
+def _quarantine(config: AppConfig, clock: Clock, metrics: JobMetrics) -> QuarantineWatch | None:
+    location = config.stream.quarantine
+    if location is None:
+        return None
+    try:
+        quarantine = open_quarantine(location, config.file_system)
+    except UsageError:
+        return None  # only Spark reaches it
+    return QuarantineWatch(quarantine, clock, metrics.quarantined)

@@ -1,0 +1,1 @@
+"""Copies of data files on local disk, asked by key. Start with `lookup_copies`."""

@@ -1,0 +1,167 @@
+"""The local copies of a table's data files on this machine, shared by all tasks of one user.
+
+A data file never changes, and its name is its own, so a copy needs no check against the table. It
+is a folder that is written under another name and renamed: what has its name is whole. The folder's
+time stamp tells until when it is kept without being used. So each task can delete what is late,
+also that of tables which no job writes any more, and of tasks that were killed. A task that has
+mapped a copy goes on reading it when another one deletes it.
+
+Nothing here is the only copy: what is lost or damaged is made anew from the table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from stream_app.clock import Clock
+from stream_app.filestore.lookup.lookup_copy import (
+    BROKEN,
+    HashesOf,
+    LookupCopy,
+    TooLargeError,
+    write_copy,
+)
+from stream_app.mergetree.lookup.copies_to_keep import KeptCopy, copies_to_delete
+
+_LOG = logging.getLogger(__name__)
+_UNFINISHED, _UNFINISHED_MS = ".making-", 86_400_000
+"""The name of a copy that a task makes or deletes, and when that task is gone for sure."""
+
+
+def local_copies_folder() -> Path:
+    """Of all tables: in the folder for temporary files, where the cluster puts a task's files."""
+    return Path(tempfile.gettempdir()) / f"stream_app-{os.getuid()}" / "lookup"
+
+
+@dataclass(frozen=True, slots=True)
+class LookupCopies:
+    """The copies of one table.
+
+    Attributes:
+        root: the folder of all tables' copies.
+        table: where the table is.
+        retention_ms: how long a copy stays that nobody uses (``lookup.cache-file-retention``).
+        most_bytes: of all copies of the table (``lookup.cache-max-disk-size``); None: any number.
+    """
+
+    root: Path
+    table: str
+    retention_ms: int
+    most_bytes: int | None
+    clock: Clock
+
+    def find(self, path: str, schema: pa.Schema, row_count: int) -> LookupCopy | None:
+        """The copy of a data file; None: there is none. A damaged one is deleted."""
+        folder = self._folder_of(path, schema)
+        try:
+            copy = LookupCopy.opened(folder, schema, row_count)
+            self._keep(folder)
+        except BROKEN as error:
+            if folder.exists():
+                self.forget(path, schema, error)
+            return None
+        return copy
+
+    def make(
+        self,
+        path: str,
+        schema: pa.Schema,
+        rows: Iterable[pa.RecordBatch],
+        row_count: int,
+        hashes_of: HashesOf,
+    ) -> LookupCopy | None:
+        """Copy a data file; None: there is no room for it. Another task may do the same.
+
+        Raises:
+            CorruptFileError: the rows cannot be read.
+        """
+        folder = self._folder_of(path, schema)
+        try:
+            with self._unfinished(folder.parent) as unfinished:
+                write_copy(
+                    unfinished, rows, row_count, hashes_of=hashes_of, most_bytes=self.most_bytes
+                )
+                self._keep(unfinished)
+                with contextlib.suppress(FileExistsError, OSError):  # another task was faster
+                    unfinished.rename(folder)
+        except TooLargeError:
+            return None
+        except OSError as error:
+            _LOG.warning("no local copy of %s for look-ups, which read it itself: %s", path, error)
+            return None
+        self.tidy()
+        return self.find(path, schema, row_count)
+
+    def forget(self, path: str, schema: pa.Schema, error: Exception) -> None:
+        """Delete the copy of a data file, which is damaged."""
+        _LOG.warning("the local copy of %s is damaged, and deleted: %s", path, error)
+        self._delete(self._folder_of(path, schema))
+
+    def tidy(self) -> None:
+        """Delete what is late, of any table, and what exceeds the bytes of this one."""
+        with contextlib.suppress(FileNotFoundError):
+            for other in sorted(self.root.iterdir()):
+                mine = other == self._table_folder
+                most = self.most_bytes if mine else None
+                now_ms = self.clock.now_ms()
+                for copy in copies_to_delete(_kept(other), now_ms=now_ms, most_bytes=most):
+                    self._delete(other / copy.name)
+                if not mine:
+                    with contextlib.suppress(OSError):  # it has copies
+                        other.rmdir()
+
+    @property
+    def _table_folder(self) -> Path:
+        return self.root / _name(self.table)
+
+    def _folder_of(self, path: str, schema: pa.Schema) -> Path:
+        """Of a data file, and of the columns that are read of it."""
+        return self._table_folder / _name(path, schema.to_string(show_field_metadata=False))
+
+    @contextlib.contextmanager
+    def _unfinished(self, parent: Path) -> Iterator[Path]:
+        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if self.root.stat().st_uid != os.getuid():
+            raise PermissionError(f"{self.root} belongs to another user")
+        parent.mkdir(exist_ok=True, mode=0o700)
+        folder = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=parent))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _keep(self, folder: Path) -> None:
+        until_s = (self.clock.now_ms() + self.retention_ms) / 1000
+        os.utime(folder, (until_s, until_s))
+
+    def _delete(self, folder: Path) -> None:
+        """Under another name first: what has its name is whole."""
+        gone = folder.with_name(f"{_UNFINISHED}{folder.name}-{os.getpid()}")
+        with contextlib.suppress(OSError):  # another task deletes it
+            folder.rename(gone)
+            shutil.rmtree(gone, ignore_errors=True)
+
+
+def _kept(folder: Path) -> Iterator[KeptCopy]:
+    with contextlib.suppress(OSError):  # another task deletes it
+        for copy in folder.iterdir():
+            with contextlib.suppress(OSError):
+                size = sum(file.stat().st_size for file in copy.iterdir())
+                until_ms = int(copy.stat().st_mtime * 1000)
+                if copy.name.startswith(_UNFINISHED):
+                    until_ms += _UNFINISHED_MS
+                yield KeptCopy(copy.name, size, until_ms)
+
+
+def _name(*told: str) -> str:
+    return hashlib.sha256("\0".join(told).encode()).hexdigest()[:24]

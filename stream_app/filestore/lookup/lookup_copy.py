@@ -1,0 +1,143 @@
+"""One copy of a data file: its rows as Arrow, mapped into memory, and an index of its keys.
+
+The index is a sorted column of 64-bit numbers, one a row: the hash of the key, then the place. A
+look-up is a binary search for all hashes at once, so pages without one of them are not touched.
+Rows of other keys with the same hash come along; the caller compares keys.
+
+Source: Paimon `lookup/sort/SortLookupStoreFactory.java`; columns and the index are our own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.format.bucket_hash import Hashes
+from stream_app.mergetree.key_value_batch import Indices
+
+HashesOf = Callable[[pa.RecordBatch], Hashes]
+"""The hash of each row's key, uint32 [n]."""
+BROKEN = (OSError, ValueError, IndexError, EOFError)
+"""What reading a damaged copy raises; `pa.ArrowInvalid` is a ValueError."""
+_ROWS, _INDEX, _STARTS = "rows.arrow", "index.npy", "starts.npy"
+_PLACE_BITS = np.uint64(32)
+_PLACE_MASK = np.uint64((1 << 32) - 1)
+
+
+class TooLargeError(Exception):
+    """The copy would have more bytes than it may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookupCopy:
+    """A copy of n rows in m batches.
+
+    Attributes:
+        starts: int64 [m + 1]; the place of each batch's first row, and n.
+        index: uint64 [n], ascending.
+    """
+
+    batches: pa.ipc.RecordBatchFileReader
+    starts: Indices
+    index: npt.NDArray[np.uint64]
+
+    @classmethod
+    def opened(cls, folder: Path, schema: pa.Schema, row_count: int) -> LookupCopy:
+        """Open what `write_copy` has written.
+
+        Raises:
+            FileNotFoundError: there is none.
+            BROKEN: it is damaged, or of other rows.
+        """
+        batches = pa.ipc.open_file(pa.memory_map(str(folder / _ROWS)))
+        starts = np.load(folder / _STARTS)
+        index = np.load(folder / _INDEX, mmap_mode="r")
+        expected = batches.num_record_batches + 1, row_count, row_count
+        if (len(starts), int(starts[-1]), len(index)) != expected or batches.schema != schema:
+            raise ValueError(f"{folder} is no copy of {row_count} rows")
+        return cls(batches, starts, index)
+
+    def rows_of(
+        self, hashes: Hashes, names: Sequence[str]
+    ) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+        """The rows whose key has one of the hashes, in the file's order, and their places.
+
+        Three rows, of which the second has the only wanted hash::
+
+            index    [1 << 32 | 2, 5 << 32 | 1, 9 << 32 | 0]
+            hashes   [5]
+            places   [1]
+
+        Args:
+            names: the columns of the rows.
+
+        Raises:
+            BROKEN: the copy is damaged.
+        """
+        places = self._places(hashes)
+        bounds = np.searchsorted(places, self.starts)
+        for number in np.flatnonzero(np.diff(bounds)).tolist():
+            mine = places[bounds[number] : bounds[number + 1]]
+            batch = self.batches.get_batch(number).select(names)
+            yield batch.take(pa.array(mine - self.starts[number])), mine
+
+    def _places(self, hashes: Hashes) -> Indices:
+        least = np.unique(hashes).astype(np.uint64) << _PLACE_BITS
+        begins = np.searchsorted(self.index, least)
+        ends = np.searchsorted(self.index, least | _PLACE_MASK, side="right")
+        counts = ends - begins
+        skipped = np.cumsum(counts) - counts
+        entries = np.arange(counts.sum()) + np.repeat(begins - skipped, counts)
+        places = np.sort(self.index[entries] & _PLACE_MASK)
+        return places.astype(np.int64)
+
+
+def write_copy(
+    folder: Path,
+    rows: Iterable[pa.RecordBatch],
+    row_count: int,
+    *,
+    hashes_of: HashesOf,
+    most_bytes: int | None,
+) -> None:
+    """Write a copy of at least one row into an empty folder; it is durable then.
+
+    Args:
+        rows: all rows of a data file, in its order.
+        most_bytes: that the copy may have, about.
+
+    Raises:
+        TooLargeError: it would have more; nothing but the first rows was read.
+        OSError: the disk is full, or cannot be written.
+    """
+    index = np.lib.format.open_memmap(folder / _INDEX, "w+", dtype=np.uint64, shape=(row_count,))
+    starts = [0]
+    writer: pa.ipc.RecordBatchFileWriter | None = None
+    with (folder / _ROWS).open("wb") as file:
+        for batch in rows:
+            if writer is None:
+                _check_size(batch, row_count, most_bytes)
+                writer = pa.ipc.new_file(file, batch.schema)
+            writer.write_batch(batch)
+            begin, end = starts[-1], starts[-1] + batch.num_rows
+            hashes = hashes_of(batch).astype(np.uint64)
+            index[begin:end] = hashes << _PLACE_BITS | np.arange(begin, end, dtype=np.uint64)
+            starts.append(end)
+        assert writer is not None, "a data file has rows"
+        writer.close()
+    index.sort()
+    index.flush()
+    np.save(folder / _STARTS, np.array(starts, np.int64))
+    for name in (_ROWS, _INDEX, _STARTS):
+        LocalFileIO().sync(str(folder / name))
+
+
+def _check_size(first: pa.RecordBatch, row_count: int, most_bytes: int | None) -> None:
+    if most_bytes is not None and row_count * (first.nbytes / len(first) + 8) > most_bytes:
+        raise TooLargeError

@@ -1,0 +1,68 @@
+"""Which way a file is asked for some keys, and which local copies of files are kept.
+
+Sees names, sizes and times only: no files, no clock. The copies are `filestore.lookup`'s.
+
+Source: Paimon `mergetree/LookupFile.java`, whose cache has the same two bounds.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_FEW_KEYS = 8
+"""So many rows of a file for each key make it worth looking at the keys beforehand."""
+_LEAST_BYTES, _LEAST_ROWS = 4 << 20, 100_000
+"""A file with less of both is read quickly, and compactions soon merge it into another one."""
+
+
+class Way(enum.Enum):
+    """What is read of a file that is asked for keys."""
+
+    WHOLE = "all of it, in the order of keys"
+    ROW_GROUPS = "row groups that may have one of the keys"
+    COPY = "the rows of the keys, in a copy on local disk"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCopy:
+    """A copy of a data file.
+
+    Attributes:
+        size: in bytes.
+        good_until_ms: when it has not been used for the retention.
+    """
+
+    name: str
+    size: int
+    good_until_ms: int
+
+
+def way_to_ask(*, keys: int, file_rows: int, file_size: int, has_copies: bool) -> Way:
+    """How to look keys up in a file.
+
+    Args:
+        has_copies: whether the table may have local copies.
+    """
+    if keys * _FEW_KEYS > file_rows:
+        return Way.WHOLE
+    is_large = file_size >= _LEAST_BYTES or file_rows >= _LEAST_ROWS
+    return Way.COPY if has_copies and is_large else Way.ROW_GROUPS
+
+
+def copies_to_delete(
+    copies: Iterable[KeptCopy], *, now_ms: int, most_bytes: int | None
+) -> list[KeptCopy]:
+    """Those that nobody has used for the retention, and the least recently used ones.
+
+    Args:
+        most_bytes: that all other copies together may have; None: any number.
+    """
+    deleted: list[KeptCopy] = []
+    total = 0
+    for copy in sorted(copies, key=lambda copy: (-copy.good_until_ms, copy.name)):
+        total += copy.size
+        if copy.good_until_ms <= now_ms or (most_bytes is not None and total > most_bytes):
+            deleted.append(copy)
+    return deleted

@@ -1,0 +1,161 @@
+"""Rows of a table by bucket, as a comparison with its source takes them.
+
+A table with an index of all keys has one row of a key in all partitions. So its rows are compared
+by key alone, whatever partition they are in: in a table without partitions, whose buckets are the
+shares of the index. That table lies on local disk for as long as the comparison takes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import concat_rows
+from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.key_index.index_rule import index_rule
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.tasks import bucket_assigner, bucket_writer
+from stream_app.table.read.diff_read import merged_rows
+from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.write.old_rows import TableRows
+
+RUN_ROWS = 200_000
+"""Rows in memory before they become a sorted run of each bucket."""
+
+
+class ComparedRows(Protocol):
+    """The rows of one side."""
+
+    @property
+    def buckets(self) -> Collection[BucketId]:
+        """Those that have files."""
+        ...
+
+    def rows(self, bucket: BucketId) -> Iterator[pa.RecordBatch]:
+        """The newest row of each key; see `diff_read.merged_rows`.
+
+        Raises:
+            CorruptFileError: a file cannot be read.
+        """
+        ...
+
+
+def as_compared(table: FileStoreTable) -> FileStoreTable:
+    """The table whose buckets are compared: itself, or one without partitions; see the module."""
+    rule = index_rule(table.schema)
+    if rule is None:
+        return table
+    options = {**table.schema.options, "bucket": str(rule.shares)}
+    options.pop(PARTITION_LOOKUP.key, None)
+    schema = replace(table.schema, primary_keys=rule.keys, partition_keys=(), options=options)
+    return replace(table, schema=schema)
+
+
+@dataclass(slots=True)
+class RowsOnDisk:
+    """Changes in their order, as sorted runs of buckets on local disk.
+
+    Attributes:
+        table: of `as_compared`.
+        folder: an empty one, which the caller deletes.
+        refused: changes that leave out a value which was not sent before; see
+            `WrittenFiles.refused`.
+    """
+
+    table: FileStoreTable
+    folder: str
+    refused: list[pa.RecordBatch] = field(default_factory=list)
+    _files: dict[BucketId, list[DataFileMeta]] = field(default_factory=lambda: defaultdict(list))
+    _next_sequence_number: int = 0
+
+    def add(self, buckets: Iterable[tuple[bytes, int, pa.RecordBatch]]) -> None:
+        """Take in changes (`_VALUE_KIND` and the table's columns) by partition and bucket."""
+        most, scratch = 0, self._scratch()
+        for partition, bucket, rows in buckets:
+            writer = bucket_writer(
+                scratch, partition, bucket, next_sequence_number=self._next_sequence_number
+            )
+            assert isinstance(writer, MergeTreeWriter), "only tables with a key are compared"
+            files = self._files[partition, bucket]
+            writer.old_rows = TableRows.of_files(scratch, partition, bucket, files)
+            writer.write(rows)
+            written = writer.prepare_commit()
+            files += written.data
+            self.refused += written.refused
+            most = max(most, rows.num_rows)
+        self._next_sequence_number += most
+
+    def empty(self) -> None:
+        """All rows so far are deleted."""
+        self._files.clear()
+        self.refused.clear()
+
+    @property
+    def buckets(self) -> Collection[BucketId]:
+        """See `ComparedRows.buckets`."""
+        return self._files.keys()
+
+    def rows(self, bucket: BucketId, *, keep_deletes: bool = False) -> Iterator[pa.RecordBatch]:
+        """See `ComparedRows.rows`; also the newest rows that are deletes, if asked for."""
+        scratch, files = self._scratch(), self._files[bucket]
+        return merged_rows(scratch, scratch.bucket_files(*bucket), files, keep_deletes=keep_deletes)
+
+    def _scratch(self) -> FileStoreTable:
+        options = {**self.table.schema.options, "changelog-producer": "none"}
+        return replace(
+            self.table, location=self.folder, schema=replace(self.table.schema, options=options)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOfTable:
+    """Implements `ComparedRows` with the rows of a snapshot, by the table's own buckets."""
+
+    table: FileStoreTable
+    files: dict[BucketId, list[DataFileMeta]]
+
+    @classmethod
+    def of(cls, table: FileStoreTable, snapshot: Snapshot | None) -> RowsOfTable:
+        """Those of a snapshot; of none: none."""
+        files: dict[BucketId, list[DataFileMeta]] = defaultdict(list)
+        for entry in FileStoreScan(table).live(snapshot):
+            files[entry.partition, entry.bucket].append(entry.file)
+        return cls(table, files)
+
+    @property
+    def buckets(self) -> Collection[BucketId]:
+        """See `ComparedRows.buckets`."""
+        return self.files.keys()
+
+    def rows(self, bucket: BucketId) -> Iterator[pa.RecordBatch]:
+        """See `ComparedRows.rows`."""
+        files = self.files.get(bucket, ())
+        return merged_rows(self.table, self.table.bucket_files(*bucket), files)
+
+
+def rows_by_key(found: RowsOfTable, compared: FileStoreTable, folder: str) -> RowsOnDisk:
+    """The rows of a table in the buckets of `as_compared`."""
+    sorted_rows, assigner = RowsOnDisk(compared, folder), bucket_assigner(compared, None)
+    waiting: list[pa.RecordBatch] = []
+
+    def write() -> None:
+        if waiting:
+            sorted_rows.add(assigner.assign(concat_rows(waiting)))
+            waiting.clear()
+
+    for bucket in found.buckets:
+        for batch in found.rows(bucket):
+            waiting.append(batch.drop_columns([SEQUENCE_NUMBER]))
+            if sum(each.num_rows for each in waiting) >= RUN_ROWS:
+                write()
+    write()
+    return sorted_rows

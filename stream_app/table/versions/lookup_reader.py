@@ -1,0 +1,146 @@
+"""Reads the files of a bucket for the rows of some keys: as little of each file as it can.
+
+For the look-ups of compactions (`kinds.keyed_rewrite`) and of writers (`bucket_lookup`).
+`mergetree.lookup.copies_to_keep` decides how much of a file is read: all of it, its row groups that
+may have a key, or the rows themselves from a local copy (`filestore.lookup`). The first look-up
+makes the copy.
+
+Source: Paimon `mergetree/LookupLevels.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.filestore.data.bucket_files import BucketFiles
+from stream_app.filestore.data.row_group_filter import RowGroupsOfKeys
+from stream_app.filestore.lookup.lookup_copies import LookupCopies, local_copies_folder
+from stream_app.filestore.lookup.lookup_copy import BROKEN, LookupCopy
+from stream_app.format.bucket_hash import Hashes, hash_columns
+from stream_app.format.deletion_vector import DeletionVector
+from stream_app.mergetree.key_value_batch import Indices
+from stream_app.mergetree.lookup.copies_to_keep import Way, way_to_ask
+from stream_app.mergetree.lookup.key_lookup import WantedKeys
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.options.lookup_options import (
+    LOOKUP_CACHE_FILE_RETENTION,
+    LOOKUP_CACHE_MAX_DISK_SIZE,
+)
+from stream_app.model.schema.data_type import RowType
+from stream_app.table.file_store_table import FileStoreTable
+
+
+@dataclass(slots=True, kw_only=True)
+class LookupReader:
+    """Implements `mergetree.file_access.LiveRowReader`.
+
+    Attributes:
+        columns, system: what is read; see `FileStoreTable.bucket_files`.
+        keys: gives the keys, which may have to be read first; it is called once at most.
+        key_count: their number, about.
+        copies: None: the table has none.
+    """
+
+    table: FileStoreTable
+    bucket: BucketId
+    columns: RowType
+    system: Collection[str]
+    keys: Callable[[], WantedKeys]
+    key_count: int
+    vectors: Mapping[str, DeletionVector]
+    copies: LookupCopies | None
+    _wanted: WantedKeys | None = field(init=False, default=None)
+
+    def read_places(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+        """See `LiveRowReader.read_places`."""
+        way = way_to_ask(
+            keys=self.key_count,
+            file_rows=file.row_count,
+            file_size=file.file_size,
+            has_copies=self.copies is not None,
+        )
+        match way:
+            case Way.WHOLE:
+                return self._files().read_places(file)
+            case Way.ROW_GROUPS:
+                return self._of_row_groups(file)
+            case Way.COPY:
+                return self._of_copy(file)
+
+    def _files(self, row_groups: RowGroupsOfKeys | None = None) -> BucketFiles:
+        files = self.table.bucket_files(
+            *self.bucket, columns=self.columns, system=self.system, row_groups=row_groups
+        )
+        return replace(files, vectors=dict(self.vectors))
+
+    def _of_row_groups(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+        first = self.table.schema.trimmed_primary_keys[0]
+        return self._files(RowGroupsOfKeys(first, self._keys())).read_places(file)
+
+    def _of_copy(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+        names = self.table.layout(self.columns, system=self.system).schema.names
+        vector = self.vectors.get(file.file_name)
+        end = 0
+        copied = self._copied()
+        copy = self._copy(file, copied)
+        hashes = self._hashes(self._keys().batch)
+        try:
+            if copy is not None:
+                for batch, places in copy.rows_of(hashes, names):
+                    kept = np.ones(len(places), np.bool_)
+                    if vector is not None:
+                        first = int(places[0])
+                        kept = vector.keep_mask(first, int(places[-1]) - first + 1)[places - first]
+                    yield batch.filter(pa.array(kept)), places[kept]
+                    end = int(places[-1]) + 1
+                return
+        except BROKEN as error:
+            assert self.copies is not None, "it had a copy"
+            self.copies.forget(copied.path(file), copied.reader.layout_schema, error)
+        for batch, places in self._of_row_groups(file):
+            rest = places >= end
+            yield batch.filter(pa.array(rest)), places[rest]
+
+    def _copied(self) -> BucketFiles:
+        """Reads what a copy has: the key alone, or whole rows whatever columns are asked for."""
+        if self.columns == self.table.schema.key_type and not self.system:
+            return self.table.bucket_files(*self.bucket, columns=self.columns, system=self.system)
+        return self.table.bucket_files(*self.bucket)
+
+    def _copy(self, file: DataFileMeta, copied: BucketFiles) -> LookupCopy | None:
+        assert self.copies is not None, "the way was chosen by it"
+        path, schema = copied.path(file), copied.reader.layout_schema
+        found = self.copies.find(path, schema, file.row_count)
+        if found is None:
+            rows = copied.read(file)
+            found = self.copies.make(path, schema, rows, file.row_count, self._hashes)
+        return found
+
+    def _hashes(self, rows: pa.RecordBatch) -> Hashes:
+        schema = self.table.schema
+        columns = [rows.column(name) for name in schema.trimmed_primary_keys]
+        return hash_columns(columns, schema.key_type.types).view(np.uint32)
+
+    def _keys(self) -> WantedKeys:
+        if self._wanted is None:
+            self._wanted = self.keys()
+        return self._wanted
+
+
+def lookup_copies(table: FileStoreTable) -> LookupCopies | None:
+    """The local copies of a table whose compactions look rows up; None: it has none."""
+    most_bytes = table.options[LOOKUP_CACHE_MAX_DISK_SIZE]
+    if most_bytes == 0 or not table.options.looks_up:
+        return None
+    return LookupCopies(
+        local_copies_folder(),
+        table.location,
+        table.options[LOOKUP_CACHE_FILE_RETENTION],
+        most_bytes,
+        table.clock,
+    )

@@ -1,0 +1,34 @@
+"""Interprets lookup_copies.txt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stream_app.mergetree.lookup.copies_to_keep import KeptCopy, copies_to_delete, way_to_ask
+from tests.support.datadriven import Case, run_file
+
+
+def way(case: Case) -> str:
+    return way_to_ask(
+        keys=int(case.args["keys"]),
+        file_rows=int(case.args["rows"]),
+        file_size=int(case.args["bytes"]),
+        has_copies="no-copies" not in case.args,
+    ).name
+
+
+def delete(case: Case) -> str:
+    """Names of the copies to delete."""
+    copies = []
+    for line in case.input_lines:
+        name, size, until = line.split()
+        copies.append(KeptCopy(name, int(size), int(until.removeprefix("until="))))
+    most = int(case.args["most"]) if "most" in case.args else None
+    found = copies_to_delete(copies, now_ms=int(case.args["now"]), most_bytes=most)
+    return " ".join(copy.name for copy in found)
+
+
+def test_lookup_copies() -> None:
+    commands = {"way": way, "delete": delete}
+    path = Path(__file__).parent / "lookup_copies.txt"
+    run_file(path, lambda case: commands[case.command](case))

@@ -1,0 +1,178 @@
+"""The wheel and the sdist, built and installed as by a user: with nothing of the repository."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from stream_app import __version__
+from stream_app.app.launch.jars import jar_folder
+from stream_app.table.api.paimon_table import open_table
+from tests.support.ingest_process import ROOT, write_conf
+from tests.support.normal_rows import normal_rows, sorted_rows
+from tests.support.paimon_java import PaimonJava
+
+SOURCES = ("pyproject.toml", "README.md", "LICENSE", "pyspark_stream_app.py", "stream_app")
+BUILD = "import sys; from setuptools import build_meta as b; getattr(b, sys.argv[1])(sys.argv[2])"
+ALTERED = {
+    "customers": {("email", "VARCHAR(60)")},
+    "orders": {("total", "DECIMAL(12, 2)"), ("changed_at", "TIMESTAMP(6)")},
+    "order_items": {("line", "SMALLINT NOT NULL")},
+}
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A wheel in an environment of its own, of which the repository is no part."""
+
+    folder: Path
+    sdist: Path
+    wheel: Path
+
+    def run(self, *words: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
+        """``stream-app`` with the variables of an ordinary shell; Spark finds all by itself."""
+        names = ("JAVA_HOME", "LANG", "TMPDIR")
+        bare = {name: os.environ[name] for name in names if name in os.environ}
+        places = os.environ["PATH"].split(":")
+        places = [each for each in places if Path(each) != Path(sys.executable).parent]
+        bare |= {"PATH": ":".join(places), "HOME": str(self.folder)}
+        bare |= {"STREAM_APP_JARS": str(jar_folder())}
+        return subprocess.run(
+            [self.folder / "venv" / "bin" / "stream-app", *words],
+            cwd=self.folder, env=bare | environ, check=False, stdin=subprocess.DEVNULL,
+            capture_output=True, encoding="utf-8", timeout=300,
+        )  # fmt: skip
+
+
+def build(kind: str, tree: Path, target: Path) -> Path:
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD, f"build_{kind}", target],
+        cwd=tree, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "license" not in done.stderr, "setuptools warns of what it will refuse"
+    [built] = target.iterdir()
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    folder = tmp_path_factory.mktemp("installed") / "with a blank"
+    tree = folder / "tree"
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            tree.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tree)
+    sdist = build("sdist", tree, folder / "sdist")
+    wheel = build("wheel", tree, folder / "wheel")
+    venv = folder / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(venv)]
+    subprocess.run([*pip, "install", "-q", "--no-index", "--no-deps", wheel], check=True)
+    # All that it depends on is taken from the environment of the tests; of a folder that is named
+    # so, Python reads no *.pth, by which the repository would come in.
+    [site] = venv.glob("lib/python3.*/site-packages")
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    yield Installed(folder, sdist, wheel)
+    shutil.rmtree(venv)
+
+
+def contents(wheel: Path) -> dict[str, int]:
+    """Name → checksum; of RECORD and WHEEL the name alone."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {
+            one.filename: 0 if one.filename.endswith(("RECORD", "WHEEL")) else one.CRC
+            for one in archive.infolist()
+        }
+
+
+def test_the_wheel_has_the_product_and_nothing_else(installed: Installed) -> None:
+    info = f"stream_app-{__version__}.dist-info"
+    names = contents(installed.wheel).keys()
+    assert {name.split("/")[0] for name in names} == {"stream_app", "pyspark_stream_app.py", info}
+    assert {name for name in names if name.startswith("stream_app/")} == {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "stream_app").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def test_the_sdist_makes_the_same_wheel(installed: Installed, tmp_path: Path) -> None:
+    with tarfile.open(installed.sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    [tree] = tmp_path.iterdir()
+    assert not {path.name for path in tree.iterdir()} & {"tests", "bench", "docker", "docs"}
+    assert contents(build("wheel", tree, tmp_path / "wheel")) == contents(installed.wheel)
+
+
+def test_the_extras_have_the_names_that_one_guesses(installed: Installed) -> None:
+    with zipfile.ZipFile(installed.wheel) as archive:
+        metadata = archive.read(f"stream_app-{__version__}.dist-info/METADATA").decode()
+    extras = {line.split(": ")[1] for line in metadata.splitlines() if "Provides-Extra" in line}
+    assert extras >= {"aws", "s3", "hdfs", "jdbc", "sketches", "web", "all"}
+    assert 'Requires-Dist: stream_app[aws]; extra == "s3"' in metadata
+
+
+def test_verbs_work_without_the_repository(installed: Installed) -> None:
+    told = installed.run("--help")
+    assert told.returncode == 0
+    assert "\n    demo " in told.stdout
+    assert installed.run("--version").stdout == f"stream-app {__version__}\n"
+    conf = write_conf(
+        installed.folder / "job.toml",
+        source={"kind": "files", "path": "messages"},
+        table={
+            "warehouse": "warehouse", "name": "t", "columns": "k INT, v STRING",
+            "primary-keys": ["k"],
+        },
+        stream={"checkpoint": "checkpoint"},
+    )  # fmt: skip
+    looked = installed.run("doctor", "--conf", conf)
+    assert looked.returncode == 0, looked.stdout + looked.stderr
+    assert f"stream_app {__version__}" in looked.stdout
+    wrong = installed.run("ingest", "--conf", conf, "--set", "table.options.bukket=4")
+    assert wrong.returncode == 2
+    assert "did you mean 'bucket'?" in wrong.stderr
+    served = installed.run("web", "--warehouse", "nowhere")
+    assert served.returncode == 2
+    assert "nowhere" in served.stderr
+
+
+@pytest.mark.java
+@pytest.mark.kafka
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_demo_of_few_records_in_a_folder_with_blanks_and_signs(
+    installed: Installed, tmp_path: Path, paimon_java: PaimonJava
+) -> None:
+    """Also where the locale knows no Unicode: Java reads names by it."""
+    folder = tmp_path / "ein dömo 東京, [it's] #1"
+    done = installed.run("demo", "--records", "2000", "--dir", folder, LC_ALL="C")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert done.stderr == ""
+    told = done.stdout
+    assert "nothing is lost and nothing is twice" in told
+    assert "+ email VARCHAR(60)" in told
+    assert "total DECIMAL(8, 2) → DECIMAL(12, 2)" in told
+    assert "  stream-app read " in told
+    assert "\x1b" not in told, "a pipe gets no colours"
+    story = told[told.index("schemas:") : told.index("try next")]
+    assert max(map(len, story.splitlines())) <= 80
+    for name, columns in ALTERED.items():
+        table = folder / "warehouse" / "demo.db" / name
+        assert columns <= set(paimon_java.types(table))
+        rows = sorted_rows(paimon_java.read(table))
+        assert f"{name:<11}   {len(rows):,}" in told, "the shop's and Paimon's count"
+        assert sorted_rows(normal_rows(open_table(str(table)).read().read_all())) == rows

@@ -1,0 +1,101 @@
+"""Compactions that look older rows up in local copies: the same changes, and no file is read."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.table.file_store_table import FileStoreTable
+from tests.support.counting_file_io import CountingFileIO
+from tests.support.small_table import Change, SmallTable, small_table
+from tests.support.table_checks import check_chain
+from tests.support.table_writer import by_content, read_changes, read_rows
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+COLUMNS = "a INT NOT NULL, b STRING NOT NULL, v STRING, n BIGINT"
+ROWS, EPOCHS, CHANGES = 600, 6, 20
+LARGE = 4 << 20
+KINDS: dict[str, dict[str, str]] = {
+    "lookup": {"changelog_producer": "lookup"},
+    "partial-update": {"changelog_producer": "lookup", "merge_engine": "partial-update"},
+    "deletion vectors": {"deletion_vectors__enabled": "true"},
+    "vectors and lookup": {"deletion_vectors__enabled": "true", "changelog_producer": "lookup"},
+    "first-row": {"merge_engine": "first-row", "changelog_producer": "lookup"},
+}
+
+
+@pytest.fixture(autouse=True)
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The local disk of the executor."""
+    local = tmp_path / "disk"
+    local.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(local))
+    return local
+
+
+def row(number: int, v: str | None, n: int | None) -> dict[str, Any]:
+    return {"a": number % 50, "b": f"b{number}", "v": v, "n": n}
+
+
+def epochs(chance: random.Random, kinds: tuple[str, ...]) -> list[list[Change]]:
+    """The first one fills a file of more than 4 MB; the others have old keys and new ones."""
+    found: list[list[Change]] = [
+        [("+I", row(number, chance.randbytes(8000).hex(), number)) for number in range(ROWS)]
+    ]
+    for epoch in range(EPOCHS):
+        changes: list[Change] = []
+        for number in chance.sample(range(ROWS + ROWS // 4), CHANGES):
+            v = None if chance.random() < 0.3 else f"{epoch}"
+            changes.append((chance.choice(kinds), row(number, v, epoch)))
+        found.append(changes)
+    return found
+
+
+def written(
+    folder: Path, options: dict[str, str], given: list[list[Change]], damaged: Path | None = None
+) -> tuple[FileStoreTable, bool]:
+    """A table with these epochs; and whether one read the large file, after the first small one."""
+    made = small_table(folder, COLUMNS, ("a", "b"), **options)
+    made.commit(*given[0])
+    made.compact()
+    made.commit(*given[1])
+    counting = CountingFileIO()
+    made = SmallTable(replace(made.table, file_io=counting), _epoch=2)
+    for number, changes in enumerate(given[2:]):
+        if damaged is not None and number == EPOCHS // 2:
+            for path in damaged.glob("stream_app-*/lookup/*/*/rows.arrow"):
+                path.write_bytes(path.read_bytes()[:1000])
+        made.commit(*changes)
+        made.compact()
+    folder = Path(made.path) / "bucket-0"
+    large = [path.name for path in folder.glob("data-*") if path.stat().st_size > LARGE]
+    assert len(large) == 1, "it is not compacted"
+    return made.table, large[0] in counting.read
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_copies_give_the_changes_that_the_files_give(
+    tmp_path: Path, disk: Path, kind: str, seed: int
+) -> None:
+    kinds = (
+        ("+I",) if kind == "first-row" else ("+U",) if kind == "partial-update" else ("+U", "-D")
+    )
+    given = epochs(random.Random(seed), kinds)
+    without, was_read = written(
+        tmp_path / "without", {**KINDS[kind], "lookup__cache_max_disk_size": "0"}, given
+    )
+    assert not list(disk.iterdir()), "0 asks for no copies"
+    with_, is_read = written(tmp_path / "with", KINDS[kind], given)
+    damaged, _ = written(tmp_path / "damaged", KINDS[kind], given, disk)
+    for table in (with_, damaged):
+        assert by_content(read_rows(table)) == by_content(read_rows(without))
+        if table.options.writes_changelog:
+            told, expected = read_changes(table), read_changes(without)
+            assert list(told.values()) == list(expected.values())
+        check_chain(table)
+    assert (was_read, is_read) == (True, False)

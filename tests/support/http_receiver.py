@@ -1,0 +1,70 @@
+"""A real HTTP server that keeps what is posted to it, and answers as a test says."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+_DEADLINE_S = 120.0
+
+
+@dataclass(frozen=True)
+class Posted:
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass
+class HttpReceiver:
+    """Statuses are answered one after another; when none is left, 200."""
+
+    port: int = 0
+    statuses: list[int] = field(default_factory=list)
+    posted: list[Posted] = field(default_factory=list)
+    _came: threading.Condition = field(default_factory=threading.Condition)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def take(self, one: Posted) -> int:
+        with self._came:
+            self.posted.append(one)
+            self._came.notify_all()
+            return self.statuses.pop(0) if self.statuses else 200
+
+    def wait_for(self, count: int) -> list[Posted]:
+        with self._came:
+            assert self._came.wait_for(lambda: len(self.posted) >= count, _DEADLINE_S)
+            return list(self.posted)
+
+
+@contextmanager
+def http_receiver(*statuses: int) -> Iterator[HttpReceiver]:
+    receiver = HttpReceiver(statuses=list(statuses))
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            status = receiver.take(Posted(self.path, dict(self.headers), body))
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        receiver.port = server.server_address[1]
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield receiver
+        finally:
+            server.shutdown()
+            thread.join()

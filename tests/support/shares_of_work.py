@@ -1,0 +1,36 @@
+"""How pytest-xdist shares the test files out among its processes.
+
+A file stays in one process, in the order of collection. So does a folder whose tests want the same
+costly servers: each process starts its own.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler.loadfile import LoadFileScheduling
+
+FOLDERS_TOGETHER = ("tests/integration/databases/",)
+_PROCESSES_MAX = 4
+
+
+class FilesAndFolders(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
+    """Files one by one, and the folders of `FOLDERS_TOGETHER` each as a whole."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        for folder in FOLDERS_TOGETHER:
+            if nodeid.startswith(folder):
+                return folder
+        return super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesAndFolders | None:
+    """The scheduler of ``--dist loadfile``."""
+    return FilesAndFolders(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are cores: tests of jobs wait for a third of their time."""
+    return min(_PROCESSES_MAX, (os.cpu_count() or 1) + 1)

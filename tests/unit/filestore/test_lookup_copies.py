@@ -1,0 +1,186 @@
+"""Local copies of data files: what is found in them, and what becomes of broken and old ones."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from stream_app.filestore.lookup.lookup_copies import LookupCopies
+from stream_app.filestore.lookup.lookup_copy import LookupCopy
+from stream_app.format.bucket_hash import Hashes
+from tests.support.small_table import StandingClock
+
+SCHEMA = pa.schema([pa.field("k", pa.int64(), nullable=False), ("v", pa.string())])
+HOUR_MS = 3_600_000
+
+
+def rows(count: int, batch_rows: int = 100) -> Iterator[pa.RecordBatch]:
+    keys = np.arange(count)
+    whole = pa.RecordBatch.from_arrays(
+        [pa.array(keys), pa.array([f"v{key}" for key in keys])], schema=SCHEMA
+    )
+    for start in range(0, count, batch_rows):
+        yield whole.slice(start, batch_rows)
+
+
+def hashes_of(batch: pa.RecordBatch) -> Hashes:
+    """Two keys to a hash, in no order."""
+    keys = batch.column("k").to_numpy()
+    found: Hashes = ((keys // 2) * 2_654_435_761 % 2**32).astype(np.uint32)
+    return found
+
+
+def copies_in(
+    folder: Path, clock: StandingClock | None = None, most: int | None = None, table: str = "t"
+) -> LookupCopies:
+    return LookupCopies(folder / "lookup", table, HOUR_MS, most, clock or StandingClock())
+
+
+def made(copies: LookupCopies, path: str, count: int = 250) -> LookupCopy | None:
+    return copies.make(path, SCHEMA, rows(count), count, hashes_of)
+
+
+def found_in(copy: LookupCopy, *keys: int) -> list[tuple[int, str]]:
+    wanted = pa.RecordBatch.from_arrays([pa.array(keys, pa.int64())], ["k"])
+    found = []
+    for batch, places in copy.rows_of(hashes_of(wanted), ["v"]):
+        assert batch.schema.names == ["v"]
+        found += list(zip(places.tolist(), batch.column("v").to_pylist(), strict=True))
+    return found
+
+
+def folders(copies: LookupCopies) -> list[Path]:
+    return sorted(copies.root.glob("*/*"))
+
+
+def test_rows_of_a_hash_come_in_the_order_of_the_file(tmp_path: Path) -> None:
+    copy = made(copies_in(tmp_path), "a")
+    assert copy is not None
+    assert found_in(copy, 249, 7, 130, 131) == [
+        (6, "v6"), (7, "v7"), (130, "v130"), (131, "v131"), (248, "v248"), (249, "v249"),
+    ]  # fmt: skip
+    assert found_in(copy, 250, 999) == []
+
+
+def test_all_tasks_of_a_machine_share_a_copy(tmp_path: Path) -> None:
+    ours, theirs = copies_in(tmp_path), copies_in(tmp_path)
+
+    def rows_beside_another_task() -> Iterator[pa.RecordBatch]:
+        yield from rows(250)
+        assert made(theirs, "a") is not None
+
+    copy = ours.make("a", SCHEMA, rows_beside_another_task(), 250, hashes_of)
+    assert copy is not None
+    assert found_in(copy, 8) == [(8, "v8"), (9, "v9")]
+    assert len(folders(ours)) == 1
+    other_columns = SCHEMA.append(pa.field("w", pa.string()))
+    assert ours.find("a", other_columns, 250) is None
+    assert ours.find("b", SCHEMA, 250) is None
+
+
+@pytest.mark.parametrize("name", ["rows.arrow", "index.npy", "starts.npy"])
+@pytest.mark.parametrize("damage", ["cut", "emptied", "other bytes", "gone"])
+def test_a_damaged_copy_is_deleted_and_made_anew(tmp_path: Path, name: str, damage: str) -> None:
+    copies = copies_in(tmp_path)
+    made(copies, "a")
+    (folder,) = folders(copies)
+    data = (folder / name).read_bytes()
+    match damage:
+        case "cut":
+            (folder / name).write_bytes(data[:-9])
+        case "emptied":
+            (folder / name).write_bytes(b"")
+        case "other bytes":
+            (folder / name).write_bytes(b"x" * len(data))
+        case "gone":
+            (folder / name).unlink()
+    assert copies.find("a", SCHEMA, 250) is None
+    copy = made(copies, "a")
+    assert copy is not None
+    assert found_in(copy, 8) == [(8, "v8"), (9, "v9")]
+
+
+def test_a_task_killed_while_it_copies_leaves_nothing_that_is_found(tmp_path: Path) -> None:
+    script = (
+        "import os, signal\nfrom pathlib import Path\n"
+        "from tests.unit.filestore.test_lookup_copies import *\n"
+        f"copies = copies_in(Path({str(tmp_path)!r}))\n"
+        "def killed():\n    yield from rows(200)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "copies.make('a', SCHEMA, killed(), 250, hashes_of)\n"
+    )
+    root = Path(__file__).parents[3]
+    done = subprocess.run([sys.executable, "-c", script], cwd=root, check=False)
+    assert done.returncode == -9
+    clock = StandingClock()
+    copies = copies_in(tmp_path, clock)
+    (left,) = folders(copies)
+    assert copies.find("a", SCHEMA, 250) is None
+    assert made(copies, "a") is not None
+    assert left in folders(copies)
+    clock.millis = int(left.stat().st_mtime * 1000) + 24 * HOUR_MS
+    made(copies, "b")
+    assert left not in folders(copies)
+
+
+def test_unused_copies_go_after_the_retention_also_those_of_other_tables(tmp_path: Path) -> None:
+    clock = StandingClock()
+    copies, others = copies_in(tmp_path, clock), copies_in(tmp_path, clock, table="other")
+    made(copies, "used")
+    made(copies, "unused")
+    made(others, "unused")
+    clock.millis += HOUR_MS - 1
+    assert copies.find("used", SCHEMA, 250) is not None
+    clock.millis += 1
+    copies.tidy()
+    assert copies.find("used", SCHEMA, 250) is not None
+    assert len(folders(copies)) == 1
+    assert len(list(copies.root.iterdir())) == 1
+
+
+def test_the_least_recently_used_copies_make_room(tmp_path: Path) -> None:
+    clock = StandingClock()
+    made(copies_in(tmp_path, clock), "a")
+    (first,) = folders(copies_in(tmp_path))
+    size = sum(file.stat().st_size for file in first.iterdir())
+    copies = copies_in(tmp_path, clock, most=size * 2)
+    for path in "bc":
+        clock.millis += 1000
+        made(copies, path)
+    clock.millis += 1000
+    assert copies.find("b", SCHEMA, 250) is not None
+    clock.millis += 1000
+    mapped = copies.find("b", SCHEMA, 250)
+    made(copies, "d")
+    assert [path for path in "abcd" if copies.find(path, SCHEMA, 250)] == ["b", "d"]
+    clock.millis += 1000
+    copies.find("d", SCHEMA, 250)
+    made(copies, "e")
+    assert copies.find("b", SCHEMA, 250) is None
+    assert mapped is not None
+    assert found_in(mapped, 8) == [(8, "v8"), (9, "v9")], "it is mapped"
+
+
+def test_what_does_not_fit_is_not_copied(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    small = copies_in(tmp_path, most=1000)
+    assert made(small, "a") is None
+    assert folders(small) == []
+    (tmp_path / "file").write_text("")
+    nowhere = copies_in(tmp_path / "file")
+    assert made(nowhere, "a") is None
+    assert "no local copy of a for look-ups" in caplog.text
+
+
+def test_a_folder_of_another_user_is_not_used(tmp_path: Path) -> None:
+    copies = copies_in(tmp_path)
+    copies.root.mkdir()
+    if os.getuid() != 0:
+        pytest.skip("only root can give a folder away")
+    os.chown(copies.root, 4711, 4711)
+    assert made(copies, "a") is None

@@ -1,0 +1,159 @@
+"""Metrics and traces, as a receiver of OpenTelemetry's protocol reads them from real requests."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+
+import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from stream_app.app.metrics.job_metrics import JobMetrics
+from stream_app.app.monitoring.otlp import Telemetry
+from stream_app.spark.epoch.decode_counts import DecodeCounts
+from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.table.compact.report import CompactionReport
+from tests.support.http_receiver import HttpReceiver, http_receiver
+from tests.support.small_table import StandingClock
+
+BEGAN_MS = 1_000_000
+COMPACTION = CompactionReport(
+    partition="dt=1", bucket=2, reason="size ratio", levels=(0, 0), output_level=5, files_in=2,
+    bytes_in=3072, files_out=1, bytes_out=2048, upgraded=0, seconds=0.5,
+)  # fmt: skip
+
+
+def a_report(epoch: int) -> EpochReport:
+    """Routed in 4 s, of which reading took a quarter; waited 1 s, wrote 2 s, committed in 0.5 s."""
+    return EpochReport(
+        epoch=epoch, counts=DecodeCounts(messages=10, read_s=2.0, decode_s=6.0), wait_s=1.0,
+        write_s=6.0, route_s=4.0, commit_s=0.5, began_ms=BEGAN_MS, compactions=(COMPACTION,),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def receiver() -> Iterator[HttpReceiver]:
+    with http_receiver() as made:
+        yield made
+
+
+def body_of(receiver: HttpReceiver, path: str) -> bytes:
+    """Of the only request to a path."""
+    [one] = [each for each in receiver.posted if each.path == path]
+    is_gzip = one.headers.get("Content-Encoding") == "gzip"
+    return gzip.decompress(one.body) if is_gzip else one.body
+
+
+def test_metrics_are_those_of_the_endpoint(receiver: HttpReceiver) -> None:
+    metrics, clock = JobMetrics("shop.orders"), StandingClock(BEGAN_MS)
+    telemetry = Telemetry(receiver.url, "shop.orders", metrics.registry, clock, {})
+    telemetry.begin()
+    metrics.epoch(a_report(0))
+    clock.sleep(60)
+    telemetry.end()
+    found = ExportMetricsServiceRequest.FromString(body_of(receiver, "/v1/metrics"))
+    [of_resource] = found.resource_metrics
+    resource = {each.key: each.value.string_value for each in of_resource.resource.attributes}
+    assert resource["service.name"] == "stream_app shop.orders"
+    [scope] = of_resource.scope_metrics
+    by_name: dict[str, Metric] = {each.name: each for each in scope.metrics}
+    messages = by_name["stream_app_messages_total"].sum
+    assert messages.is_monotonic
+    [point] = messages.data_points
+    assert point.as_double == 10
+    assert [(each.key, each.value.string_value) for each in point.attributes] == [
+        ("table", "shop.orders")
+    ]
+    assert point.start_time_unix_nano == BEGAN_MS * 1_000_000
+    assert point.time_unix_nano == (BEGAN_MS + 60_000) * 1_000_000
+    seconds = by_name["stream_app_compaction_duration_seconds"]
+    [histogram] = seconds.histogram.data_points
+    assert (seconds.unit, histogram.count, histogram.sum) == ("s", 1, 0.5)
+    assert list(histogram.explicit_bounds)[:3] == [0.25, 0.5, 1]
+    assert list(histogram.bucket_counts)[:3] == [0, 1, 0]
+    assert len(histogram.bucket_counts) == len(histogram.explicit_bounds) + 1
+    names = {
+        f"{family.name}_total" if family.type == "counter" else family.name
+        for family in metrics.registry.collect()
+        if family.samples
+    }
+    assert names == by_name.keys()
+
+
+def test_an_epoch_is_a_trace_of_its_parts(receiver: HttpReceiver) -> None:
+    clock = StandingClock(BEGAN_MS)
+    registry = JobMetrics("shop").registry
+    telemetry = Telemetry(receiver.url, "shop", registry, clock, {"OTEL_METRICS_EXPORTER": "none"})
+    telemetry.begin()
+    clock.sleep(7.5)
+    telemetry.epoch("shop.orders", a_report(3))
+    clock.sleep(1)
+    telemetry.epoch("shop.items", a_report(3))
+    telemetry.epoch("shop.old", EpochReport(epoch=3, skipped=True))
+    clock.sleep(5)
+    telemetry.looked()
+    telemetry.end()
+    [of_resource] = ExportTraceServiceRequest.FromString(
+        body_of(receiver, "/v1/traces")
+    ).resource_spans
+    [scope] = of_resource.scope_spans
+    spans: list[Span] = list(scope.spans)
+    [root] = [each for each in spans if not each.parent_span_id]
+    assert (root.name, {each.trace_id for each in spans}) == ("epoch", {root.trace_id})
+    assert times_of([root]) == [("epoch", 0.0, 8.5)]
+    assert facts_of(root) == {"stream_app.epoch": 3, "stream_app.tables": 2}
+    children = [each for each in spans if each.parent_span_id]
+    assert {each.parent_span_id for each in children} == {root.span_id}
+    assert times_of(children) == [
+        ("read", 0.0, 1.0),
+        ("decode", 1.0, 4.0),
+        ("wait", 4.0, 5.0),
+        ("write", 5.0, 7.0),
+        ("commit", 7.0, 7.5),
+        ("compaction", 7.0, 7.5),
+        ("commit", 8.0, 8.5),
+        ("compaction", 8.0, 8.5),
+    ]
+    commit = children[4]
+    assert facts_of(commit)["stream_app.messages"] == 10
+    assert {each.path for each in receiver.posted} == {"/v1/traces"}, "metrics are left out"
+
+
+def times_of(spans: list[Span]) -> list[tuple[str, float, float]]:
+    """Seconds since the epoch began."""
+
+    def seconds(nanos: int) -> float:
+        return (nanos / 1e6 - BEGAN_MS) / 1000
+
+    return [
+        (each.name, seconds(each.start_time_unix_nano), seconds(each.end_time_unix_nano))
+        for each in spans
+    ]
+
+
+def facts_of(span: Span) -> dict[str, int]:
+    return {each.key: each.value.int_value for each in span.attributes}
+
+
+def test_the_endpoint_may_come_from_opentelemetrys_variables(
+    receiver: HttpReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20abc")
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test")
+    registry = JobMetrics("shop").registry
+    telemetry = Telemetry(None, "shop", registry, StandingClock(), {"OTEL_SERVICE_NAME": "mine"})
+    telemetry.begin()
+    telemetry.end()
+    [one] = receiver.posted
+    assert (one.path, one.headers["authorization"]) == ("/v1/metrics", "Bearer abc")
+    [found] = ExportMetricsServiceRequest.FromString(
+        body_of(receiver, "/v1/metrics")
+    ).resource_metrics
+    resource = {each.key: each.value.string_value for each in found.resource.attributes}
+    assert (resource["service.name"], resource["deployment.environment"]) == ("mine", "test")
