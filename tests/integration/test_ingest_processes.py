@@ -19,6 +19,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from prometheus_client.parser import text_string_to_metric_families
 
 from stream_app.fileio.counted_file_io import REQUEST_KINDS
+from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from tests.support.fast_jvm import fast_jvm
 from tests.support.http_receiver import HttpReceiver, gunzipped, http_receiver
 from tests.support.ingest_process import ROOT, IngestProcess, a_free_port, read_events
@@ -144,17 +145,25 @@ def _check_log(job: IngestProcess) -> None:
 
 
 def _check_page(bench: JobBench, port: int) -> None:
-    """The job's page shows its table and its epochs."""
+    """The job's page shows its table, its epochs and its compactions."""
     epochs = len(bench.events("epoch"))
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as answer:
         tables = answer.read().decode()
     assert "db.t" in tables
     assert "ready" in tables
+    assert "up to date" in tables
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/tables/db.t", timeout=60) as answer:
         page = answer.read().decode()
     assert page.count('<rect class="write"') <= epochs
     assert f"<title>epoch {epochs - 1}: 1 messages; wait" in page
+    assert ", read and decode " in page
     assert "sorted run" in page
+    assert "epochs waited, since the job began" in page
+    assert "0 running" in page
+    written = [one.get("properties") or {} for one in bench.java.snapshots(bench.table)]
+    times = [int(one[SOURCE_TIME_PROPERTY]) for one in written if SOURCE_TIME_PROPERTY in one]
+    assert len(times) > 1
+    assert times == sorted(times)
 
 
 def _check_metrics(bench: JobBench, port: int) -> None:
