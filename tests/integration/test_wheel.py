@@ -150,6 +150,25 @@ def test_verbs_work_without_the_repository(installed: Installed) -> None:
     assert "nowhere" in served.stderr
 
 
+def test_an_old_java_is_told_before_anything_starts(installed: Installed, tmp_path: Path) -> None:
+    """run.sh looks at it too, and a wheel has no run.sh; Spark would say so in its log alone."""
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    java.chmod(0o755)
+    (tmp_path / "messages").mkdir()
+    conf = write_conf(
+        tmp_path / "job.toml",
+        source={"kind": "files", "path": str(tmp_path / "messages")},
+        table={"warehouse": str(tmp_path), "name": "t", "columns": "k INT"},
+        stream={"checkpoint": str(tmp_path / "checkpoint")},
+    )
+    for words in (("broker", tmp_path / "kafka"), ("ingest", "--conf", conf)):
+        told = installed.run(*words, JAVA_HOME=str(tmp_path))
+        assert told.returncode == 2
+        assert "is Java 11.0.2, and Java 17 or newer is needed" in told.stderr
+
+
 @pytest.mark.java
 @pytest.mark.kafka
 @pytest.mark.spark

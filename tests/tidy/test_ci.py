@@ -43,7 +43,7 @@ def commands() -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize(("place", "command"), sorted(set(commands())))
 def test_each_command_is_there(place: str, command: str) -> None:
     program, *words = command.split()
-    assert program in (".ci/run", "./run.sh")
+    assert program in (".ci/run", ".ci/image", "./run.sh")
     assert (ROOT / program).stat().st_mode & 0o111, f"{program} cannot be run"
     if program == "./run.sh":
         assert words[0] in VERBS

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from stream_app.app.launch.jars import kafka_broker_jars
-from stream_app.app.launch.java import find_java, unicode_environment
+from stream_app.app.launch.java import checked_java, unicode_environment
 from stream_app.errors import SourceError
 
 LOOPBACK = "127.0.0.1"
@@ -85,11 +85,12 @@ class EmbeddedBroker:
 
         Raises:
             SourceError: it ended, or did not get ready in time; holds the end of its log.
+            UsageError: there is no Java that is new enough.
         """
         assert self._process is None, "the broker runs already"
         self.folder.mkdir(parents=True, exist_ok=True)
         class_path = os.pathsep.join(map(str, kafka_broker_jars()))
-        java = [str(find_java()), *_JVM_FLAGS, "-cp", class_path]
+        java = [str(checked_java()), *_JVM_FLAGS, "-cp", class_path]
         self._choose_ports()
         properties = self._write_properties()
         if not (self.folder / "data" / "meta.properties").exists():

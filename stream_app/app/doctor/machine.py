@@ -6,13 +6,12 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 
 from stream_app.app.doctor.observation import Observation, fine, problem, warning
-from stream_app.app.launch.java import JAVA_VERSION_MIN, find_java
+from stream_app.app.launch.java import JAVA_VERSION_MIN, find_java, java_version, new_enough
 from stream_app.app.output.listing import size_text
 from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
@@ -26,23 +25,19 @@ _OVERHEAD_SHARE = 0.1
 _LOCAL_THREADS = re.compile(r"local(?:\[(\*|\d+)[^]]*\])?$")
 DISK_LEAST = 5 << 30
 _PACKAGES = ("stream_app", "pyspark", "pyarrow")
-_JAVA_VERSION = re.compile(r'version "(\d+)([^"]*)"')
 
 
 def java() -> Iterator[Observation]:
     """The Java that Spark gets."""
     program = find_java()
-    said = subprocess.run(
-        [program, "-version"], capture_output=True, text=True, timeout=30, check=False
-    )
-    found = _JAVA_VERSION.search(said.stderr)
+    found = java_version(program)
     install = f"install Java {JAVA_VERSION_MIN} or newer, or set JAVA_HOME"
     if found is None:
         yield problem("java", f"{program} does not tell its version", install)
-    elif int(found[1]) < JAVA_VERSION_MIN:
-        yield problem("java", f"{program} is Java {found[1]}", install)
+    elif not new_enough(found):
+        yield problem("java", f"{program} is Java {found}", install)
     else:
-        yield fine("java", f"{found[1]}{found[2]} ({program})")
+        yield fine("java", f"{found} ({program})")
 
 
 def packages() -> Iterator[Observation]:

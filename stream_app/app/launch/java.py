@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -28,6 +29,36 @@ def find_java() -> Path:
             f"openjdk-{JAVA_VERSION_MIN}-jdk-headless) or set JAVA_HOME",
         )
     return Path(found)
+
+
+def java_version(program: Path) -> str | None:
+    """Such as ``17.0.15``; None: it does not tell."""
+    said = subprocess.run(
+        [program, "-version"], capture_output=True, text=True, timeout=30, check=False
+    )
+    found = re.search(r'version "(\d[^"]*)"', said.stderr)
+    return found[1] if found else None
+
+
+def new_enough(version: str) -> bool:
+    """Whether Spark and Kafka start with it; before Java 9 all began with ``1.``."""
+    return int(re.split(r"\D", version)[0]) >= JAVA_VERSION_MIN
+
+
+def checked_java() -> Path:
+    """As `find_java`; one that does not tell its version is tried.
+
+    Raises:
+        UsageError: there is no Java, or it is too old.
+    """
+    program = find_java()
+    version = java_version(program)
+    if version is not None and not new_enough(version):
+        raise UsageError(
+            f"{program} is Java {version}, and Java {JAVA_VERSION_MIN} or newer is needed",
+            fix=f"install Java {JAVA_VERSION_MIN}, or set JAVA_HOME to it",
+        )
+    return program
 
 
 def unicode_environment(environ: Mapping[str, str]) -> dict[str, str]:

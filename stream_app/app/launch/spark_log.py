@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from stream_app.app.launch.java import unicode_environment
+from stream_app.app.launch.java import checked_java, unicode_environment
 from stream_app.spark.session import SPARK_LOG_VARIABLE
 
 _BYTES_MAX = 8 << 20
@@ -26,7 +26,11 @@ def become_spark(command: list[str], name: str) -> NoReturn:
 
     Args:
         name: of the job, such as ``ingest shop.orders``; chooses the file.
+
+    Raises:
+        UsageError: there is no Java that Spark starts with.
     """
+    checked_java()  # Spark would say it in its log alone
     log = _opened(log_file(os.environ, name))
     if log is None:
         print("stream_app: starting Spark", file=sys.stderr)

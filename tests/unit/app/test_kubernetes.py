@@ -148,7 +148,6 @@ APPLICATION = SPARK["SparkApplication"]["spec"]
 
 def test_the_product_takes_the_applications_configuration(tmp_path: Path) -> None:
     environ = {each["name"]: "x" for each in APPLICATION["driver"]["env"]}
-    assert APPLICATION["executor"]["env"] == APPLICATION["driver"]["env"]
     config = loaded(SPARK["ConfigMap"], tmp_path, environ)
     [port] = APPLICATION["driver"]["ports"]
     assert config.stream.metrics_port == port["containerPort"]
