@@ -16,7 +16,7 @@ import pyarrow as pa
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.deletion_vector import DeletionVector
-from stream_app.mergetree.key_value_batch import key_order, take
+from stream_app.mergetree.key_value_batch import KeyValueLayout, key_order, take
 from stream_app.mergetree.lookup.key_lookup import KeyLookup, WantedKeys
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
@@ -82,7 +82,7 @@ def keys_of_files(
     columns = table.schema.key_type
     reader = table.bucket_files(*bucket, columns=columns, system=frozenset())
     rows = pa.concat_batches([batch for file in files for batch in reader.read(file)])
-    order, _ = key_order(rows, table.layout(columns, system=frozenset()))
+    order, _ = key_order(rows, KeyValueLayout(rows.schema, table.schema.trimmed_primary_keys))
     return WantedKeys(take(rows, order), partial(_key_at, table), table.key_of)
 
 

@@ -26,6 +26,7 @@ ROWS, EPOCHS, CHANGES = 600, 6, 20
 LARGE = 4 << 20
 KINDS: dict[str, dict[str, str]] = {
     "lookup": {"changelog_producer": "lookup"},
+    "by a column": {"changelog_producer": "lookup", "sequence__field": "n"},
     "partial-update": {"changelog_producer": "lookup", "merge_engine": "partial-update"},
     "deletion vectors": {"deletion_vectors__enabled": "true"},
     "vectors and lookup": {"deletion_vectors__enabled": "true", "changelog_producer": "lookup"},
