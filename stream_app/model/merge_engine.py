@@ -7,8 +7,20 @@ Source: Paimon `CoreOptions.java` (`MergeEngine`, `needLookup`).
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+
+class Existing(enum.Enum):
+    """What becomes of a row whose key has an older row in another partition.
+
+    Source: Paimon `crosspartition/ExistingProcessor.java`.
+    """
+
+    MOVES = "the older row is deleted from its partition"
+    STAYS = "the row goes to the partition of the older one"
+    SKIPS = "the row is left out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,22 +35,36 @@ class EngineTraits:
         needs_lookup: a compaction looks each row's key up in the files above its output, so that
             no key is on two levels above 0. Readers skip level 0, so each row has to leave it soon.
         keeps_newest: the merged row is the newest one, whatever the older ones are.
+        keeps_first: the merged row is the one that came first. So no row is replaced.
+        existing: see `Existing`.
     """
 
     may_prune_by_value: bool
     keeps_deletes: bool
     needs_lookup: bool
     keeps_newest: bool = False
+    keeps_first: bool = False
+    existing: Existing = Existing.STAYS
 
 
 _FOLDING = EngineTraits(may_prune_by_value=False, keeps_deletes=True, needs_lookup=False)
 MERGE_ENGINES: Mapping[str, EngineTraits] = {
     "deduplicate": EngineTraits(
-        may_prune_by_value=True, keeps_deletes=True, needs_lookup=False, keeps_newest=True
+        may_prune_by_value=True,
+        keeps_deletes=True,
+        needs_lookup=False,
+        keeps_newest=True,
+        existing=Existing.MOVES,
     ),
     "partial-update": _FOLDING,
     "aggregation": _FOLDING,
-    "first-row": EngineTraits(may_prune_by_value=True, keeps_deletes=True, needs_lookup=True),
+    "first-row": EngineTraits(
+        may_prune_by_value=True,
+        keeps_deletes=True,
+        needs_lookup=True,
+        keeps_first=True,
+        existing=Existing.SKIPS,
+    ),
 }
 """By the value of ``merge-engine``, in lower case."""
 

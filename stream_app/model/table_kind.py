@@ -47,6 +47,16 @@ class KindTraits:
         return self.bucket_mode is not BucketMode.UNAWARE
 
     @property
+    def has_bucket_number(self) -> bool:
+        """Whether each partition has a fixed number of buckets."""
+        return self.bucket_mode is BucketMode.FIXED
+
+    @property
+    def crosses_partitions(self) -> bool:
+        """Whether a key finds its row in any partition, so that it may lack partition columns."""
+        return self.bucket_mode is BucketMode.KEY_DYNAMIC
+
+    @property
     def indexes_hashes(self) -> bool:
         """Whether index files tell the buckets of keys by their hashes."""
         return self.bucket_mode is BucketMode.HASH_DYNAMIC

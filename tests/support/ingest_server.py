@@ -25,9 +25,9 @@ from tests.support.line_server import LineServer
 
 _WORKER_THAT_WAS_ENDED = re.compile(
     r'Traceback \(most recent call last\):\n  File "[^"]*/pyspark/daemon\.py".*\n'
-    r"(?: .*\n)+EOFError\n"
+    r"(?: .*\n)+(?:EOFError|BrokenPipeError: .*)\n"
 )
-"""What a worker writes when Spark ends it while it begins."""
+"""What a worker writes when Spark ends it while it begins, or before it has sent its end."""
 
 
 @dataclass(frozen=True)

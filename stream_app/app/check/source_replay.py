@@ -23,6 +23,7 @@ from stream_app.app.config.table_config import TableConfig
 from stream_app.app.job.preflight import TIMEOUT_S, client_settings, reachable_servers
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, concat_rows
 from stream_app.errors import SourceError, UsageError
+from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.epoch_plan import MessageSplitter
@@ -117,7 +118,7 @@ def incomparable(table: FileStoreTable, rules: TableConfig) -> str:
         return "the time of decoding stands in its rows (now())"
     if table.options[RECORD_LEVEL_EXPIRE_TIME] is not None:
         return "rows of the table expire"
-    if table.options.merge_engine != "deduplicate":
+    if not traits_of(table.options.merge_engine).keeps_newest:
         return f"rows are merged by merge-engine = {table.options.merge_engine}"
     if table.skips_level_0:
         return "rows of level 0 are not read before they are compacted"

@@ -26,12 +26,12 @@ from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.clock import SystemClock
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema, arrow_type
-from stream_app.model.merge_engine import traits_of
+from stream_app.model.merge_engine import Existing, traits_of
 from stream_app.model.options.table_options import IGNORE_DELETE, ROWKIND_FIELD
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import parse_mapping_options
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.planning.key_index.index_rule import Existing, index_rule
+from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import And, Predicate, column_names, to_expression
 from stream_app.table.file_store_table import FileStoreTable

@@ -125,10 +125,15 @@ class Examination:
 
     def _position(self, checkpoint: Folder) -> Iterator[Observation]:
         """Whether the topics still have what the job reads next."""
-        status = self._status(checkpoint)
+        try:
+            positions = self._status(checkpoint).positions() if self._broker.begins else {}
+        except (ValueError, KeyError) as error:  # Spark's files, which have no error of ours
+            fix = "restore the checkpoint, or give the job a new one (stream.checkpoint)"
+            yield problem("checkpoint", f"its offsets cannot be read: {error!r}", fix)
+            return
         lost = {
             str(each)
-            for position in status.positions().values()
+            for position in positions.values()
             for each in lost_ranges(position, self._broker.begins)
         }
         if not lost:

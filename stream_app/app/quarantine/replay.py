@@ -37,6 +37,7 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import CommitConflictError, UnsupportedTableError, UsageError
 from stream_app.model.job_epoch import JobEpoch
+from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
 from stream_app.model.options.table_options import MERGE_ENGINE
 from stream_app.model.schema.source_table import SourceTable
@@ -257,7 +258,7 @@ def check_replayable(table: FileStoreTable) -> None:
     if not schema.kind.merges_by_key:
         return
     problem = ""
-    if schema.core_options[MERGE_ENGINE] != "deduplicate":
+    if not traits_of(schema.core_options.merge_engine).keeps_newest:
         problem = f"merge-engine = {schema.core_options[MERGE_ENGINE]}"
     elif schema.sequence_fields:
         problem = f"sequence.field = {','.join(schema.sequence_fields)}"

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+from stream_app.model.merge_engine import MERGE_ENGINES, Existing, traits_of
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
 from stream_app.model.options.table_options import IGNORE_DELETE, ROWKIND_FIELD, SEQUENCE_FIELD
-
-_MOVES = "deduplicate"
 
 
 def index_problems(
@@ -27,7 +26,7 @@ def index_problems(
     why = "a row that moves to another partition"
     if core[SEQUENCE_FIELD]:
         yield f"sequence.field cannot order the versions of {why}: leave it out"
-    if core.merge_engine != _MOVES:
+    if traits_of(core.merge_engine).existing is not Existing.MOVES:
         return
     if core[IGNORE_DELETE]:
         yield f"{IGNORE_DELETE.key} keeps the older version of {why}: leave it out"
@@ -52,5 +51,8 @@ def _lookup_problems(
             f"{key} needs a fixed number of buckets: give option 'bucket' ≥ 1, or leave the "
             "partition columns out of the primary key"
         )
-    if core.merge_engine != _MOVES:
-        yield f"{key} moves rows to other partitions: merge-engine must be {_MOVES}"
+    if traits_of(core.merge_engine).existing is not Existing.MOVES:
+        moving = [
+            name for name, traits in MERGE_ENGINES.items() if traits.existing is Existing.MOVES
+        ]
+        yield f"{key} moves rows to other partitions: merge-engine must be {' or '.join(moving)}"

@@ -7,8 +7,9 @@ Source: Paimon `schema/SchemaValidation.java`, `mergetree/compact/PartialUpdateM
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
+from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.core_options import CoreOptions, unknown_key
 from stream_app.model.options.table_options import (
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
@@ -33,16 +34,12 @@ def merge_problems(
     """Why rows of a key cannot be merged as the options say; empty when they can."""
     if not primary_keys:
         return []
+    engine = CoreOptions(options).merge_engine
     problems = [*_row_kind_problems(columns, options), *_lookup_problems(options)]
-    match CoreOptions(options).merge_engine:
-        case "partial-update":
-            problems += _partial_update_problems(columns, primary_keys, options)
-        case "aggregation":
-            problems += _aggregation_problems(columns, primary_keys, options)
-        case "first-row":
-            problems += _first_row_problems(options)
-        case _:
-            pass
+    if traits_of(engine).keeps_first:
+        problems += _keeps_first_problems(engine, options)
+    if engine in _OF_ENGINE:
+        problems += _OF_ENGINE[engine](columns, primary_keys, options)
     return problems
 
 
@@ -58,26 +55,26 @@ def _row_kind_problems(columns: RowType, options: Mapping[str, str]) -> Iterator
 
 def _lookup_problems(options: Mapping[str, str]) -> Iterator[str]:
     core = CoreOptions(options)
-    is_first_row = core.merge_engine == "first-row"  # which has a problem of its own
-    if core.changelog_producer == "full-compaction" and core.looks_up and not is_first_row:
+    keeps_first = traits_of(core.merge_engine).keeps_first  # which has a problem of its own
+    if core.changelog_producer == "full-compaction" and core.looks_up and not keeps_first:
         yield (
             "changelog-producer = full-compaction goes neither with deletion-vectors.enabled "
             "nor with force-lookup"
         )
 
 
-def _first_row_problems(options: Mapping[str, str]) -> Iterator[str]:
+def _keeps_first_problems(engine: str, options: Mapping[str, str]) -> Iterator[str]:
     core = CoreOptions(options)
     if core[SEQUENCE_FIELD]:
-        yield "merge-engine = first-row keeps the row that came first: leave out sequence.field"
+        yield f"merge-engine = {engine} keeps the row that came first: leave out sequence.field"
     producer = options.get("changelog-producer", "none").lower()
     if producer not in ("none", "lookup"):
         yield (
-            f"merge-engine = first-row cannot have changelog-producer = {producer}: choose none "
+            f"merge-engine = {engine} cannot have changelog-producer = {producer}: choose none "
             "or lookup"
         )
     if core.merges_by_vectors:
-        yield ("merge-engine = first-row replaces no row: leave out deletion-vectors.enabled")
+        yield f"merge-engine = {engine} replaces no row: leave out deletion-vectors.enabled"
 
 
 def _partial_update_problems(
@@ -158,6 +155,13 @@ def _aggregation_problems(
         function = configured_function(options, name)
         if function is not None and name not in in_sequence and name not in primary_keys:
             yield from _function_problems(columns, name, function, options)
+
+
+_OF_ENGINE: Mapping[str, Callable[[RowType, Collection[str], Mapping[str, str]], Iterator[str]]] = {
+    "partial-update": _partial_update_problems,
+    "aggregation": _aggregation_problems,
+}
+"""What is wrong with the options of one engine alone."""
 
 
 def _function_problems(

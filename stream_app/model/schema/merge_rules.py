@@ -8,7 +8,7 @@ Source: Paimon `mergetree/compact/PartialUpdateMergeFunction.java` (`Factory`),
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -103,18 +103,34 @@ def merge_rules(
     Args:
         names: of all columns.
     """
+    of_engine = _OF_ENGINE.get(CoreOptions(options).merge_engine, _of_whole_rows)
+    return of_engine(options, names, primary_keys)
+
+
+def _of_whole_rows(
+    options: Mapping[str, str], _names: Iterable[str], _primary_keys: Collection[str]
+) -> MergeRules:
+    return MergeRules(aggregates={}, ignores_delete=CoreOptions(options)[IGNORE_DELETE])
+
+
+def _aggregation_rules(
+    options: Mapping[str, str], names: Iterable[str], primary_keys: Collection[str]
+) -> MergeRules:
     core = CoreOptions(options)
-    if core.merge_engine == "aggregation":
-        covered = core.columns(SEQUENCE_FIELD)
-        return MergeRules(
-            aggregates={
-                name: _aggregate(options, name, _function_of(options, name, primary_keys, covered))
-                for name in names
-            },
-            removes_on_delete=core[AGGREGATION_REMOVE_RECORD_ON_DELETE],
-        )
-    if core.merge_engine != "partial-update":
-        return MergeRules(aggregates={}, ignores_delete=core[IGNORE_DELETE])
+    covered = core.columns(SEQUENCE_FIELD)
+    return MergeRules(
+        aggregates={
+            name: _aggregate(options, name, _function_of(options, name, primary_keys, covered))
+            for name in names
+        },
+        removes_on_delete=core[AGGREGATION_REMOVE_RECORD_ON_DELETE],
+    )
+
+
+def _partial_update_rules(
+    options: Mapping[str, str], _names: Iterable[str], primary_keys: Collection[str]
+) -> MergeRules:
+    core = CoreOptions(options)
     removing = set(_split(core[PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP]))
     groups = tuple(
         SequenceGroup(
@@ -134,6 +150,12 @@ def merge_rules(
         ignores_delete=core[IGNORE_DELETE],
         removes_on_delete=core[PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE],
     )
+
+
+_OF_ENGINE: Mapping[
+    str, Callable[[Mapping[str, str], Iterable[str], Collection[str]], MergeRules]
+] = {"partial-update": _partial_update_rules, "aggregation": _aggregation_rules}
+"""Of engines that merge column by column."""
 
 
 def sequence_groups(

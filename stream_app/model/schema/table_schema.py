@@ -198,11 +198,13 @@ def _key_problems(
     options: Mapping[str, str],
 ) -> list[str]:
     problems = []
+    core = CoreOptions(options)
+    kind = kind_traits(primary_keys, partition_keys, core.bucket)
     trimmed = [key for key in primary_keys if key not in partition_keys]
     missing = [key for key in partition_keys if key not in primary_keys]
     if not trimmed:
         problems.append("primary-keys must have a column that is no partition key")
-    elif missing and CoreOptions(options).bucket != -1:
+    elif missing and not kind.crosses_partitions:
         problems.append(
             f"with a fixed number of buckets partition keys must be part of the primary key, "
             f"{missing} are not: add them, or give bucket = -1"
@@ -212,14 +214,13 @@ def _key_problems(
         for key in primary_keys
         if key in columns.names and columns.field(key).data_type.root in FLOAT_ROOTS
     ]
-    core = CoreOptions(options)
-    if core.bucket != -1 and not is_writable(primary_keys, partition_keys, core.bucket):
+    if not is_writable(primary_keys, partition_keys, core.bucket):
         problems.append(
             f"option 'bucket' is {options['bucket']}: give a fixed number ≥ 1, such as bucket = 4, "
             "or -1 for buckets as keys come (postpone buckets are not "
             "supported)"
         )
-    if core.bucket == -1 and core.columns(BUCKET_KEY):
+    if kind.is_written and not kind.has_bucket_number and core.columns(BUCKET_KEY):
         problems.append(_BUCKET_KEY_ALONE)
     problems += [
         f"bucket-key names {key!r}, which is not in the primary key without the partition keys"
@@ -236,11 +237,12 @@ def _append_problems(
     problems = []
     core = CoreOptions(options)
     bucket_keys = core.columns(BUCKET_KEY)
+    kind = kind_traits((), partition_keys, core.bucket)
     if not is_writable((), partition_keys, core.bucket):
         problems.append("option 'bucket' must be -1 or at least 1")
-    elif core.bucket == -1 and bucket_keys:
+    elif bucket_keys and not kind.has_bucket_number:
         problems.append(_BUCKET_KEY_ALONE)
-    elif core.bucket > 0 and not bucket_keys:
+    elif kind.has_bucket_number and not bucket_keys:
         problems.append(
             "without primary-keys, buckets need option 'bucket-key'; or leave 'bucket' out"
         )

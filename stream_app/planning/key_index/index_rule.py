@@ -8,36 +8,16 @@ Source: Paimon `crosspartition/ExistingProcessor.java`, `crosspartition/GlobalIn
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 
+from stream_app.model.merge_engine import Existing, traits_of
 from stream_app.model.options.bucket_options import DYNAMIC_BUCKET_ASSIGNER_PARALLELISM
 from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
-from stream_app.model.options.table_options import (
-    AGGREGATION_REMOVE_RECORD_ON_DELETE,
-    PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
-)
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.table_kind import BucketMode
 
 DEFAULT_SHARES = 4
 """Good for some hundred million keys, and few enough for small partitions."""
-
-
-class Existing(enum.Enum):
-    """What becomes of a row whose key has an older row in another partition."""
-
-    MOVES = "the older row is deleted from its partition"
-    STAYS = "the row goes to the partition of the older one"
-    SKIPS = "the row is left out"
-
-
-_BY_ENGINE = {
-    "deduplicate": Existing.MOVES,
-    "partial-update": Existing.STAYS,
-    "aggregation": Existing.STAYS,
-    "first-row": Existing.SKIPS,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,18 +56,13 @@ def index_rule(schema: TableSchema) -> IndexRule | None:
     options = schema.core_options
     if schema.kind.bucket_mode is BucketMode.KEY_DYNAMIC:
         shares = options[DYNAMIC_BUCKET_ASSIGNER_PARALLELISM] or DEFAULT_SHARES
-        engine = options.merge_engine
-        removes = {
-            "deduplicate": True,
-            "partial-update": options[PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE],
-            "aggregation": options[AGGREGATION_REMOVE_RECORD_ON_DELETE],
-        }
+        engine = traits_of(options.merge_engine)
         return IndexRule(
             keys=schema.primary_keys,
             shares=shares,
             fills_buckets=True,
-            existing=_BY_ENGINE[engine],
-            deletes_end=removes.get(engine, False),
+            existing=engine.existing,
+            deletes_end=engine.keeps_newest or schema.merge_rules.removes_on_delete,
         )
     if options[PARTITION_LOOKUP]:
         return IndexRule(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.options.table_options import CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS
 from stream_app.model.snapshot import CommitKind, Snapshot
@@ -206,7 +207,7 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
         return wanted
     if (
         table.kind.merges_by_key
-        and engine != "deduplicate"
+        and not traits_of(engine).keeps_newest
         and producers[wanted.last] in _BY_SEQUENCE_NUMBER
     ):
         return f"rows are merged by merge-engine = {engine}"

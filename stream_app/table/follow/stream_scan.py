@@ -23,6 +23,7 @@ from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.data_split import DataSplit, StreamContent, StreamSplit
 from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.compaction_options import FULL_COMPACTION_DELTA_COMMITS
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.stream_options import (
@@ -69,7 +70,7 @@ class StreamScan:
 
         engine, producer = self.table.options.merge_engine, "changelog-producer"
         records = self.table.schema.options.get(producer, "none").lower() != "none"
-        if self.table.kind.merges_by_key and engine != "deduplicate" and not records:
+        if self.table.kind.merges_by_key and not traits_of(engine).keeps_newest and not records:
             raise UnsupportedTableError(
                 f"merge-engine = {engine}: nothing tells how a new file changes the rows",
                 where=self.table.location,

@@ -24,11 +24,12 @@ from stream_app.cdc.columns.arrow_buffers import valid_of
 from stream_app.format.arrow_schema import arrow_scalar
 from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
 from stream_app.mergetree.unchanged_values import REASON
+from stream_app.model.merge_engine import Existing
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import MESSAGE, UNCHANGED
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_buckets
-from stream_app.planning.key_index.index_rule import Existing, IndexRule
+from stream_app.planning.key_index.index_rule import IndexRule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.key_indexes import KeyIndex, KeyIndexes
 from stream_app.table.key_index.key_layer import GONE, Keys, Places, Rows, key_codes

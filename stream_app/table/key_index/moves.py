@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stream_app.planning.key_index.index_rule import Existing
+from stream_app.model.merge_engine import Existing
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

@@ -20,11 +20,10 @@ from stream_app.mergetree.key_value_batch import key_order, take
 from stream_app.mergetree.lookup.key_lookup import KeyLookup, WantedKeys
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
 from stream_app.table.versions.lookup_reader import LookupReader, lookup_copies
-
-_NEWEST_WINS = "deduplicate"
 
 
 def bucket_lookup(
@@ -103,7 +102,7 @@ def check_lookup(table: FileStoreTable) -> None:
         raise UnsupportedTableError(
             "rows are looked up by key, and the table has no primary key", where=table.location
         )
-    if table.options.merge_engine != _NEWEST_WINS:
+    if not traits_of(table.options.merge_engine).keeps_newest:
         raise UnsupportedTableError(
             f"rows of merge-engine = {table.options.merge_engine} cannot be looked up",
             where=table.location,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stream_app.planning.key_index.index_rule import Existing
+from stream_app.model.merge_engine import Existing
 from stream_app.planning.key_index.layer_chain import LayerSpan, Version, chain, merged_from
 from stream_app.table.key_index.moves import NOWHERE, KeyChanges, placed
 from tests.support.datadriven import Case, run_file

@@ -105,6 +105,11 @@ def test_a_truncate_holds_its_table_back_alone_until_it_is_applied(
     assert "INFO a: has all epochs again" in resumed.output
     assert rows("a") == {2: "new"}
     assert rows("b") == {1: "old", 2: "new"}
+    for file in (tmp_path / "checkpoint" / "offsets").glob("[0-9]*"):
+        file.write_text("v1\n{}\n{damaged")
+    capsys.readouterr()
+    assert main(["doctor", "--conf", str(conf)]) == 1
+    assert "problem  checkpoint  its offsets cannot be read" in capsys.readouterr().out
 
 
 def test_values_that_are_not_logged_come_from_the_table(

@@ -138,6 +138,14 @@ def test_a_checkpoint_whose_table_is_gone_is_a_problem(job: Job) -> None:
     assert "dropped" in seen.what
 
 
+def test_a_damaged_checkpoint_is_a_problem(job: Job) -> None:
+    (job.folder / "checkpoint").mkdir()
+    (job.folder / "checkpoint/stream_app.json").write_text("{")
+    seen = job.seen("checkpoint")[-1]
+    assert seen.level is Level.PROBLEM
+    assert "stream_app.json of the checkpoint is damaged" in seen.what
+
+
 @pytest.mark.parametrize("part", ["checkpoint", "quarantine"])
 def test_a_folder_that_only_spark_reaches_is_a_warning(job: Job, part: str) -> None:
     job.settings.append(f"stream.{part}=gs://bucket/folder")

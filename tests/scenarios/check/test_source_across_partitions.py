@@ -1,0 +1,51 @@
+"""A table whose rows move between partitions beside its source: rows are compared by key."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from stream_app.app.check.source_replay import fill
+from stream_app.app.check.uncompared import Uncompared
+from stream_app.app.config.app_config import SourceConfig
+from stream_app.app.config.table_config import TableConfig
+from stream_app.cdc.formats import format_named
+from stream_app.table.check.source_check import SourceCheck
+from tests.support.cross_partition import CrossPartitionJob, cross_partition_table
+from tests.unit.cdc.debezium_messages import event, messages
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+LOOKUP = {"keys": "id,p", "partition_lookup": "true", "bucket": "2"}
+
+
+def row(key: int, partition: str, value: int) -> str:
+    return f'{{"id":{key},"p":"{partition}","v":{value}}}'
+
+
+@pytest.mark.parametrize("options", [{"bucket": "-1"}, LOOKUP], ids=["key", "partition-lookup"])
+@pytest.mark.parametrize("wrong", [False, True])
+def test_rows_are_compared_by_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], wrong: bool
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    table = cross_partition_table(tmp_path / "t", **options)
+    job = CrossPartitionJob(table)
+    job.write(*(("+I", {"id": key, "p": "a", "v": key}) for key in range(6)))
+    job.write(("+U", {"id": 1, "p": "b", "v": 7}), ("-D", {"id": 2, "p": "a", "v": 2}))
+    sent = [event(after=row(key, "a", key)) for key in range(6)]
+    sent += [event("u", after=row(1, "c" if wrong else "b", 7)), event("d", before=row(2, "a", 2))]
+    if wrong:
+        sent += [event("d", before=row(3, "a", 3)), event(after=row(9, "a", 9))]
+    source, check = SourceConfig(), SourceCheck(table, str(tmp_path / "scratch"))
+    left = Uncompared(table.location, format_named(source.format))
+    assert fill(check, [messages(*sent)], source, TableConfig(), left) == len(sent)
+    latest = table.snapshots.latest()
+    assert latest is not None
+    found = [finding.what for finding in check.findings(latest)]
+    if not wrong:
+        assert found == []
+        return
+    counts = [[int(word) for word in what.split() if word.isdigit()][:3] for what in found]
+    assert [sum(each) for each in zip(*counts, strict=True)] == [1, 1, 1], found
