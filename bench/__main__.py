@@ -36,6 +36,7 @@ from bench import (
     page_checksums,
     reading,
     requests,
+    scaling,
     steps,
 )
 
@@ -109,6 +110,10 @@ def _databases(folder: Path, messages: int, quick: bool) -> Iterator[str]:
     )
 
 
+def _scaling(folder: Path, _messages: int, quick: bool) -> Iterator[str]:
+    yield from scaling.lines(folder, 1_000 if quick else scaling.BUCKETS, scaling.FILES, 12)
+
+
 def _requests(_folder: Path, _messages: int, quick: bool) -> Iterator[str]:
     yield from requests.lines(requests.measure(10 if quick else requests.EPOCHS))
 
@@ -146,6 +151,7 @@ PARTS: dict[str, Part] = {
     "simulation": _simulation,
     "commits": _commits,
     "requests": _requests,
+    "scaling": _scaling,
     "compaction": _compaction,
     "engines": _engines,
     "databases": _databases,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import gc
 import multiprocessing
+import os
 import pickle
 import random
 import resource
@@ -24,6 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from bench.commits import COLUMNS, made_file
 from bench.compaction_simulation import MB, Load, simulated_bucket
@@ -37,6 +39,7 @@ from stream_app.model.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
+from stream_app.spark.session import start_session
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
@@ -55,6 +58,7 @@ PARTITION = serialize_row(["day 00000"], COLUMNS.types[:1])
 FLUSH_BYTES = 400_000
 _BUCKET_BYTES = 10_000 * MB
 _WEEK_OF_MINUTES = 10_080
+_JOBS = 300
 
 
 @dataclass
@@ -132,12 +136,12 @@ class EpochCost:
 
 
 def epochs(
-    table: FileStoreTable, commit: StreamTableCommit, made: MadeFiles, buckets: int, count: int
+    commit: StreamTableCommit, made: MadeFiles, touched: Sequence[Sequence[int]], first: int = 0
 ) -> Iterator[EpochCost]:
-    """Commit epochs that touch each bucket."""
-    io = table.file_io
+    """Commit epochs that touch these buckets each, from the first one on."""
+    io = commit.table.file_io
     assert isinstance(io, CountingFileIO)
-    for epoch in range(count):
+    for epoch, buckets in enumerate(touched, first):
         changes = [
             BucketChange(
                 partition=PARTITION,
@@ -145,7 +149,7 @@ def epochs(
                 added=(made.flushed(),),
                 changelog=(made.flushed(),),
             )
-            for number in range(buckets)
+            for number in buckets
         ]
         io.asked.clear()
         io.read.clear()
@@ -195,15 +199,15 @@ def driver_lines(folder: Path, buckets: int, files: int, count: int) -> Iterator
     memory, began = _resident(), time.process_time()
     commit = StreamTableCommit(table, "bench", executor)
     yield f"opening the table: {1e6 * (time.process_time() - began) / live:.1f} µs a file"
-    costs = []
-    for number, cost in enumerate(epochs(table, commit, made, buckets, count)):
-        if number == 0:
-            gc.collect()
-            held = _resident() - memory
-            yield f"first epoch: {1e6 * cost.processor_s / live:.1f} µs a file of the table"
-            yield f"held then: {held / live:.0f} B a file, {held / buckets / 1000:.1f} kB a bucket"
-        else:
-            costs.append(cost)
+    rng = random.Random(3)
+    few = [sorted(rng.sample(range(buckets), buckets // 100)) for _ in range(count)]
+    begun, *rest = epochs(commit, made, few)
+    gc.collect()
+    held = _resident() - memory
+    yield f"first epoch: {1e6 * begun.processor_s / live:.1f} µs a file of the table"
+    yield f"held then: {held / live:.0f} B a file, {held / buckets / 1000:.1f} kB a bucket"
+    yield f"epoch of a hundredth of the buckets: {_median(rest):.3f} s of the processor"
+    costs = list(epochs(commit, made, [range(buckets)] * count, count))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     yield f"most memory of the process: {peak / 1e6:.0f} MB"
     yield from _epoch_lines(costs, buckets)
@@ -215,10 +219,14 @@ def driver_lines(folder: Path, buckets: int, files: int, count: int) -> Iterator
     yield f"plan of an epoch: {plan_bytes(opened)} B"
 
 
+def _median(costs: Sequence[EpochCost]) -> float:
+    return statistics.median(cost.processor_s for cost in costs)
+
+
 def _epoch_lines(costs: Sequence[EpochCost], buckets: int) -> Iterator[str]:
     work = [cost.processor_s for cost in costs]
     yield (
-        f"epoch of all buckets: {statistics.median(work):.2f} s of the processor, "
+        f"epoch of all buckets: {_median(costs):.2f} s of the processor, "
         f"longest {max(work):.2f} s; {1e6 * statistics.mean(work) / buckets:.0f} µs a bucket"
     )
     asked = [sum(cost.requests.values()) for cost in costs]
@@ -255,9 +263,34 @@ def amplification(options: Mapping[str, object], flushes: int) -> tuple[float, f
     return 1 + rewritten / new, compactions / flushes
 
 
+def spark_line() -> str:
+    """What Spark's driver spends on a job of one task, as each compaction is one."""
+    spark = start_session("scaling", {"spark.master": "local[1]"})
+    context: Any = spark.sparkContext
+
+    def run(jobs: int) -> None:
+        for _ in range(jobs):
+            context.parallelize([0], 1).map(str).collect()
+
+    java = context._gateway.proc.pid
+    run(_JOBS)
+    before = _processor_s(java) + time.process_time()
+    run(_JOBS)
+    spent = _processor_s(java) + time.process_time() - before
+    spark.stop()
+    return f"a Spark job of one task: {1000 * spent / _JOBS:.1f} ms of the processor"
+
+
+def _processor_s(process: int) -> float:
+    """Of a process and none of those that it has started."""
+    words = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def lines(folder: Path, buckets: int, files: int, count: int) -> Iterator[str]:
     """All figures of docs/scaling.md that are measured."""
     yield from driver_lines(folder, buckets, files, count)
+    yield spark_line()
     for trigger in (5, 10, 20):
         options = {"num-sorted-run.compaction-trigger": trigger}
         factor, compactions = amplification(options, _WEEK_OF_MINUTES)

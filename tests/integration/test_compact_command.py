@@ -11,6 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from stream_app.app.web.actions import Actions
+from stream_app.app.web.site import WarehouseSite
+from stream_app.clock import SystemClock
+from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.model.snapshot import CommitKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -111,3 +115,28 @@ def test_as_a_service_beside_a_job(writer: TableWriter) -> None:
     assert "levels 0 0 0 → " in out
     writer.write(rows(writer.epoch))
     assert_table_is(writer)
+
+
+def test_compaction_from_the_page(tmp_path: Path) -> None:
+    """The page begins the command beside the table's writers, and tells its lines."""
+    orders = small_table(
+        tmp_path / "shop.db" / "orders", "k INT, v STRING", ("k",),
+        num_sorted_run__compaction_trigger=9,
+    )  # fmt: skip
+    for epoch in range(3):
+        orders.commit(*[("+I", {"k": k, "v": str(epoch)}) for k in range(20)])
+    site = WarehouseSite(*file_io_of(str(tmp_path)), {}, SystemClock())
+    actions = Actions(site, command=COMMAND)
+    try:
+        run = actions.begin("shop.orders", {"action": "compact-full"})
+        assert run.ended.wait(TIMEOUT), [*run.lines]
+    finally:
+        actions.close()
+    assert run.state == "done", [*run.lines]
+    assert "sorted runs of 1 buckets: 3 → 1" in "\n".join(run.lines)
+    latest = orders.table.snapshots.latest()
+    assert latest is not None
+    assert latest.commit_kind is CommitKind.COMPACT
+    assert {row["v"] for row in read_rows(orders.table)} == {"2"}
+    orders.commit(("+I", {"k": 0, "v": "later"}))
+    assert len(read_rows(orders.table)) == 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -14,9 +15,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client.parser import text_string_to_metric_families
 
+from stream_app.fileio.counted_file_io import REQUEST_KINDS
+from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from tests.support.fast_jvm import fast_jvm
+from tests.support.http_receiver import HttpReceiver, gunzipped, http_receiver
 from tests.support.ingest_process import ROOT, IngestProcess, a_free_port, read_events
 from tests.support.job_bench import JobBench, change
 from tests.support.paimon_java import PaimonError
@@ -44,8 +49,14 @@ def count(name: str, at_least: int = 1) -> Any:
     return lambda events: sum(event["event"] == name for event in events) >= at_least
 
 
+@pytest.fixture
+def receiver() -> Iterator[HttpReceiver]:
+    with http_receiver() as made:
+        yield made
+
+
 def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
-    bench: JobBench, job: IngestProcess
+    bench: JobBench, job: IngestProcess, receiver: HttpReceiver
 ) -> None:
     """SIGTERM to the JVM alone, as a supervisor does; then to all. (Ctrl-C: test_ctrl_c.py.)"""
     topic = bench.topic(change(k, "a") for k in range(40))
@@ -55,7 +66,14 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
         topic,
         source={"max-offsets-per-trigger": 4},
         table={"options.bucket": "1", "options.num-sorted-run.compaction-trigger": "2"},
-        stream={"metrics-port": port, "web-port": web_port},
+        stream={
+            "metrics-port": port,
+            "web-port": web_port,
+            "log-format": "json",
+            "webhook-url": f"{receiver.url}/hook",
+            "otlp-endpoint": receiver.url,
+            "spark-metrics": True,
+        },
     )
     job.start()
     job.wait_for(count("epoch", 2))
@@ -80,6 +98,8 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
     _check_metrics(bench, port)
     _check_page(bench, web_port)
     assert job.stop() == 0, job.log()
+    _check_sent(receiver)
+    _check_log(job)
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", port)) != 0, "nobody listens any more"
     _check_ended(bench, job)
@@ -91,18 +111,59 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
         last = snapshot["commitIdentifier"]
 
 
+def _check_sent(receiver: HttpReceiver) -> None:
+    """Both stops came to the webhook; metrics and a trace of each epoch came by OTLP."""
+    notices = [json.loads(one.body) for one in receiver.posted if one.path == "/hook"]
+    assert [(each["event"], each["is_error"], each["job"]) for each in notices] == [
+        ("stopped", False, "db.t")
+    ] * 2
+    assert "/v1/metrics" in {one.path for one in receiver.posted}
+    traces = [
+        ExportTraceServiceRequest.FromString(gunzipped(one))
+        for one in receiver.posted
+        if one.path == "/v1/traces"
+    ]
+    spans = {
+        span.name
+        for trace in traces
+        for of_resource in trace.resource_spans
+        for scope in of_resource.scope_spans
+        for span in scope.spans
+    }
+    parts = {"read", "decode", "wait", "write", "commit", "compaction"}
+    assert spans == {"epoch", "idle commit", *parts}
+
+
+def _check_log(job: IngestProcess) -> None:
+    """Each line of the job itself is an object; those of an epoch say which."""
+    lines = job.log_file.read_text(encoding="utf-8").splitlines()
+    told = [json.loads(line) for line in lines if line.startswith("{")]
+    epochs = [each for each in told if each["message"].startswith("epoch ") and "offsets" in each]
+    assert {each["table"] for each in epochs} == {"db.t"}
+    assert all(each["message"].startswith(f"epoch {each['epoch']}: ") for each in epochs)
+    assert told[-1]["message"] == "ended"
+
+
 def _check_page(bench: JobBench, port: int) -> None:
-    """The job's page shows its table and its epochs."""
+    """The job's page shows its table, its epochs and its compactions."""
     epochs = len(bench.events("epoch"))
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as answer:
         tables = answer.read().decode()
     assert "db.t" in tables
     assert "ready" in tables
+    assert "up to date" in tables
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/tables/db.t", timeout=60) as answer:
         page = answer.read().decode()
     assert page.count('<rect class="write"') <= epochs
     assert f"<title>epoch {epochs - 1}: 1 messages; wait" in page
+    assert ", read and decode " in page
     assert "sorted run" in page
+    assert "epochs waited, since the job began" in page
+    assert "0 running" in page
+    written = [one.get("properties") or {} for one in bench.java.snapshots(bench.table)]
+    times = [int(one[SOURCE_TIME_PROPERTY]) for one in written if SOURCE_TIME_PROPERTY in one]
+    assert len(times) > 1
+    assert times == sorted(times)
 
 
 def _check_metrics(bench: JobBench, port: int) -> None:
@@ -137,6 +198,10 @@ def _check_metrics(bench: JobBench, port: int) -> None:
         "table_records": 41,
         "level0_files_max": 0,
         "sorted_runs_max": 1,
+        "sorted_runs": 1,
+        "table_files": 1,
+        "executors": 1,
+        "compaction_queue_age_seconds": 0,
         "compactions_queued": 0,
         "compactions_running": 0,
         "compactions_begun_total": len(compactions),
@@ -147,6 +212,12 @@ def _check_metrics(bench: JobBench, port: int) -> None:
     }.items()
     for kind in ("APPEND", "COMPACT"):
         assert found["snapshots_total", kind] == snapshots.count(kind)
+    # Snapshots of this process, and at least a data file for each, which tasks have written.
+    assert found["store_requests_total", "put"] > 2 * len(snapshots)
+    assert found["store_requests_total", "get"] > 0
+    assert sum(found["store_errors_total", kind] for kind in REQUEST_KINDS) == 0
+    assert found["table_bytes", ""] > 0
+    assert found["jvm_heap_used_bytes", ""] > 0
     ratio = found["write_amplification_ratio", ""]
     assert idle["write_amplification"] == pytest.approx(ratio, abs=0.001)
     assert ratio > 1

@@ -30,7 +30,7 @@ from tests.simulation.test_every_kind import ALWAYS_REFUSED, EVERY_KIND, options
 from tests.support.datadriven import rewriting
 from tests.support.normal_rows import normal_rows
 from tests.support.paimon_java import PaimonError, PaimonJava
-from tests.support.pypaimon_reader import PyPaimonError, PyPaimonReader
+from tests.support.pypaimon_reader import LOCK_LIST, PyPaimonError, PyPaimonReader
 from tests.support.small_table import Change
 from tests.support.sound_table import sound_report
 from tests.support.table_writer import CompactInCaller, by_content, read_rows
@@ -294,6 +294,7 @@ def test_the_page_says_what_each_engine_does(
     for one in tried.values():
         one.create()
         one.run(pypaimon)
+    assert "pypaimon==2.1." in LOCK_LIST.read_text(encoding="utf-8"), "the page says which"
     found = page(tried, refused)
     if rewriting():
         PAGE.write_text(found, encoding="utf-8")

@@ -61,6 +61,7 @@ class DatabaseJob:
         )
         self.clock = StandingClock()
         self.checkpoint = Folder(self.config.stream.checkpoint, LocalFileIO())
+        self.time_ms: int | None = None  # of all messages
         self.sent: list[Message] = []
         self.epochs: list[int] = []
         self.tables: DatabaseTables
@@ -114,8 +115,16 @@ class DatabaseJob:
 
     def messages(self, begin: int, end: int) -> pa.RecordBatch:
         """Of the topic, in columns of `MESSAGE_SCHEMA`."""
+        time = None if self.time_ms is None else self.time_ms * 1000
         rows = [
-            {"topic": TOPIC, "partition": 0, "offset": at, "key": key, "value": value}
+            {
+                "topic": TOPIC,
+                "partition": 0,
+                "offset": at,
+                "timestamp": time,
+                "key": key,
+                "value": value,
+            }
             for at, (key, value) in enumerate(self.sent[begin:end], begin)
         ]
         return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)

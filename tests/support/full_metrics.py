@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
@@ -50,6 +51,7 @@ def full_metrics(tables: int = 1) -> JobMetrics:
         fill(job.of_table(f"t{number}"))
         job.held(f"t{number}", is_held=False)
     job.quarantined({"t0": 1})
+    job.disks.folders = {"warehouse": Path("/")}
     job.progress(SourceProgress(0, 1, 0, {}, {("t", "0"): 0}), 1000)
     return job
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,12 @@ class Posted:
     path: str
     headers: Mapping[str, str]
     body: bytes
+
+
+def gunzipped(posted: Posted) -> bytes:
+    """The body, which a client may have packed."""
+    is_gzip = posted.headers.get("Content-Encoding") == "gzip"
+    return gzip.decompress(posted.body) if is_gzip else posted.body
 
 
 @dataclass
@@ -61,7 +68,7 @@ def http_receiver(*statuses: int) -> Iterator[HttpReceiver]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         receiver.port = server.server_address[1]
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:
             yield receiver

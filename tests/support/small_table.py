@@ -90,12 +90,12 @@ class SmallTable:
     def path(self) -> str:
         return self.table.location
 
-    def commit(self, *changes: Change) -> None:
+    def commit(self, *changes: Change, properties: Mapping[str, str] | None = None) -> None:
         """Write changes, in order, and commit them; compactions that are due begin."""
         first = self._commit.begin_epoch()
         basis = self._commit.index.basis
         messages = self._messages(changes, first, basis.written_on) if changes else []
-        self._commit.commit_epoch(self._epoch, messages, basis=basis)
+        self._commit.commit_epoch(self._epoch, messages, properties=properties, basis=basis)
         self._epoch += 1
 
     def compact(self) -> None:

@@ -36,9 +36,10 @@ class Warehouse:
             assert answer.status == status
             return answer.read().decode()
 
-    def words(self, path: str) -> str:
+    def words(self, path: str, *, status: int = 200) -> str:
         """A page without its tags, blanks folded."""
-        return re.sub(r"\s+", " ", unescape(re.sub("<[^>]+>", " ", self.get(path))))
+        text = re.sub("<[^>]+>", " ", self.get(path, status=status))
+        return re.sub(r"\s+", " ", unescape(text))
 
     @contextmanager
     def asked(self, path: str, host: str | None = None) -> Iterator[http.client.HTTPResponse]:

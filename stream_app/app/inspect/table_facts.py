@@ -1,6 +1,7 @@
 """What the newest snapshot of a table says, remembered until there is another.
 
-A list of many tables is looked at each second. Of a table without news, a look lists one folder.
+A list of many tables is looked at each second. Of a table without news, a look reads only the hint
+of its newest snapshot.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from itertools import islice
 
 from stream_app.app.inspect.files import live_files
 from stream_app.clock import Clock
-from stream_app.fileio.file_io import FileStatus
 from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY, Snapshot
 from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 
 _BELIEVED_S = 60.0
-"""Seconds after which an unchanged table is read again: its schema may be gone."""
+"""Seconds after which a table is read again, though its newest snapshot has the same number: it may
+be damaged, or rolled back and written anew."""
 _LOOKED_BACK = 5
 """Newest snapshots in which the source's time is looked for; compactions do not tell it."""
 
@@ -100,7 +101,7 @@ def _runs_max(table: FileStoreTable, snapshot: Snapshot) -> int:
 @dataclass(slots=True)
 class _Remembered:
     table: FileStoreTable
-    newest: FileStatus | None
+    newest: int | None
     facts: TableFacts
     read_at: float
 
@@ -128,19 +129,13 @@ class RememberedFacts:
         """
         now, known = self.clock.steady_seconds(), self._known.get(path)
         is_recent = known is not None and now - known.read_at < _BELIEVED_S
-        if known is not None and is_recent and _newest_file(known.table) == known.newest:
+        if known is not None and is_recent and known.table.snapshots.latest_id() == known.newest:
             return known.facts
         self._known.pop(path, None)
         table = self.open(path)
-        newest = _newest_file(table)  # before the facts: these may be newer, and are read again
+        newest = (
+            table.snapshots.latest_id()
+        )  # before the facts: these may be newer, and are read again
         facts = table_facts(table, of_job=self.of_job)
         self._known[path] = _Remembered(table, newest, facts, now)
         return facts
-
-
-def _newest_file(table: FileStoreTable) -> FileStatus | None:
-    """The newest snapshot's file; after a rollback it has another number or time."""
-    prefix = "snapshot-"
-    found = table.file_io.list_status(f"{table.snapshots.root}/snapshot")
-    numbered = [one for one in found if one.name.removeprefix(prefix).isdecimal()]
-    return max(numbered, key=lambda one: int(one.name.removeprefix(prefix)), default=None)

@@ -30,8 +30,13 @@ from stream_app.app.job.event_log import warn_of_ignored_options
 from stream_app.app.job.event_texts import report_line
 from stream_app.app.job.job_log import log_to_stderr
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
-from stream_app.app.metrics.collectors import CompactionCollector, MaintenanceCollector
+from stream_app.app.metrics.collectors import (
+    CompactionCollector,
+    MaintenanceCollector,
+    StoreCollector,
+)
 from stream_app.app.metrics.endpoint import serving
+from stream_app.app.metrics.jvm_metrics import JvmCollector
 from stream_app.app.output.listing import size_text
 from stream_app.clock import Clock
 from stream_app.errors import CompactionError, StreamAppError
@@ -148,6 +153,9 @@ def run(job: CompactJob, registry: CollectorRegistry, signs: SignsOfLife) -> Non
     Raises:
         CompactionError: some buckets could not be compacted; the others are.
     """
+    label = table_label(job.table.location)
+    store, jvm = StoreCollector(label), JvmCollector(label)
+    job = replace(job, table=job.table.counted(store.requests))
     table = job.table
     warn_of_ignored_options(table)
     spark = start_session(f"stream_app compact {table.location}", job.spark)
@@ -165,16 +173,17 @@ def run(job: CompactJob, registry: CollectorRegistry, signs: SignsOfLife) -> Non
         compaction = _Compaction(
             job, stream_of(table), maintenance, stop_requested, table.clock, stream_of
         )
-        label = table_label(table.location)
         compaction_numbers, expiry_numbers = CompactionCollector(), MaintenanceCollector()
         compaction_numbers.add(label, compaction.metrics)
         expiry_numbers.add(label, maintenance.metrics)
-        registry.register(compaction_numbers)
-        registry.register(expiry_numbers)
+        jvm.attach(spark)
+        for each in (compaction_numbers, expiry_numbers, store, jvm):
+            registry.register(each)
         compaction.run()
     finally:
         maintenance.close()
         compactions.close()
+        jvm.detach()
         spark.stop()
 
 

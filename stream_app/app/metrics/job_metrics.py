@@ -30,6 +30,7 @@ from stream_app.app.metrics.collectors import (
     MaintenanceCollector,
     StoreCollector,
 )
+from stream_app.app.metrics.disk_metrics import DiskCollector
 from stream_app.app.metrics.jvm_metrics import JvmCollector
 from stream_app.app.metrics.source_metrics import SourceMetrics
 from stream_app.cdc.bad_reasons import REASON_KINDS
@@ -55,18 +56,21 @@ class JobMetrics:
     Attributes:
         table: ``database.table``, the label of all numbers; of a job of many tables ``database``,
             for the numbers of the whole job.
+        name: of one of many tables, which may share the label; empty: of the job's own.
         registry: what `serving` serves.
-        compactions, maintenance, store, jvm: numbers that each scrape reads afresh.
+        compactions, maintenance, store, jvm, disks: numbers that each scrape reads afresh.
         source: how far the tables are behind.
     """
 
     table: str
     clock: Clock = field(default_factory=SystemClock)
+    name: str = ""
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
     compactions: CompactionCollector = field(init=False)
     maintenance: MaintenanceCollector = field(init=False)
     store: StoreCollector = field(init=False)
     jvm: JvmCollector = field(init=False)
+    disks: DiskCollector = field(init=False)
     source: SourceMetrics = field(init=False)
     _labels: set[str] = field(init=False, default_factory=set)
     _held_tables: dict[str, set[str]] = field(init=False, default_factory=lambda: defaultdict(set))
@@ -93,7 +97,8 @@ class JobMetrics:
         self.compactions, self.maintenance = CompactionCollector(), MaintenanceCollector()
         self.source = SourceMetrics(self._gauge, self.clock)
         self.store, self.jvm = StoreCollector(self.table), JvmCollector(self.table)
-        for each in (self.compactions, self.maintenance, self.store, self.jvm):
+        self.disks = DiskCollector(self.table)
+        for each in (self.compactions, self.maintenance, self.store, self.jvm, self.disks):
             self.registry.register(each)
         ProcessCollector(registry=self.registry)
         build = Gauge(
@@ -161,7 +166,7 @@ class JobMetrics:
         if label not in self._labels and len(self._labels) >= TABLE_LABELS_MAX:
             label = f"{self.table}.{OTHER_TABLES}"
         self._labels.add(label)
-        of_one.table = label
+        of_one.table, of_one.name = label, name
         return of_one
 
     def held(self, name: str, *, is_held: bool) -> None:
@@ -170,7 +175,7 @@ class JobMetrics:
         names = self._held_tables[label]
         (names.add if is_held else names.discard)(name)
         self._held.labels(label).set(len(names))
-        self.source.held(label, is_held=bool(names))
+        self.source.held(label, name, is_held=is_held)
 
     def quarantined(self, waiting: Mapping[str, int]) -> None:
         """How many records wait in quarantine.
@@ -204,7 +209,7 @@ class JobMetrics:
         parts = {"wait": report.wait_s, "write": report.write_s, "commit": report.commit_s}
         for part, seconds in parts.items():
             self._seconds.labels(self.table, part).observe(seconds)
-        self.source.committed(self.table, counts.ends.values())
+        self.source.committed(self.table, self.name, counts.ends.values())
         self.committed(report.snapshots, report.compactions)
 
     def committed(

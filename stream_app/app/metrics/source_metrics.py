@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -15,6 +15,8 @@ from stream_app.spark.ingest.streaming_query import SourceProgress
 
 PARTITIONS_MAX = 1000
 """Kafka partitions with a lag of their own; the lag of all has them too."""
+Key = tuple[str, str]
+"""A label, and the name of a table that has it."""
 MakesGauge = Callable[..., Gauge]
 """Makes a gauge by its name, its meaning, and its labels beside the table."""
 
@@ -30,8 +32,8 @@ class SourceMetrics:
     gauge: MakesGauge
     clock: Clock
     _lag: int | None = None
-    _newest_s: dict[str, float] = field(default_factory=dict)
-    _held: set[str] = field(default_factory=set)
+    _newest_s: dict[Key, float] = field(default_factory=dict)
+    _held: set[Key] = field(default_factory=set)
     _lags: Gauge = field(init=False)
     _behind: Gauge = field(init=False)
     _newest: Gauge = field(init=False)
@@ -68,27 +70,31 @@ class SourceMetrics:
         for (topic, partition), behind in itertools.islice(progress.behind.items(), PARTITIONS_MAX):
             self._behind.labels(label, topic, partition).set(behind)
 
-    def committed(self, label: str, ends: Iterable[PartitionEnd]) -> None:
-        """The newest messages of an epoch are in the table."""
+    def committed(self, label: str, name: str, ends: Iterable[PartitionEnd]) -> None:
+        """The newest messages of an epoch are in a table, which may share its label with others."""
         times = [end.timestamp_ms for end in ends if end.timestamp_ms is not None]
         if times:
-            self._newest_s[label] = max(times) / 1000
+            self._newest_s[label, name] = max(times) / 1000
             self._newest.labels(label).set(max(times) / 1000)
             self._freshness.labels(label).set_function(partial(self._age, label))
 
-    def held(self, label: str, *, is_held: bool) -> None:
-        """An error holds a table of this label back."""
-        (self._held.add if is_held else self._held.discard)(label)
+    def held(self, label: str, name: str, *, is_held: bool) -> None:
+        """Whether an error holds a table back."""
+        (self._held.add if is_held else self._held.discard)((label, name))
 
     def stalest(self) -> float | None:
-        """The greatest freshness of all labels, seconds; None: no table has a message yet."""
-        return max(map(self._age, list(self._newest_s)), default=None)
+        """The greatest freshness of all tables, seconds; None: no table has a message yet."""
+        newest_s = dict(self._newest_s)
+        return self._greatest_age(newest_s, newest_s) if newest_s else None
 
     def _age(self, label: str) -> float:
-        newest_s = self._newest_s[label]
-        if label not in self._held:
-            if self._lag == 0:
-                return 0.0
-            # An epoch that had nothing for the table has brought it as far as the others.
-            newest_s = max(list(self._newest_s.values()))
-        return max(0.0, self.clock.now_ms() / 1000 - newest_s)
+        newest_s = dict(self._newest_s)
+        return self._greatest_age(newest_s, [key for key in newest_s if key[0] == label])
+
+    def _greatest_age(self, newest_s: Mapping[Key, float], keys: Iterable[Key]) -> float:
+        held = [newest_s[key] for key in keys if key in self._held]
+        # An epoch that had nothing for a table has brought it as far as the others.
+        begin_s = min(held, default=max(newest_s.values()))
+        if not held and self._lag == 0:
+            return 0.0
+        return max(0.0, self.clock.now_ms() / 1000 - begin_s)

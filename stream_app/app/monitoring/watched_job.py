@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import gettempdir
 
 from pyspark.sql import SparkSession
 
@@ -25,6 +27,8 @@ from stream_app.app.quarantine.kept_records import open_quarantine
 from stream_app.cdc.formats import format_named
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
+from stream_app.fileio.file_io_registry import is_local
+from stream_app.fileio.local_file_io import local_path
 from stream_app.spark.task_errors import readable
 from stream_app.table.file_store_table import table_label
 
@@ -67,6 +71,7 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
     is_one, stream = config.sync is None, config.stream
     name = table_label(config.table.path) if is_one else config.name
     metrics = JobMetrics(name)
+    metrics.disks.folders = _local_folders(config)
     with ExitStack() as stack:
         health = JobHealth(clock, stream.max_staleness / 1000, metrics.source.stalest)
         stack.enter_context(serving(metrics.registry, stream.metrics_port, health))
@@ -103,6 +108,20 @@ def _stop_is_told(webhook: Webhook, *, is_drained: bool) -> Iterator[None]:
         raise
     if not is_drained:
         webhook.stopped(None)
+
+
+def _local_folders(config: AppConfig) -> dict[str, Path]:
+    """What the job writes on disks of this machine; what tasks of a cluster spill is elsewhere."""
+    sync, stream = config.sync, config.stream
+    warehouse = config.table.warehouse if sync is None else sync.warehouse
+    found = {"warehouse": warehouse, "checkpoint": stream.checkpoint, "temporary": gettempdir()}
+    if stream.quarantine is not None:
+        found["quarantine"] = stream.quarantine
+    return {
+        name: Path(local_path(location)).absolute()
+        for name, location in found.items()
+        if is_local(location)
+    }
 
 
 def _quarantine(config: AppConfig, clock: Clock, metrics: JobMetrics) -> QuarantineWatch | None:

@@ -30,8 +30,6 @@ TOKEN_VARIABLE = "STREAM_APP_WEB_TOKEN"
 TOKEN_MIN = 16
 """Characters: a shorter one could be guessed."""
 _KEPT_RUNS, _KEPT_LINES = 5, 200
-_PATIENCE_S = 5.0
-"""Seconds for which the answer to a request waits for the end of its action."""
 _LOG = logging.getLogger(__name__)
 RUNNING, DONE, FAILED = "running", "done", "failed"
 
@@ -90,10 +88,14 @@ class Actions:
 
     Attributes:
         token: None: all actions are refused.
+        command: begins a process that compacts; the arguments of ``compact`` follow.
+        patience_s: seconds for which `begin` waits for the end.
     """
 
     site: Site
     token: str | None = None
+    command: Sequence[str] = (sys.executable, "-P", "-m", "stream_app", "compact")
+    patience_s: float = 5.0
     _runs: dict[str, deque[ActionRun]] = field(default_factory=dict)
     _processes: set[subprocess.Popen[str]] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -153,7 +155,7 @@ class Actions:
             target=self._run, args=(name, run, known[what]), name="action", daemon=True
         )
         thread.start()
-        run.ended.wait(_PATIENCE_S)
+        run.ended.wait(self.patience_s)
         return run
 
     def runs(self, name: str) -> Sequence[ActionRun]:
@@ -199,7 +201,7 @@ class Actions:
         environ = {**os.environ, **further}
         environ.pop(TOKEN_VARIABLE, None)
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "stream_app", "compact", *arguments, how],
+            [*self.command, *arguments, how],
             env=environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

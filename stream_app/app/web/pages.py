@@ -26,6 +26,7 @@ def _page_environment() -> Environment:
         "size": size_text,
         "age": age_text,
         "visible": lambda value: visible(str(value)),
+        "lines": lambda text: "\n".join(visible(line.strip()) for line in str(text).splitlines()),
         "raw": _raw,
     }
     found.tests |= {"known_in": _known_in}

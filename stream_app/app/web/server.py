@@ -56,6 +56,8 @@ _HEADERS = {
 }
 LOOK_S = 1.0
 """Seconds between two looks for something new."""
+_REST = 4
+"""Times the duration of a look until the next one: a slow store is not asked all the time."""
 _ALIVE_S = 15.0
 _CHANGED_SNAPSHOTS = 5
 _LIMIT = 50
@@ -253,14 +255,16 @@ class _Version:
     name: str
     _value: Hashable = None
     _at: float = float("-inf")
+    _took_s: float = 0.0
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def now(self) -> Hashable:
         async with self._lock:
-            time = asyncio.get_running_loop().time()
-            if time - self._at >= LOOK_S / 2:
+            began = asyncio.get_running_loop().time()
+            if began - self._at >= max(LOOK_S / 2, _REST * self._took_s):
                 self._value = await run_in_threadpool(self._look)
                 self._at = asyncio.get_running_loop().time()
+                self._took_s = self._at - began
         return self._value
 
     def _look(self) -> Hashable:

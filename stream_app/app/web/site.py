@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from stream_app.app.config.app_config import AppConfig
@@ -20,6 +21,7 @@ from stream_app.app.inspect.table_facts import RememberedFacts, freshness_s
 from stream_app.app.job.epoch_history import CompactionsNow, EpochHistory, EpochTimes
 from stream_app.app.quarantine.choice import Choice
 from stream_app.app.quarantine.kept_records import Quarantine, open_quarantine
+from stream_app.app.quarantine.later_changes import ReadRange
 from stream_app.app.quarantine.outcome import replay_lines
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
@@ -222,12 +224,16 @@ class JobSite:
 
     Attributes:
         history: of the job that runs in this process; None: none does.
+        ask_ends: where the topics end; None: of the broker.
+        read: reads ranges of the topics for a replay; None: by Kafka's client.
     """
 
     config: AppConfig
     checkpoint: Folder
     clock: Clock
     history: EpochHistory | None = None
+    ask_ends: Callable[[], Offsets | None] | None = None
+    read: ReadRange | None = None
     _ends: Offsets | None = None
     _ends_at: float = float("-inf")
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -291,7 +297,7 @@ class JobSite:
         # Imported only when it is asked for: it needs Spark's package and a broker's client.
         replays = importlib.import_module("stream_app.app.quarantine.job_replay")
         own = None if self.config.sync is None else name
-        for one in replays.job_replays(self.config, quarantine, own).values():
+        for one in replays.job_replays(self.config, quarantine, own, self.read).values():
             yield from replay_lines(one.run(Choice(), dry_run=False), dry_run=False)
 
     def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
@@ -330,7 +336,8 @@ class JobSite:
         """Asked of the broker at most each `_ENDS_S` seconds; a broker that is away is slow."""
         with self._lock:
             if self.clock.steady_seconds() - self._ends_at > _ENDS_S:
-                self._ends = source_ends(self.config.source, lambda _: None)
+                ask = self.ask_ends or partial(source_ends, self.config.source, lambda _: None)
+                self._ends = ask()
                 self._ends_at = self.clock.steady_seconds()
             return self._ends
 

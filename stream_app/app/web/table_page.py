@@ -95,6 +95,8 @@ def table_page(
     latest = newest[0] if newest else None
     expiry = parts.one("expiry", lambda: next_expiry(table)) if newest else None
     going = () if expiry is None else expiry.numbers
+    tags = parts.some("tags", table.tags.tags)
+    consumers = parts.some("consumers", table.consumers.consumers)
     compactions = parts.some("compactions", lambda: _compactions(table, newest))
     runs = parts.some("LSM trees", lambda: _runs(table, latest))
     trees = parts.some("LSM trees", lambda: _trees(table, latest, runs, now))
@@ -108,7 +110,7 @@ def table_page(
             "write amplification", lambda: _write_amplification(table, newest, compactions)
         ),
         space_amplification=space_amplification(runs),
-        bars=parts.some("tags and consumers", lambda: _bars(table, newest, going)),
+        bars=snapshot_bars(newest, tags, consumers, going),
         rows=rows_chart(newest),
         now=now,
         expiry=expiry,
@@ -187,12 +189,6 @@ def _trees(
         return []
     under_way = () if now is None else now.under_way
     return bucket_trees(runs, next_compactions(table, latest), under_way)
-
-
-def _bars(
-    table: FileStoreTable, newest: Sequence[Snapshot], going: Sequence[int]
-) -> list[SnapshotBar]:
-    return snapshot_bars(newest, table.tags.tags(), table.consumers.consumers(), going)
 
 
 def _write_amplification(

@@ -59,7 +59,10 @@ class Parts:
 
     def problems(self) -> list[Problem]:
         """Each error once, with the parts that it hides."""
-        return [Problem(parts=tuple(parts), error=error) for error, parts in self._errors.values()]
+        return [
+            Problem(parts=tuple(dict.fromkeys(parts)), error=error)
+            for error, parts in self._errors.values()
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,28 @@ def local_copies_folder() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
+class CopiedFile:
+    """What a copy is of.
+
+    Attributes:
+        path: of the data file.
+        field_ids: of the columns: one that was dropped and added again has other values.
+        schema: of the rows, with the system columns.
+    """
+
+    path: str
+    field_ids: tuple[int, ...]
+    schema: pa.Schema
+    row_count: int
+
+    @property
+    def name(self) -> str:
+        """The copy's name."""
+        columns = self.schema.to_string(show_field_metadata=False)
+        return _name(self.path, str(self.field_ids), columns)
+
+
+@dataclass(frozen=True, slots=True)
 class LookupCopies:
     """The copies of one table.
 
@@ -60,52 +82,55 @@ class LookupCopies:
     most_bytes: int | None
     clock: Clock
 
-    def find(self, path: str, schema: pa.Schema, row_count: int) -> LookupCopy | None:
+    def find(self, file: CopiedFile) -> LookupCopy | None:
         """The copy of a data file; None: there is none. A damaged one is deleted."""
-        folder = self._folder_of(path, schema)
+        folder = self._table_folder / file.name
         try:
-            copy = LookupCopy.opened(folder, schema, row_count)
+            self._check_owner()
+            copy = LookupCopy.opened(folder, file.schema, file.row_count)
             self._keep(folder)
+        except PermissionError:
+            return None
         except BROKEN as error:
             if folder.exists():
-                self.forget(path, schema, error)
+                self.forget(file, error)
             return None
         return copy
 
     def make(
-        self,
-        path: str,
-        schema: pa.Schema,
-        rows: Iterable[pa.RecordBatch],
-        row_count: int,
-        hashes_of: HashesOf,
+        self, file: CopiedFile, rows: Iterable[pa.RecordBatch], hashes_of: HashesOf
     ) -> LookupCopy | None:
         """Copy a data file; None: there is no room for it. Another task may do the same.
 
         Raises:
             CorruptFileError: the rows cannot be read.
         """
-        folder = self._folder_of(path, schema)
         try:
-            with self._unfinished(folder.parent) as unfinished:
+            with self._unfinished() as unfinished:
                 write_copy(
-                    unfinished, rows, row_count, hashes_of=hashes_of, most_bytes=self.most_bytes
+                    unfinished,
+                    rows,
+                    file.row_count,
+                    hashes_of=hashes_of,
+                    most_bytes=self.most_bytes,
                 )
                 self._keep(unfinished)
                 with contextlib.suppress(FileExistsError, OSError):  # another task was faster
-                    unfinished.rename(folder)
+                    unfinished.rename(self._table_folder / file.name)
         except TooLargeError:
             return None
         except OSError as error:
-            _LOG.warning("no local copy of %s for look-ups, which read it itself: %s", path, error)
+            _LOG.warning(
+                "no local copy of %s for look-ups, which read it itself: %s", file.path, error
+            )
             return None
         self.tidy()
-        return self.find(path, schema, row_count)
+        return self.find(file)
 
-    def forget(self, path: str, schema: pa.Schema, error: Exception) -> None:
+    def forget(self, file: CopiedFile, error: Exception) -> None:
         """Delete the copy of a data file, which is damaged."""
-        _LOG.warning("the local copy of %s is damaged, and deleted: %s", path, error)
-        self._delete(self._folder_of(path, schema))
+        _LOG.warning("the local copy of %s is damaged, and deleted: %s", file.path, error)
+        self._delete(self._table_folder / file.name)
 
     def tidy(self) -> None:
         """Delete what is late, of any table, and what exceeds the bytes of this one."""
@@ -124,21 +149,22 @@ class LookupCopies:
     def _table_folder(self) -> Path:
         return self.root / _name(self.table)
 
-    def _folder_of(self, path: str, schema: pa.Schema) -> Path:
-        """Of a data file, and of the columns that are read of it."""
-        return self._table_folder / _name(path, schema.to_string(show_field_metadata=False))
-
     @contextlib.contextmanager
-    def _unfinished(self, parent: Path) -> Iterator[Path]:
+    def _unfinished(self) -> Iterator[Path]:
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if self.root.stat().st_uid != os.getuid():
-            raise PermissionError(f"{self.root} belongs to another user")
-        parent.mkdir(exist_ok=True, mode=0o700)
-        folder = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=parent))
+        self._check_owner()
+        self._table_folder.mkdir(exist_ok=True, mode=0o700)
+        folder = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self._table_folder))
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _check_owner(self) -> None:
+        """Rows of a folder in which another user may write are not trusted."""
+        for folder in (self.root, self.root.parent):
+            if folder.stat().st_uid != os.getuid():
+                raise PermissionError(f"{folder} belongs to another user")
 
     def _keep(self, folder: Path) -> None:
         until_s = (self.clock.now_ms() + self.retention_ms) / 1000

@@ -90,8 +90,11 @@ class LookupCopy:
     def _places(self, hashes: Hashes) -> Indices:
         least = np.unique(hashes).astype(np.uint64) << _PLACE_BITS
         begins = np.searchsorted(self.index, least)
-        ends = np.searchsorted(self.index, least | _PLACE_MASK, side="right")
-        counts = ends - begins
+        inside = begins < len(self.index)
+        least, begins = least[inside], begins[inside]
+        is_there = self.index[begins] <= least | _PLACE_MASK
+        least, begins = least[is_there], begins[is_there]
+        counts = np.searchsorted(self.index, least | _PLACE_MASK, side="right") - begins
         skipped = np.cumsum(counts) - counts
         entries = np.arange(counts.sum()) + np.repeat(begins - skipped, counts)
         places = np.sort(self.index[entries] & _PLACE_MASK)

@@ -49,6 +49,7 @@ _DONE_ANYWAY = {
     "async-file-write": "true",
     "changelog-file.format": "parquet",
     "commit.user-prefix": "",
+    "lookup.cache-spill-compression": "none",
     "metadata.stats-dense-store": "true",
     "metadata.stats-keep-first-n-columns": "-1",
     "metastore.tag-to-partition.preview": "none",

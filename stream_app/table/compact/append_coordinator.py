@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any
 
+from stream_app.clock import Clock, SystemClock
 from stream_app.errors import CorruptFileError, UnsupportedTableError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
 from stream_app.mergetree.compact.compact_manager import write_only_error
@@ -69,6 +70,7 @@ class AppendCompactCoordinator:
 
     table: FileStoreTable
     executor: CompactExecutor
+    age_clock: Clock = field(default_factory=SystemClock)
     failures: FailedAppendTasks = field(init=False)
     dropped: DroppedCompactions = field(init=False, default_factory=DroppedCompactions)
     back_pressure: BackPressure = field(init=False)
@@ -156,7 +158,7 @@ class AppendCompactCoordinator:
         return compaction_load(
             (),
             [OpenWork(each.future, each.since) for each in list(self._running.values())],
-            now=self.table.clock.steady_seconds(),
+            now=self.age_clock.steady_seconds(),
             failed=self.failures.of_buckets.total,
             dropped=self.dropped.total,
         )
@@ -274,7 +276,7 @@ class AppendCompactCoordinator:
             # Another writer may have compacted these files after the planner read them.
             is_overtaken = plan.seen < self._changed_at
             future = self.executor.submit(request)
-            since = self.table.clock.steady_seconds()
+            since = self.age_clock.steady_seconds()
             self._running[files[0].file_name] = _Running(request, future, since, is_overtaken)
         self._is_due |= plan.has_more
         return len(tasks)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from stream_app.clock import local_wall_clock_ms
+from stream_app.clock import Clock, SystemClock, local_wall_clock_ms
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.picker import MergeTreePicker
@@ -41,6 +41,11 @@ from stream_app.table.compact.strategy_of_options import compact_strategy
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
+KEPT_BESIDE = 20_000
+"""Buckets that no epoch has touched, and whose levels stay in memory, at most."""
+FILES_BESIDE = 200_000
+"""Their files at most; a file takes some 2 kB."""
+
 BucketManagers = Callable[
     [FileStoreTable, Snapshot | None, Collection[BucketId]], Mapping[BucketId, CompactManager]
 ]
@@ -52,15 +57,18 @@ class CompactCoordinator:
 
     Attributes:
         managers_of: makes managers of buckets as they are in a snapshot.
+        age_clock: of the ages of compactions, which decide nothing.
     """
 
     table: FileStoreTable
     executor: CompactExecutor
     managers_of: BucketManagers
+    age_clock: Clock = field(default_factory=SystemClock)
     failures: CompactionFailures[BucketId] = field(init=False)
     dropped: DroppedCompactions = field(init=False, default_factory=DroppedCompactions)
     back_pressure: BackPressure = field(init=False)
     _managers: dict[BucketId, CompactManager] = field(init=False, default_factory=dict)
+    _beside: dict[BucketId, CompactManager] = field(init=False, default_factory=dict)
     _since: dict[BucketId, float] = field(init=False, default_factory=dict)
     _in_doubt: set[BucketId] = field(init=False, default_factory=set)
     _partitions: frozenset[bytes] | None = field(init=False, default=None)
@@ -70,9 +78,37 @@ class CompactCoordinator:
         self.back_pressure = BackPressure(self.table.paths, self._managers, self.failures)
 
     def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
-        """Read the levels of buckets that are not known yet."""
+        """Read the levels of buckets that are not known yet.
+
+        That decodes all manifests of their partitions. So the levels of these partitions' other
+        buckets are kept beside, until an epoch touches them or another writer commits.
+        """
         missing = {bucket for bucket in buckets if bucket not in self._managers}
-        self._managers.update(self.managers_of(self.table, snapshot, missing))
+        is_read = not missing <= self._beside.keys()
+        if is_read:
+            wanted = missing | self._others(missing)
+            self._beside |= self.managers_of(self.table, snapshot, wanted)
+        for bucket in missing:
+            self._managers[bucket] = self._beside.pop(bucket)
+        if is_read:
+            self._bound_beside()
+
+    def _bound_beside(self) -> None:
+        """Drop what is too much to be kept; it is read again when an epoch touches it."""
+        files = 0
+        for number, (bucket, manager) in enumerate(list(self._beside.items())):
+            files += len(manager.levels.all_files())
+            if files > FILES_BESIDE or number >= KEPT_BESIDE:
+                del self._beside[bucket]
+
+    def _others(self, buckets: Collection[BucketId]) -> set[BucketId]:
+        """The other buckets of their partitions that are not known; none if they are too many."""
+        partitions = {partition for partition, _ in buckets}
+        count = self.table.options.bucket
+        if len(partitions) * count > KEPT_BESIDE:
+            return set()
+        others = {(partition, number) for partition in partitions for number in range(count)}
+        return others - self._managers.keys() - self._beside.keys()
 
     def restrict(self, partitions: Collection[bytes]) -> None:
         """Compact in these partitions only."""
@@ -80,6 +116,7 @@ class CompactCoordinator:
 
     def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
         """Another writer changed buckets: believe the table again. Running compactions continue."""
+        self._beside.clear()
         known = {bucket for bucket in buckets if bucket in self._managers}
         for bucket, now in self.managers_of(self.table, snapshot, known).items():
             self._managers[bucket].restore(now.levels)
@@ -109,7 +146,7 @@ class CompactCoordinator:
             if not is_chosen or self.failures.must_wait(bucket):
                 continue
             if manager.trigger_compaction(self.executor, local_ms=local_ms):
-                self._since[bucket] = self.table.clock.steady_seconds()
+                self._since[bucket] = self.age_clock.steady_seconds()
                 begun += 1
             if manager.running is None:
                 # The bucket needs no compaction any more: another job may have done it.
@@ -129,7 +166,7 @@ class CompactCoordinator:
                 left.add(bucket)
             else:
                 manager.trigger_compaction(self.executor, local_ms=local_ms, full=True)
-                self._since[bucket] = self.table.clock.steady_seconds()
+                self._since[bucket] = self.age_clock.steady_seconds()
                 if manager.running is None:
                     self.failures.forget(bucket)
         return left
@@ -146,7 +183,7 @@ class CompactCoordinator:
 
     def load(self) -> CompactionLoad:
         """The work that is open, and the attempts that failed. Any thread may call it."""
-        managers, now = list(self._managers.items()), self.table.clock.steady_seconds()
+        managers, now = list(self._managers.items()), self.age_clock.steady_seconds()
         works = [
             OpenWork(future, self._since.get(bucket, now))
             for bucket, manager in managers

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.row_group_filter import RowGroupsOfKeys
-from stream_app.filestore.lookup.lookup_copies import LookupCopies, local_copies_folder
-from stream_app.filestore.lookup.lookup_copy import BROKEN, LookupCopy
+from stream_app.filestore.lookup.lookup_copies import CopiedFile, LookupCopies, local_copies_folder
+from stream_app.filestore.lookup.lookup_copy import BROKEN
 from stream_app.format.bucket_hash import Hashes, hash_columns
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.mergetree.key_value_batch import Indices
@@ -86,8 +86,16 @@ class LookupReader:
         names = self.table.layout(self.columns, system=self.system).schema.names
         vector = self.vectors.get(file.file_name)
         end = 0
-        copied = self._copied()
-        copy = self._copy(file, copied)
+        files = self._copied_files()
+        copied = CopiedFile(
+            files.path(file),
+            tuple(column.field_id for column in files.reader.columns),
+            files.reader.layout_schema,
+            file.row_count,
+        )
+        assert self.copies is not None, "the way was chosen by it"
+        copy = self.copies.find(copied)
+        copy = copy or self.copies.make(copied, files.read(file), self._hashes)
         hashes = self._hashes(self._keys().batch)
         try:
             if copy is not None:
@@ -100,26 +108,16 @@ class LookupReader:
                     end = int(places[-1]) + 1
                 return
         except BROKEN as error:
-            assert self.copies is not None, "it had a copy"
-            self.copies.forget(copied.path(file), copied.reader.layout_schema, error)
+            self.copies.forget(copied, error)
         for batch, places in self._of_row_groups(file):
             rest = places >= end
             yield batch.filter(pa.array(rest)), places[rest]
 
-    def _copied(self) -> BucketFiles:
+    def _copied_files(self) -> BucketFiles:
         """Reads what a copy has: the key alone, or whole rows whatever columns are asked for."""
         if self.columns == self.table.schema.key_type and not self.system:
             return self.table.bucket_files(*self.bucket, columns=self.columns, system=self.system)
         return self.table.bucket_files(*self.bucket)
-
-    def _copy(self, file: DataFileMeta, copied: BucketFiles) -> LookupCopy | None:
-        assert self.copies is not None, "the way was chosen by it"
-        path, schema = copied.path(file), copied.reader.layout_schema
-        found = self.copies.find(path, schema, file.row_count)
-        if found is None:
-            rows = copied.read(file)
-            found = self.copies.make(path, schema, rows, file.row_count, self._hashes)
-        return found
 
     def _hashes(self, rows: pa.RecordBatch) -> Hashes:
         schema = self.table.schema

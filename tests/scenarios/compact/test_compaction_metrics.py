@@ -11,6 +11,7 @@ import pytest
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.compact.metrics import CompactionLoad, CompactionMetrics, CompactionTally
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
@@ -127,9 +128,10 @@ def test_the_tables_size_follows_all_commits(tmp_path: Path) -> None:
 
 def test_ages_of_waiting_and_running_compactions(tmp_path: Path) -> None:
     clock = StandingClock()
-    table = replace(a_table(tmp_path, num_sorted_run__compaction_trigger=2), clock=clock)
-    writer = TableWriter(table, CompactLater)
+    writer = TableWriter(a_table(tmp_path, num_sorted_run__compaction_trigger=2), CompactLater)
     assert isinstance(writer.executor, CompactLater)
+    assert isinstance(writer.commit.coordinator, CompactCoordinator)
+    writer.commit.coordinator.age_clock = clock
     for epoch in range(2):
         writer.write(rows(epoch))
     clock.sleep(90)

@@ -10,7 +10,11 @@ from typing import Any
 
 import pytest
 
+from stream_app.model.schema.data_type import parse_data_type
+from stream_app.planning.schema.schema_changes import AddColumn, DropColumn
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_table
+from stream_app.table.schema.alter import alter_table
 from tests.support.counting_file_io import CountingFileIO
 from tests.support.small_table import Change, SmallTable, small_table
 from tests.support.table_checks import check_chain
@@ -99,3 +103,24 @@ def test_copies_give_the_changes_that_the_files_give(
             assert list(told.values()) == list(expected.values())
         check_chain(table)
     assert (was_read, is_read) == (True, False)
+
+
+def test_a_column_added_again_has_no_values_of_the_copy_before(tmp_path: Path) -> None:
+    told = []
+    for folder, options in (("without", {"lookup__cache_max_disk_size": "0"}), ("with", {})):
+        given = epochs(random.Random(0), ("+U",))
+        made = small_table(
+            tmp_path / folder, COLUMNS, ("a", "b"), changelog_producer="lookup", **options
+        )
+        made.commit(*given[0])
+        made.compact()
+        made.commit(*given[1])
+        alter_table(made.table, [DropColumn(name="v")])
+        again = AddColumn(name="v", data_type=parse_data_type("STRING"))
+        alter_table(open_table(made.path), [again])
+        made = SmallTable(open_table(made.path), _epoch=2)
+        made.commit(("+U", row(7, "new", 1)))
+        changes = [change for epoch in read_changes(made.table).values() for change in epoch]
+        assert changes[-2:] == [("-U", row(7, None, 7)), ("+U", row(7, "new", 1))]
+        told.append(changes)
+    assert told[0] == told[1]

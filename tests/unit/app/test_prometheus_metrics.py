@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import platform
+import shutil
 import socket
 import threading
 import urllib.request
@@ -135,6 +136,22 @@ def test_freshness_is_the_age_of_the_newest_message_while_there_are_newer_ones()
     assert metrics.registry.get_sample_value("stream_app_partition_lag_messages", behind) == 5
 
 
+def test_the_label_of_others_has_the_age_of_the_oldest_that_is_held() -> None:
+    clock = StandingClock(100_000)
+    metrics = JobMetrics("db", clock)
+    for number in range(TABLE_LABELS_MAX + 3):
+        ends = {("topic", 0): PartitionEnd(7, 50_000 + 100 * number)}
+        metrics.of_table(f"t{number}").epoch(EpochReport(epoch=0, counts=DecodeCounts(ends=ends)))
+    label = {"table": "db.(others)"}
+    name = "stream_app_freshness_seconds"
+    assert metrics.registry.get_sample_value(name, label) == pytest.approx(29.8)
+    for number in (1, 2):
+        metrics.held(f"t{TABLE_LABELS_MAX + number}", is_held=True)
+    assert metrics.registry.get_sample_value(name, label) == pytest.approx(29.9)
+    metrics.held(f"t{TABLE_LABELS_MAX + 1}", is_held=False)
+    assert metrics.registry.get_sample_value(name, label) == pytest.approx(29.8)
+
+
 def test_bad_records_by_reason_and_columns() -> None:
     metrics = JobMetrics("db.t")
     aside = SetAside(file=None, first="", reasons={"not-json": 2, "value": 1})
@@ -176,6 +193,16 @@ def test_requests_to_the_store_are_counted_by_kind(tmp_path: Path) -> None:
         "stream_app_store_errors_total list": 0,
         "stream_app_store_errors_total delete": 0,
     }
+
+
+def test_disks_of_folders_that_are_not_made_yet(tmp_path: Path) -> None:
+    metrics = JobMetrics("db.t")
+    metrics.disks.folders = {"warehouse": tmp_path, "checkpoint": tmp_path / "a" / "b"}
+    found = samples(metrics.registry)
+    for folder in metrics.disks.folders:
+        size = found[f"stream_app_disk_size_bytes {folder}"]
+        assert size == shutil.disk_usage(tmp_path).total
+        assert 0 < found[f"stream_app_disk_free_bytes {folder}"] <= size
 
 
 def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:

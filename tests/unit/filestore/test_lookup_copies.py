@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stream_app.filestore.lookup.lookup_copies import LookupCopies
+from stream_app.filestore.lookup.lookup_copies import CopiedFile, LookupCopies
 from stream_app.filestore.lookup.lookup_copy import LookupCopy
 from stream_app.format.bucket_hash import Hashes
 from tests.support.small_table import StandingClock
@@ -43,8 +43,12 @@ def copies_in(
     return LookupCopies(folder / "lookup", table, HOUR_MS, most, clock or StandingClock())
 
 
-def made(copies: LookupCopies, path: str, count: int = 250) -> LookupCopy | None:
-    return copies.make(path, SCHEMA, rows(count), count, hashes_of)
+def file_at(path: str, schema: pa.Schema = SCHEMA, ids: tuple[int, ...] = (0, 1)) -> CopiedFile:
+    return CopiedFile(path, ids, schema, 250)
+
+
+def made(copies: LookupCopies, path: str) -> LookupCopy | None:
+    return copies.make(file_at(path), rows(250), hashes_of)
 
 
 def found_in(copy: LookupCopy, *keys: int) -> list[tuple[int, str]]:
@@ -76,13 +80,14 @@ def test_all_tasks_of_a_machine_share_a_copy(tmp_path: Path) -> None:
         yield from rows(250)
         assert made(theirs, "a") is not None
 
-    copy = ours.make("a", SCHEMA, rows_beside_another_task(), 250, hashes_of)
+    copy = ours.make(file_at("a"), rows_beside_another_task(), hashes_of)
     assert copy is not None
     assert found_in(copy, 8) == [(8, "v8"), (9, "v9")]
     assert len(folders(ours)) == 1
     other_columns = SCHEMA.append(pa.field("w", pa.string()))
-    assert ours.find("a", other_columns, 250) is None
-    assert ours.find("b", SCHEMA, 250) is None
+    assert ours.find(file_at("a", other_columns)) is None
+    assert ours.find(file_at("a", ids=(0, 2))) is None, "the column was dropped and added again"
+    assert ours.find(file_at("b")) is None
 
 
 @pytest.mark.parametrize("name", ["rows.arrow", "index.npy", "starts.npy"])
@@ -101,7 +106,7 @@ def test_a_damaged_copy_is_deleted_and_made_anew(tmp_path: Path, name: str, dama
             (folder / name).write_bytes(b"x" * len(data))
         case "gone":
             (folder / name).unlink()
-    assert copies.find("a", SCHEMA, 250) is None
+    assert copies.find(file_at("a")) is None
     copy = made(copies, "a")
     assert copy is not None
     assert found_in(copy, 8) == [(8, "v8"), (9, "v9")]
@@ -113,7 +118,7 @@ def test_a_task_killed_while_it_copies_leaves_nothing_that_is_found(tmp_path: Pa
         "from tests.unit.filestore.test_lookup_copies import *\n"
         f"copies = copies_in(Path({str(tmp_path)!r}))\n"
         "def killed():\n    yield from rows(200)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "copies.make('a', SCHEMA, killed(), 250, hashes_of)\n"
+        "copies.make(file_at('a'), killed(), hashes_of)\n"
     )
     root = Path(__file__).parents[3]
     done = subprocess.run([sys.executable, "-c", script], cwd=root, check=False)
@@ -121,7 +126,7 @@ def test_a_task_killed_while_it_copies_leaves_nothing_that_is_found(tmp_path: Pa
     clock = StandingClock()
     copies = copies_in(tmp_path, clock)
     (left,) = folders(copies)
-    assert copies.find("a", SCHEMA, 250) is None
+    assert copies.find(file_at("a")) is None
     assert made(copies, "a") is not None
     assert left in folders(copies)
     clock.millis = int(left.stat().st_mtime * 1000) + 24 * HOUR_MS
@@ -136,10 +141,10 @@ def test_unused_copies_go_after_the_retention_also_those_of_other_tables(tmp_pat
     made(copies, "unused")
     made(others, "unused")
     clock.millis += HOUR_MS - 1
-    assert copies.find("used", SCHEMA, 250) is not None
+    assert copies.find(file_at("used")) is not None
     clock.millis += 1
     copies.tidy()
-    assert copies.find("used", SCHEMA, 250) is not None
+    assert copies.find(file_at("used")) is not None
     assert len(folders(copies)) == 1
     assert len(list(copies.root.iterdir())) == 1
 
@@ -154,15 +159,15 @@ def test_the_least_recently_used_copies_make_room(tmp_path: Path) -> None:
         clock.millis += 1000
         made(copies, path)
     clock.millis += 1000
-    assert copies.find("b", SCHEMA, 250) is not None
+    assert copies.find(file_at("b")) is not None
     clock.millis += 1000
-    mapped = copies.find("b", SCHEMA, 250)
+    mapped = copies.find(file_at("b"))
     made(copies, "d")
-    assert [path for path in "abcd" if copies.find(path, SCHEMA, 250)] == ["b", "d"]
+    assert [path for path in "abcd" if copies.find(file_at(path))] == ["b", "d"]
     clock.millis += 1000
-    copies.find("d", SCHEMA, 250)
+    copies.find(file_at("d"))
     made(copies, "e")
-    assert copies.find("b", SCHEMA, 250) is None
+    assert copies.find(file_at("b")) is None
     assert mapped is not None
     assert found_in(mapped, 8) == [(8, "v8"), (9, "v9")], "it is mapped"
 
@@ -177,10 +182,11 @@ def test_what_does_not_fit_is_not_copied(tmp_path: Path, caplog: pytest.LogCaptu
     assert "no local copy of a for look-ups" in caplog.text
 
 
-def test_a_folder_of_another_user_is_not_used(tmp_path: Path) -> None:
-    copies = copies_in(tmp_path)
-    copies.root.mkdir()
-    if os.getuid() != 0:
-        pytest.skip("only root can give a folder away")
-    os.chown(copies.root, 4711, 4711)
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+@pytest.mark.parametrize("whose", ["root", "parent"])
+def test_a_folder_of_another_user_is_not_used(tmp_path: Path, whose: str) -> None:
+    copies = copies_in(tmp_path / "stream_app")
+    assert made(copies, "a") is not None
+    os.chown(copies.root if whose == "root" else copies.root.parent, 4711, 4711)
+    assert copies.find(file_at("a")) is None
     assert made(copies, "a") is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator
 
 import pytest
@@ -18,7 +17,7 @@ from stream_app.app.monitoring.otlp import Telemetry
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.compact.report import CompactionReport
-from tests.support.http_receiver import HttpReceiver, http_receiver
+from tests.support.http_receiver import HttpReceiver, gunzipped, http_receiver
 from tests.support.small_table import StandingClock
 
 BEGAN_MS = 1_000_000
@@ -45,8 +44,7 @@ def receiver() -> Iterator[HttpReceiver]:
 def body_of(receiver: HttpReceiver, path: str) -> bytes:
     """Of the only request to a path."""
     [one] = [each for each in receiver.posted if each.path == path]
-    is_gzip = one.headers.get("Content-Encoding") == "gzip"
-    return gzip.decompress(one.body) if is_gzip else one.body
+    return gunzipped(one)
 
 
 def test_metrics_are_those_of_the_endpoint(receiver: HttpReceiver) -> None:

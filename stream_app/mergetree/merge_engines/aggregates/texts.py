@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.mergetree.key_value_batch import Indices
-from stream_app.mergetree.merge_engines.aggregates.combined_values import combined, counted
+from stream_app.mergetree.merge_engines.aggregates.combined_values import counted
 from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Steps
 from stream_app.mergetree.merge_engines.ordered_values import text_lengths
 from stream_app.model.schema.merge_rules import ColumnAggregate
@@ -21,25 +21,21 @@ def joined_texts(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded
     """The texts that are not empty, in order; a late text stands before the others."""
     steps.refuse_take_back("listagg")
 
-    def join(texts: pa.Array, bounds: Indices) -> pa.Array:
-        if how.distinct:
-            segments = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-            texts, segments = _distinct(texts, segments, how.delimiter)
-            bounds = np.searchsorted(segments, np.arange(len(bounds)))
-        lists = pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), texts)
-        return pc.binary_join(lists, pa.scalar(how.delimiter, column.type))
-
     valid = counted(column, steps)
     full = valid & (text_lengths(column) > 0)[steps.rows]
-    found = combined(column, steps, full, join)
-    if full.sum() == valid.sum():
-        return found
+    places, sizes = steps.in_order(full), steps.sums(full.astype(np.int64))
+    texts = column.take(pa.array(steps.rows[places]))
+    if how.distinct:
+        segments = np.repeat(np.arange(len(sizes)), sizes)
+        texts, segments = _distinct(texts, segments, how.delimiter)
+        sizes = np.bincount(segments, minlength=len(sizes))
+    bounds = np.concatenate(([0], np.cumsum(sizes)))
     # With none but empty texts the result is empty, and without any it is null.
-    lacks = steps.any(valid) & ~steps.any(full)
-    empty = pa.scalar("", column.type)
-    if isinstance(found, np.ndarray):
-        found = column.take(pa.array(found, mask=found < 0))
-    return pc.if_else(pa.array(lacks), empty, found)
+    lacks = sizes == 0
+    if full.sum() != valid.sum():
+        lacks &= ~steps.any(valid)
+    lists = pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), texts, mask=pa.array(lacks))
+    return pc.binary_join(lists, pa.scalar(how.delimiter, column.type))
 
 
 def _distinct(texts: pa.Array, segments: Indices, delimiter: str) -> tuple[pa.Array, Indices]:

@@ -1,0 +1,182 @@
+"""Actions of the page: without the token, from elsewhere and twice at once they are refused."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from stream_app.app.cli import main
+from stream_app.app.config.secrets import HIDDEN
+from stream_app.app.web.actions import TOKEN_VARIABLE, Actions, is_same_origin, token_of
+from stream_app.app.web.site import WarehouseSite
+from stream_app.clock import SystemClock
+from stream_app.errors import PERSON_NEEDED, UsageError
+from stream_app.fileio.file_io_registry import file_io_of
+from tests.support.web_server import Warehouse, rows, served
+
+TOKEN = "0123456789abcdef<&>"
+PAGE = "/tables/shop.orders"
+ACT = f"{PAGE}/actions"
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
+    (tmp_path / "shop.db").mkdir()
+    with served(tmp_path, TOKEN) as there:
+        there.table("shop.orders").commit(*rows(1))
+        yield there
+
+
+def tags(warehouse: Warehouse) -> list[str]:
+    folder = warehouse.path / "shop.db" / "orders" / "tag"
+    return sorted(file.name for file in folder.glob("tag-*"))
+
+
+def form(tag: str = "mine", **others: str) -> dict[str, str]:
+    return {"action": "tag", "tag": tag, "token": TOKEN, **others}
+
+
+def test_a_tag_is_created_and_told(warehouse: Warehouse) -> None:
+    status, _ = warehouse.post(ACT, form())
+    assert status == 303
+    assert tags(warehouse) == ["tag-mine"]
+    words = warehouse.words(PAGE)
+    assert "tag done created tag 'mine'" in words
+    assert "snapshot 1: tag mine" in words
+
+
+def test_what_goes_wrong_is_told_on_the_page(warehouse: Warehouse) -> None:
+    warehouse.post(ACT, form())
+    assert warehouse.post(ACT, form())[0] == 303
+    assert "tag failed tag 'mine' exists already" in warehouse.words(PAGE)
+    warehouse.post(ACT, form("a/b"))
+    assert tags(warehouse) == ["tag-mine"]
+    warehouse.post(ACT, form(action="replay"))
+    assert "a replay needs the configuration of a job" in warehouse.words(PAGE)
+
+
+def test_a_token_may_come_in_a_header(warehouse: Warehouse) -> None:
+    told = {"action": "tag", "tag": "by-script"}
+    status, _ = warehouse.post(ACT, told, Authorization=f"Bearer {TOKEN}")
+    assert (status, tags(warehouse)) == (303, ["tag-by-script"])
+    status, text = warehouse.post(ACT, form("other"), Authorization="Bearer wrong")
+    assert (status, tags(warehouse)) == (403, ["tag-by-script"])
+    assert "the token is wrong" in text
+
+
+@pytest.mark.parametrize(
+    ("given", "headers", "status", "why"),
+    [
+        (form(token=""), {}, 403, "the token is wrong"),
+        (form(token=TOKEN[:-1]), {}, 403, "the token is wrong"),
+        ({"action": "tag", "tag": "mine"}, {}, 403, "the token is wrong"),
+        (form(), {"Origin": "https://evil.example"}, 403, "a page of another server"),
+        (form(), {"Origin": "null"}, 403, "a page of another server"),
+        (form(), {"Sec-Fetch-Site": "cross-site"}, 403, "a page of another server"),
+        (form(), {"Sec-Fetch-Site": "same-site"}, 403, "a page of another server"),
+        (form(action="drop"), {}, 409, "there is no action 'drop'"),
+        (form(tag="x" * 20_000), {}, 413, "no form of the page"),
+    ],
+)
+def test_a_request_that_may_not_act_changes_nothing(
+    warehouse: Warehouse,
+    given: Mapping[str, str],
+    headers: Mapping[str, str],
+    status: int,
+    why: str,
+) -> None:
+    answered, text = warehouse.post(ACT, given, **headers)
+    assert (answered, tags(warehouse)) == (status, [])
+    assert why in text
+    assert TOKEN not in text
+
+
+def test_the_page_itself_may_act(warehouse: Warehouse) -> None:
+    host = urlsplit(warehouse.server).netloc
+    assert warehouse.post(ACT, form("a"), Origin=f"http://{host}")[0] == 303
+    assert warehouse.post(ACT, form("b"), Sec_Fetch_Site="same-origin")[0] == 303
+    assert tags(warehouse) == ["tag-a", "tag-b"]
+    assert is_same_origin({"sec-fetch-site": "same-origin", "origin": "https://proxy.example"})
+
+
+def test_a_link_cannot_act(warehouse: Warehouse) -> None:
+    warehouse.get(f"{ACT}?action=tag&tag=mine&token=0123456789abcdef", status=405)
+    assert tags(warehouse) == []
+
+
+def test_a_table_that_is_not_there_is_told(warehouse: Warehouse) -> None:
+    assert warehouse.post("/tables/shop.nosuch/actions", form())[0] == 404
+
+
+def test_the_token_is_on_no_page(warehouse: Warehouse) -> None:
+    warehouse.post(ACT, form(TOKEN))
+    text = warehouse.get(PAGE)
+    assert HIDDEN in text
+    assert "0123456789abcdef" not in text
+
+
+def test_without_a_token_there_are_no_actions(tmp_path: Path) -> None:
+    (tmp_path / "shop.db").mkdir()
+    with served(tmp_path) as warehouse:
+        warehouse.table("shop.orders").commit(*rows(1))
+        assert "<form" not in warehouse.get(PAGE)
+        assert "reads only" in warehouse.words(PAGE)
+        status, text = warehouse.post(ACT, form(token=""))
+        assert (status, tags(warehouse)) == (403, [])
+        assert "actions are off" in text
+
+
+def test_a_short_token_is_refused_at_the_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, "guess")
+    assert main(["web", "--warehouse", str(tmp_path), "--port", "0"]) == PERSON_NEEDED
+    assert "5 characters, and needs 16" in capsys.readouterr().err
+    assert token_of({}) is None
+    assert token_of({TOKEN_VARIABLE: ""}) is None
+    assert token_of({TOKEN_VARIABLE: TOKEN}) == TOKEN
+
+
+_SLOW = """
+import pathlib, sys, time
+print("begun", flush=True)
+while not pathlib.Path(sys.argv[1]).exists():
+    time.sleep(0.02)
+"""
+
+
+def test_one_action_at_a_time_and_its_lines_as_they_come(warehouse: Warehouse) -> None:
+    """Another process stands for the compaction, which `test_compaction_from_the_page` begins."""
+    site = WarehouseSite(*file_io_of(str(warehouse.path)), {}, SystemClock())
+    go_on = warehouse.path / "go on"
+    slow = (sys.executable, "-c", _SLOW, str(go_on))
+    actions = Actions(site, TOKEN, command=slow, patience_s=0.0)
+    run = actions.begin("shop.orders", {"action": "compact"})
+    with pytest.raises(UsageError, match="compact runs already"):
+        actions.begin("shop.orders", {"action": "tag", "tag": "mine"})
+    go_on.touch()
+    assert run.ended.wait(120)
+    assert ([*run.lines], run.state) == (["begun"], "done")
+    failing = Actions(site, TOKEN, command=(sys.executable, "-c", "raise SystemExit('no Java')"))
+    run = failing.begin("shop.orders", {"action": "compact"})
+    assert run.ended.wait(120)
+    assert run.state == "failed"
+    assert run.lines[0] == "no Java"
+    assert "stream-app compact ended with 1" in run.lines[1]
+    assert actions.pulse("shop.orders") == (("done", 1),)
+
+
+def test_the_end_of_the_server_ends_its_compactions(warehouse: Warehouse) -> None:
+    site = WarehouseSite(*file_io_of(str(warehouse.path)), {}, SystemClock())
+    slow = (sys.executable, "-c", _SLOW, str(warehouse.path / "never"))
+    actions = Actions(site, TOKEN, command=slow, patience_s=0.0)
+    run = actions.begin("shop.orders", {"action": "compact"})
+    while not run.lines:
+        assert not run.ended.wait(0.02), [*run.lines]
+    actions.close()
+    assert run.ended.wait(120)
+    assert run.state == "failed"

@@ -1,0 +1,121 @@
+"""Damaged tables: each says what is wrong, shows what can be read, and hides no other table."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from stream_app.table.opening import open_table
+from stream_app.table.upkeep.rollback import plan_rollback, roll_back
+from tests.support.web_server import Warehouse, rows, served
+
+PAGE = "/tables/shop.orders"
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
+    (tmp_path / "shop.db").mkdir()
+    with served(tmp_path) as there:
+        orders = there.table("shop.orders", num_sorted_run__compaction_trigger=3)
+        for key in range(4):
+            orders.commit(*rows(key))
+        orders.compact()
+        there.table("shop.sound").commit(*rows(7))
+        yield there
+
+
+def newest(folder: Path, pattern: str) -> Path:
+    return max(folder.glob(pattern), key=lambda file: file.stat().st_mtime_ns)
+
+
+def snapshot_gone(orders: Path) -> None:
+    (orders / "snapshot" / "snapshot-2").unlink()
+
+
+def snapshot_torn(orders: Path) -> None:
+    newest(orders / "snapshot", "snapshot-*").write_text('{"version"')
+
+
+def manifests_gone(orders: Path) -> None:
+    for file in (orders / "manifest").glob("manifest-*"):
+        file.unlink()
+
+
+def manifests_torn(orders: Path) -> None:
+    for file in (orders / "manifest").glob("manifest-*"):
+        file.write_bytes(file.read_bytes()[:40])
+
+
+def schema_gone(orders: Path) -> None:
+    shutil.rmtree(orders / "schema")
+
+
+def schema_torn(orders: Path) -> None:
+    (orders / "schema" / "schema-0").write_text("{")
+
+
+def tag_torn(orders: Path) -> None:
+    (orders / "tag").mkdir()
+    (orders / "tag" / "tag-x").write_text("{")
+
+
+@pytest.mark.parametrize(
+    ("damage", "status", "told", "still"),
+    [
+        (snapshot_gone, 200, "Snapshots", "sorted runs"),
+        (snapshot_torn, 200, "Not shown: snapshots", "Schemas"),
+        (manifests_gone, 200, "Not shown:", "Rows over time"),
+        (manifests_torn, 200, "Not shown:", "Rows over time"),
+        (schema_gone, 404, "the folder has no schema", "Where:"),
+        (schema_torn, 500, "schema-0", "To fix:"),
+        (tag_torn, 200, "Not shown: tags cannot read a tag file", "snapshot 5, COMPACT"),
+    ],
+)
+def test_what_is_damaged_is_told_and_the_rest_is_shown(
+    warehouse: Warehouse, damage: Callable[[Path], None], status: int, told: str, still: str
+) -> None:
+    damage(warehouse.path / "shop.db" / "orders")
+    words = warehouse.words(PAGE, status=status)
+    assert told in words
+    assert still in words
+    assert "Traceback" not in words
+    assert "shop.sound ready" in warehouse.words("/")
+    assert ">v7<" in warehouse.get("/tables/shop.sound/rows")
+
+
+def test_a_table_that_is_dropped_and_made_again(warehouse: Warehouse) -> None:
+    assert "2 tables" in warehouse.words("/")
+    shutil.rmtree(warehouse.path / "shop.db" / "orders")
+    assert "there is no table shop.orders" in warehouse.words(PAGE, status=404)
+    assert 'data-events="/events/shop.orders"' in warehouse.get(PAGE, status=404)
+    assert "1 table" in warehouse.words("/")
+    warehouse.table("shop.orders").commit(*rows(1))
+    assert "snapshot 1" in warehouse.words(PAGE)
+    assert "shop.orders ready" in warehouse.words("/")
+
+
+def test_a_table_that_is_rolled_back(warehouse: Warehouse) -> None:
+    table = open_table(str(warehouse.path / "shop.db" / "orders"))
+    before = table.snapshots.latest_id()
+    assert f"newest: snapshot {before}," in warehouse.words(PAGE)
+    plan = plan_rollback(table, table.snapshots.snapshot(2))
+    roll_back(table, plan, resets_consumers=False)
+    assert "newest: snapshot 2," in warehouse.words(PAGE)
+    listed = warehouse.words("/")
+    assert "shop.orders ready" in listed
+    assert f" {before} " not in listed
+
+
+def test_listeners_hear_that_a_table_is_gone_and_back(warehouse: Warehouse) -> None:
+    orders = warehouse.path / "shop.db" / "orders"
+    away = orders.with_name("away")
+    with warehouse.asked("/events/shop.orders") as answer:
+        assert answer.readline() == b"retry: 2000\n"
+        lines = iter(answer.readline, b"")
+        orders.rename(away)
+        assert b"event: changed\n" in lines
+        away.rename(orders)
+        assert b"event: changed\n" in lines

@@ -1,0 +1,154 @@
+"""The list of tables: found, sorted, and quick when nothing is new."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stream_app.app.inspect.job_status import HELD, READY, TableStatus
+from stream_app.app.inspect.table_facts import RememberedFacts, freshness_s
+from stream_app.app.web.table_list import ListChoice, states
+from stream_app.errors import CorruptFileError, TableNotFoundError
+from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_table
+from stream_app.table.upkeep.rollback import plan_rollback, roll_back
+from tests.support.counting_file_io import CountingFileIO
+from tests.support.small_table import TIME_MS, SmallTable, StandingClock, small_table
+from tests.support.web_server import Warehouse, rows, served
+
+TABLES = [
+    TableStatus(table="shop.b", state=READY, fresh_s=5, lag=0, sorted_runs=9),
+    TableStatus(table="shop.a", state=READY, changed_s=60, lag=7),
+    TableStatus(table="crm.c", state=HELD, fresh_s=30, lag=3, sorted_runs=2, reason="no column"),
+    TableStatus(table="crm.d", state=READY),
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ({}, ["crm.c", "crm.d", "shop.a", "shop.b"]),
+        ({"sort": "nonsense"}, ["crm.c", "crm.d", "shop.a", "shop.b"]),
+        ({"sort": "stale"}, ["shop.a", "crm.c", "shop.b", "crm.d"]),
+        ({"sort": "lag"}, ["shop.a", "crm.c", "shop.b", "crm.d"]),
+        ({"sort": "runs"}, ["shop.b", "crm.c", "crm.d", "shop.a"]),
+        ({"state": "held"}, ["crm.c"]),
+        ({"q": "SHOP"}, ["shop.a", "shop.b"]),
+        ({"q": "shop", "state": "held"}, []),
+    ],
+)
+def test_tables_are_found_and_sorted(query: dict[str, str], names: list[str]) -> None:
+    assert [one.table for one in ListChoice.of(query).chosen(TABLES)] == names
+
+
+def test_states_are_counted_and_a_choice_is_a_link() -> None:
+    assert states(TABLES) == [(READY, 3), (HELD, 1)]
+    assert ListChoice.of({"q": "a&b", "sort": "lag"}).query("held") == "q=a%26b&state=held&sort=lag"
+    assert ListChoice().query("") == ""
+
+
+@pytest.mark.parametrize(
+    ("source_ms", "lag", "seconds"),
+    [(None, None, None), (None, 0, 0), (4000, 0, 0), (4000, 1, 6), (4999, None, 5), (20_000, 1, 0)],
+)
+def test_freshness_is_what_is_unread(
+    source_ms: int | None, lag: int | None, seconds: int | None
+) -> None:
+    assert freshness_s(10_000, source_ms, lag) == seconds
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
+    (tmp_path / "shop.db").mkdir()
+    with served(tmp_path) as there:
+        yield there
+
+
+def test_the_page_filters_and_says_so(warehouse: Warehouse) -> None:
+    for name in ("shop.orders", "shop.items"):
+        warehouse.table(name).commit(*rows(1))
+    warehouse.table("shop.empty")
+    listed = re.findall(r'<th scope="row"><a [^>]+>([^<]+)', warehouse.get("/?q=ITEM"))
+    assert listed == ["shop.items"]
+    listed = re.findall(r'<th scope="row"><a [^>]+>([^<]+)', warehouse.get("/?state=empty"))
+    assert listed == ["shop.empty"]
+    words = warehouse.words("/?q=nosuch")
+    assert "No table fits." in words
+    assert "3 tables" in words
+    assert "all 3 ready 2 empty 1" in words
+
+
+HINT = ["read", "size", "size"]
+"""LATEST, and whether its snapshot and the one behind are there."""
+
+
+class Watched:
+    """A table whose reads are counted."""
+
+    def __init__(self, orders: SmallTable) -> None:
+        self.files, self.clock, self.opened = CountingFileIO(), StandingClock(), 0
+        self.path = orders.path
+        self.facts = RememberedFacts(self.open, self.clock)
+
+    def open(self, path: str) -> FileStoreTable:
+        self.opened += 1
+        return replace(open_table(path), file_io=self.files)
+
+    def look(self) -> tuple[int | None, list[str]]:
+        """The snapshot, and what was asked of the file system."""
+        self.files.asked.clear()
+        facts = self.facts.of(self.path)
+        return facts.snapshot, [operation for operation, _ in self.files.asked]
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> SmallTable:
+    return small_table(tmp_path / "orders", "k INT, v STRING", ("k",))
+
+
+def test_a_table_without_news_is_asked_for_its_hint(orders: SmallTable) -> None:
+    orders.commit(*rows(1), properties={SOURCE_TIME_PROPERTY: str(TIME_MS)})
+    watched = Watched(orders)
+    assert watched.look()[0] == 1
+    assert watched.look() == (1, HINT)
+    assert watched.opened == 1
+    orders.commit(*rows(2))
+    snapshot, asked = watched.look()
+    assert (snapshot, "read" in asked) == (2, True)
+    assert watched.look() == (2, HINT)
+    assert watched.facts.of(orders.path).source_ms == TIME_MS
+
+
+def test_a_rollback_is_news(orders: SmallTable) -> None:
+    for key in range(3):
+        orders.commit(*rows(key))
+    watched = Watched(orders)
+    assert watched.look()[0] == 3
+    table = open_table(orders.path)
+    plan = plan_rollback(table, table.snapshots.snapshot(1))
+    roll_back(table, plan, resets_consumers=False)
+    assert watched.look()[0] == 1
+
+
+def test_a_table_that_is_gone_or_damaged_is_not_remembered(orders: SmallTable) -> None:
+    orders.commit(*rows(1))
+    watched = Watched(orders)
+    watched.look()
+    snapshot = Path(orders.path) / "snapshot" / "snapshot-1"
+    whole = snapshot.read_bytes()
+    snapshot.write_text("{")
+    assert watched.look()[0] == 1, "for a minute"
+    watched.clock.sleep(61)
+    with pytest.raises(CorruptFileError):
+        watched.look()
+    snapshot.write_bytes(whole)
+    assert watched.look()[0] == 1, "at once"
+    (Path(orders.path) / "schema" / "schema-0").unlink()
+    watched.clock.sleep(61)
+    with pytest.raises(TableNotFoundError):
+        watched.look()

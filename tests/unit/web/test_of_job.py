@@ -1,0 +1,159 @@
+"""The page of a job of a whole database: states, lag, what runs, a replay."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.settings import file_io_options, file_io_variables
+from stream_app.app.job.epoch_history import EpochHistory
+from stream_app.app.web.serving import serving
+from stream_app.app.web.site import JobSite
+from stream_app.kafka.offset_ranges import Offsets
+from stream_app.spark.epoch.decode_counts import DecodeCounts
+from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
+from tests.support.database_job import DatabaseJob
+from tests.support.database_topic import Message, a_row, change, creates
+from tests.support.web_server import Warehouse
+
+TOKEN = "0123456789abcdef"
+
+
+@contextmanager
+def page_of(
+    job: DatabaseJob, history: EpochHistory | None = None, unread: int = 0
+) -> Iterator[Warehouse]:
+    """The job's pages; `unread` messages are in the topic that the job has not seen."""
+
+    def ends() -> Offsets:
+        return {"all": {"0": len(job.sent) + unread}}
+
+    site = JobSite(job.config, job.checkpoint, job.clock, history, ask_ends=ends, read=job.read)
+    with serving(site, "127.0.0.1", 0, TOKEN) as address:
+        yield Warehouse(Path(job.sync.warehouse), address)
+
+
+def bad(origin: str, key: int) -> Message:
+    return change(origin, {**a_row(key), "n": "none"})
+
+
+def test_tables_of_a_database_with_lag_and_freshness(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.time_ms = job.clock.now_ms()
+    job.run(*creates("shop.orders", [1, 2]), *creates("shop.items", [1]))
+    job.clock.sleep(300)
+    with page_of(job) as page:
+        words = page.words("/")
+        assert re.search(r"items ready up to date 5 min ago 0 0 ", words)
+        assert re.search(r"orders ready up to date 5 min ago 0 0 ", words)
+    job.time_ms = job.clock.now_ms() - 30_000
+    job.run(*creates("shop.orders", [3]))
+    with page_of(job, unread=4) as page:
+        words = page.words("/")
+        assert re.search(r"orders ready 30 s 0 s ago 4 1 ", words)
+        assert re.search(r"items ready 30 s 5 min ago 4 0 ", words), "as far as the others"
+        assert "lag 4 messages that are not read" in page.words("/tables/orders")
+
+
+def test_a_table_in_trouble_says_why_and_the_others_go_on(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    in_the_way = Path(job.sync.path("orders")) / "schema"
+    in_the_way.parent.mkdir(parents=True)
+    in_the_way.symlink_to(in_the_way)
+    job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
+    with page_of(job) as page:
+        listed = page.words("/")
+        assert "2 tables, 1 in trouble" in listed
+        assert listed.index(" orders held") < listed.index(" items ready")
+        assert "cannot" in page.get("/tables/orders", status=500)
+        assert ">new 1<" in page.get("/tables/items/rows")
+        assert "schema" in re.sub("<[^>]+>", " ", listed)
+
+
+def test_a_damaged_checkpoint_is_told(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.run(*creates("shop.orders", [1]))
+    with page_of(job) as page:
+        assert "1 table" in page.words("/")
+        for file in (tmp_path / "checkpoint").rglob("*"):
+            if file.is_file() and "tables" in file.name:
+                file.write_text("{")
+        assert "To fix" in page.get("/", status=500)
+
+
+class Busy:
+    """A job that compacts."""
+
+    def compaction_metrics(self) -> CompactionMetrics:
+        return CompactionMetrics(running=1, queued=2, completed=3, waited_s=4.5)
+
+    def unfinished_compactions(self) -> list[CompactionUnderWay]:
+        return [
+            CompactionUnderWay(
+                partition="", bucket=0, is_running=True, reason="size ratio", levels=(0,),
+                output_level=5, files=1, bytes=100,
+            )
+        ]  # fmt: skip
+
+
+def test_a_running_job_shows_its_epochs_and_compactions(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.run(*creates("shop.orders", [1]))
+    history = EpochHistory()
+    history.watch("orders", Busy())
+    counts = DecodeCounts(messages=1000)
+    report = EpochReport(epoch=0, counts=counts, wait_s=1, route_s=3, write_s=5, commit_s=2)
+    history.add("orders", report, job.clock.now_ms())
+    with page_of(job, history) as page:
+        words = page.words("/tables/orders")
+        assert "back-pressure 4.5 s epochs waited" in words
+        assert "compactions 1 running 2 wait, 3 done, 0 failed" in words
+        assert "compacting: size ratio, levels 0 → 5, 1 files, 100 B" in words
+        assert "throughput 125 messages a second, at work" in words
+        times = "wait 1.00 s, read and decode 3.00 s, write 2.00 s, commit 2.00 s"
+        assert f"epoch 0: 1,000 messages; {times}" in words
+    with page_of(job) as page:
+        words = page.words("/tables/orders")
+        assert "Rows over time" in words
+        assert "back-pressure" not in words
+
+
+def test_the_quarantine_is_replayed_from_the_page(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.run(*creates("shop.items", [1]))
+    job.run(bad("shop.items", 2))
+    [kept] = Path(f"{job.config.stream.quarantine}/items").glob("epoch-*.jsonl")
+    with page_of(job) as page:
+        assert re.search(r"value: 1 record .*none", page.words("/tables/items"))
+        form = {"action": "replay", "token": TOKEN}
+        assert page.post("/tables/items/actions", form)[0] == 303
+        assert "replay done still bad: " in page.words("/tables/items")
+        kept.write_text(kept.read_text().replace('\\"n\\":\\"none\\"', '\\"n\\":1'))
+        job.sent[1] = job.sent[1][0], (job.sent[1][1] or b"").replace(b'"n":"none"', b'"n":1')
+        page.post("/tables/items/actions", form)
+        assert "replayed 1 record: 1 changes in snapshot" in page.words("/tables/items")
+    assert job.rows("items") == {1: "new 1", 2: "new 2"}
+
+
+def test_settings_hide_secrets_and_a_compaction_gets_them_by_the_environment(
+    tmp_path: Path,
+) -> None:
+    job = DatabaseJob(tmp_path)
+    job.run(*creates("shop.orders", [1]))
+    given = {"s3.endpoint": "http://store", "s3.secret-key": "very-secret"}
+    spark = {"spark.master": "local[2]", "spark.ssl.keyPassword": "very-secret"}
+    config: AppConfig = replace(job.config, file_system=given, spark=spark)
+    words, further = JobSite(config, job.checkpoint, job.clock).compact_command("orders")
+    assert words == [job.sync.path("orders"), "--set", "spark.master=local[2]"]
+    assert file_io_options(further) == given
+    assert further == file_io_variables(given)
+    site = JobSite(config, job.checkpoint, job.clock, ask_ends=lambda: None)
+    with serving(site, "127.0.0.1", 0) as address:
+        text = Warehouse(tmp_path, address).get("/settings")
+    assert "http://store" in text
+    assert "very-secret" not in text

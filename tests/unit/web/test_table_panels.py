@@ -1,0 +1,159 @@
+"""What each panel of a table's page shows, beside what the table itself says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stream_app.app.job.epoch_history import CompactionsNow
+from stream_app.app.web.rows_drawing import SPANS, rows_chart
+from stream_app.app.web.table_page import table_page
+from stream_app.model.schema.data_type import parse_data_type
+from stream_app.model.snapshot import SOURCE_TIME_PROPERTY, CommitKind
+from stream_app.planning.schema.schema_changes import AddColumn, SetOption
+from stream_app.planning.upkeep.expire_config import expire_config
+from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
+from stream_app.table.opening import open_table
+from stream_app.table.schema.alter import alter_table
+from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
+from stream_app.table.upkeep.tags import create_tag, new_tag
+from tests.support.small_table import TIME_MS, SmallTable, StandingClock, small_table
+from tests.support.web_server import Warehouse, rows, served
+
+CLOCK = StandingClock(TIME_MS + 3_600_000)
+PAGE = "/tables/shop.orders"
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
+    (tmp_path / "shop.db").mkdir()
+    with served(tmp_path, clock=CLOCK) as there:
+        yield there
+
+
+def test_freshness_is_by_the_time_of_messages(warehouse: Warehouse) -> None:
+    orders = warehouse.table("shop.orders", num_sorted_run__compaction_trigger=2)
+    orders.commit(*rows(1))
+    assert "behind the source unknown" in warehouse.words(PAGE)
+    at = CLOCK.now_ms() - 95_000
+    orders.commit(*rows(2), properties={SOURCE_TIME_PROPERTY: str(at)})
+    orders.compact()
+    assert "behind the source 1 min 35 s" in warehouse.words(PAGE)
+    assert "shop.orders ready 1 min 35 s" in warehouse.words("/"), "a compaction tells no time"
+
+
+def test_what_expires_next_is_what_the_expiry_would_delete(warehouse: Warehouse) -> None:
+    orders = warehouse.table(
+        "shop.orders", snapshot__num_retained__min=2, snapshot__num_retained__max=3,
+        write_only="true",
+    )  # fmt: skip
+    for key in range(6):
+        orders.commit(*rows(key))
+    table = open_table(orders.path, CLOCK)
+    plan = ExpireSnapshots(table).plan(expire_config(table.options))
+    assert plan.numbers == (1, 2, 3)
+    words = warehouse.words(PAGE)
+    assert f"The next expiry deletes snapshots 1 to 3, with {plan.files.count} files" in words
+    assert warehouse.get(PAGE).count('<g class="going">') == 3
+    ExpireSnapshots(table).execute(plan)
+    after = ExpireSnapshots(table).plan(expire_config(table.options))
+    words = warehouse.words(PAGE)
+    assert f"Nothing expires now. What keeps the snapshots: {after.kept_by}." in words
+
+
+def test_tags_are_named_below_the_snapshots(warehouse: Warehouse) -> None:
+    orders = warehouse.table("shop.orders")
+    orders.commit(*rows(1))
+    create_tag(orders.table, new_tag(orders.table, "before", 1))
+    assert "snapshot 1: tag before" in warehouse.words(PAGE)
+
+
+def test_each_schema_says_what_it_changed(warehouse: Warehouse) -> None:
+    orders = warehouse.table("shop.orders")
+    orders.commit(*rows(1))
+    assert "Schema versions" not in warehouse.words(PAGE)
+    alter_table(orders.table, [AddColumn(name="n", data_type=parse_data_type("INT"))])
+    alter_table(open_table(orders.path), [SetOption("num-levels", "4")])
+    words = warehouse.words(PAGE)
+    assert re.search(
+        r"schema 2 [\d:TZ.-]+ option 'num-levels' was none and is '4' "
+        r"schema 1 [\d:TZ.-]+ column 'n' INT is added "
+        r"schema 0 [\d:TZ.-]+ the first one",
+        words,
+    )
+
+
+def test_amplifications_are_those_of_the_files(warehouse: Warehouse) -> None:
+    orders = warehouse.table("shop.orders", num_sorted_run__compaction_trigger=3)
+    for key in range(3):
+        orders.commit(*rows(key))
+    orders.compact()
+    orders.commit(*rows(9))
+    folder = Path(orders.path) / "bucket-0"
+    sizes = sorted(file.stat().st_size for file in folder.glob("data-*"))
+    flushed, [merged] = sizes[:-1], sizes[-1:]
+    last = sizes[0]
+    words = warehouse.words(PAGE)
+    assert f"write amplification {(sum(flushed) + merged) / sum(flushed):.1f} " in words
+    assert f"space amplification {(merged + last) / merged:.1f} " in words
+
+
+def test_the_largest_files_are_listed(warehouse: Warehouse) -> None:
+    orders = warehouse.table("shop.orders", write_only="true")
+    orders.commit(*rows(1))
+    orders.commit(*rows(*range(500)))
+    files = re.findall(r"<td>(data-[^<]+)</td>", warehouse.get(PAGE))
+    sizes = [(Path(orders.path) / "bucket-0" / name).stat().st_size for name in files]
+    assert len(sizes) == 2
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def under_way(bucket: int, *, is_running: bool = True) -> CompactionUnderWay:
+    return CompactionUnderWay(
+        partition="", bucket=bucket, is_running=is_running, reason="size ratio", levels=(0, 0),
+        output_level=4, files=2, bytes=2048,
+    )  # fmt: skip
+
+
+def three_runs(folder: Path) -> SmallTable:
+    orders = small_table(folder, "k INT, v STRING", ("k",), num_sorted_run__compaction_trigger=9)
+    for key in range(3):
+        orders.commit(*rows(key))
+    return orders
+
+
+def test_the_compaction_that_runs_in_a_bucket_is_drawn(tmp_path: Path) -> None:
+    orders = three_runs(tmp_path / "orders")
+    now = CompactionsNow(numbers=CompactionMetrics(running=1), under_way=(under_way(0),))
+    [tree] = table_page("orders", orders.table, lambda: None, now).trees
+    assert tree.works == "compacting: size ratio, levels 0 0 → 4, 2 files, 2.0 KiB"
+    [line] = tree.lines
+    assert [box.is_taken for box in line.boxes] == [False, True, True], "the newest came later"
+    waiting = CompactionsNow(
+        numbers=CompactionMetrics(queued=1), under_way=(under_way(0, is_running=False),)
+    )
+    [tree] = table_page("orders", orders.table, lambda: None, waiting).trees
+    assert tree.works.startswith("waits for a thread: size ratio")
+    [tree] = table_page("orders", orders.table, lambda: None).trees
+    assert not tree.works
+
+
+def test_rows_over_time_leave_compactions_out(tmp_path: Path) -> None:
+    orders = small_table(
+        tmp_path / "orders", "k INT, v STRING", ("k",), num_sorted_run__compaction_trigger=3
+    )
+    for key in range(9):
+        orders.commit(*rows(*range(key + 1)))
+    orders.compact()
+    newest = list(orders.table.snapshots.backwards())
+    chart = rows_chart(newest)
+    assert chart is not None
+    assert CommitKind.COMPACT in {one.commit_kind for one in newest}
+    assert chart.rows == sum(range(1, 10))
+    assert all(0 <= bar.x < bar.x + bar.width <= 600 for bar in chart.bars)
+    assert max(bar.height for bar in chart.bars) == 90
+    assert len(chart.bars) <= SPANS
+    assert rows_chart([]) is None
