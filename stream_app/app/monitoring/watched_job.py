@@ -20,7 +20,7 @@ from stream_app.app.metrics.health import JobHealth
 from stream_app.app.metrics.job_metrics import JobMetrics
 from stream_app.app.metrics.quarantine_watch import QuarantineWatch, watching
 from stream_app.app.monitoring.extra import otlp_module
-from stream_app.app.monitoring.listener import JobListener
+from stream_app.app.monitoring.listener import JobListener, Listeners
 from stream_app.app.monitoring.spark_numbers import SparkNumbers
 from stream_app.app.monitoring.webhook import Receiver, Webhook
 from stream_app.app.quarantine.kept_records import open_quarantine
@@ -91,7 +91,7 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
             listeners.append(webhook)
         log = EventLog(
             clock, metrics=metrics, message_format=format_named(config.source.format),
-            health=health, listeners=listeners,
+            health=health, listeners=Listeners(listeners),
         )  # fmt: skip
         if stream.metrics_port is not None or stream.otlp_endpoint is not None:
             stack.enter_context(watching(_quarantine(config, clock, metrics)))
