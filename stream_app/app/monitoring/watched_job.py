@@ -84,7 +84,7 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
             listeners.append(telemetry)
         if stream.webhook_url is not None:
             receiver = Receiver(stream.webhook_url, stream.webhook_secret)
-            webhook = Webhook(receiver, name, clock)
+            webhook = Webhook(receiver, name, clock, hide=config.secrets.hide)
             webhook.begin()
             stack.callback(webhook.end)
             stack.enter_context(_stop_is_told(webhook, is_drained=stream.is_available_now))
