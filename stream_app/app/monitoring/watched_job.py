@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ from stream_app.fileio.local_file_io import local_path
 from stream_app.spark.task_errors import readable
 from stream_app.table.file_store_table import table_label
 
+_LOG = logging.getLogger(__name__)
+
 
 @dataclass(slots=True)
 class WatchedJob:
@@ -51,8 +54,13 @@ class WatchedJob:
         """Spark's session is there."""
         self.metrics.jvm.attach(spark)
         if self.for_spark:
-            self._numbers = SparkNumbers(spark, self.metrics.registry)
-            self._numbers.begin()
+            numbers = SparkNumbers(spark, self.metrics.registry)
+            try:
+                numbers.begin()
+            except Exception:  # what only watches must not end the job
+                _LOG.warning("Spark does not take the job's numbers", exc_info=True)
+            else:
+                self._numbers = numbers
 
     def end(self) -> None:
         """Spark is about to end."""
@@ -70,10 +78,16 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
     """
     is_one, stream = config.sync is None, config.stream
     name = table_label(config.table.path) if is_one else config.name
-    metrics = JobMetrics(name)
+    metrics = JobMetrics(name, clock)
     metrics.disks.folders = _local_folders(config)
     with ExitStack() as stack:
-        health = JobHealth(clock, stream.max_staleness / 1000, metrics.source.stalest)
+        health = JobHealth(
+            clock,
+            stream.max_staleness / 1000,
+            metrics.source.state,
+            trigger_s=stream.trigger_ms / 1000,
+            hide=config.secrets.hide,
+        )
         stack.enter_context(serving(metrics.registry, stream.metrics_port, health))
         listeners: list[JobListener] = []
         if stream.otlp_endpoint is not None:
