@@ -207,6 +207,12 @@ def test_disks_of_folders_that_are_not_made_yet(tmp_path: Path) -> None:
         assert 0 < found[f"stream_app_disk_free_bytes {folder}"] <= size
 
 
+def test_a_folder_that_cannot_be_looked_at_takes_no_other_number(tmp_path: Path) -> None:
+    metrics = JobMetrics("db.t")
+    metrics.disks.folders = {"checkpoint": tmp_path / ("x" * 5000), "warehouse": tmp_path}
+    assert samples(metrics.registry)["stream_app_disk_size_bytes warehouse"] > 0
+
+
 def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:
     """Of a table and of no table; counted again when the folder has changed."""
     metrics = JobMetrics("db")
