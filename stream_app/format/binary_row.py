@@ -252,17 +252,24 @@ class _Null:
 _NULL = _Null()
 
 
-@lru_cache(maxsize=1 << 14)
 def comparable_key(data: bytes, types: tuple[DataType, ...]) -> tuple[object, ...]:
     """A serialized key as a tuple which Python's ``<`` orders as Paimon orders keys.
 
-    Strings become their UTF-8 bytes, because Paimon compares those; nulls come first. Kept, since
-    every epoch plans the compactions of a bucket with the bounds of the same files.
+    Strings become their UTF-8 bytes, because Paimon compares those; nulls come first. Short keys
+    are kept: every epoch plans the compactions of a bucket with the bounds of the same files.
     """
+    return _kept_key(data, types) if len(data) <= _KEPT_BYTES else _comparable_key(data, types)
+
+
+def _comparable_key(data: bytes, types: tuple[DataType, ...]) -> tuple[object, ...]:
     return tuple(
         value.encode() if isinstance(value, str) else _NULL if value is None else value
         for value in deserialize_row(data, types)
     )
+
+
+_KEPT_BYTES = 256
+_kept_key = lru_cache(maxsize=1 << 14)(_comparable_key)
 
 
 def python_value(scalar: pa.Scalar, data_type: DataType) -> object:

@@ -1,7 +1,7 @@
 """The process from which Spark forks its Python workers, with all that our tasks import loaded.
 
-Spark starts it by the setting ``spark.python.daemon.module``; it is Spark's own daemon, after three
-things that make small epochs cheap:
+Spark starts it by the setting ``spark.python.daemon.module``. It is Spark's own daemon, whose
+workers end without a trace, after three things that make small epochs cheap:
 
 * What every worker imports at its first task is imported once, before the fork.
 * Spark puts its own archives on the import path, among them a jar of thousands of entries. Each
@@ -16,9 +16,12 @@ from __future__ import annotations
 
 import gc
 import importlib
+import socket
 import sys
+from collections.abc import Callable
 from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import Any
 
 PRELOADED = (
     "confluent_kafka",
@@ -43,7 +46,21 @@ def main() -> None:
     # After each task a worker collects garbage: not among what was loaded here.
     gc.collect()
     gc.freeze()
-    importlib.import_module("pyspark.daemon").manager()
+    daemon: Any = importlib.import_module("pyspark.daemon")
+    daemon.worker = ends_quietly(daemon.worker)
+    daemon.manager()
+
+
+def ends_quietly(worker: Callable[[socket.socket, bool], int]) -> Callable[..., int]:
+    """Spark ends a worker by closing its connection, also at a task's begin: that is no error."""
+
+    def run(connection: socket.socket, is_known: bool) -> int:
+        try:
+            return worker(connection, is_known)
+        except (EOFError, BrokenPipeError):
+            return 1
+
+    return run
 
 
 def without_archives(path: list[str]) -> list[str]:

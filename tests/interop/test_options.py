@@ -24,6 +24,7 @@ OWN = {key for key, option in OPTIONS.items() if option.is_own}
 # Paimon has a number for "no limit", and shows an enum by the name of its constant.
 OTHER_DEFAULTS = {
     "lookup-compact": ("radical", "RADICAL"),
+    "lookup.cache-max-disk-size": (None, str(2**63 - 1)),
     "write-buffer-spill.max-disk-size": (None, str(2**63 - 1)),
 }
 TEXTS = {

@@ -103,6 +103,8 @@ class WorkerMachine:
 
     def kill(self) -> None:
         """SIGKILL the worker and all that it started."""
+        if self.process.poll() is not None:
+            return  # its number may be another process's by now
         processes = [self.process.pid, *self.below()]
         for process in processes:
             _send(process, signal.SIGKILL)

@@ -49,20 +49,21 @@ class CopiedFile:
 
     Attributes:
         path: of the data file.
-        field_ids: of the columns: one that was dropped and added again has other values.
+        columns: id and type of each: one that was dropped and added again, or that has another type
+            now, has other values.
         schema: of the rows, with the system columns.
     """
 
     path: str
-    field_ids: tuple[int, ...]
+    columns: tuple[str, ...]
     schema: pa.Schema
     row_count: int
 
     @property
     def name(self) -> str:
         """The copy's name."""
-        columns = self.schema.to_string(show_field_metadata=False)
-        return _name(self.path, str(self.field_ids), columns)
+        system = self.schema.to_string(show_field_metadata=False)
+        return _name(self.path, system, *self.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +89,14 @@ class LookupCopies:
         try:
             self._check_owner()
             copy = LookupCopy.opened(folder, file.schema, file.row_count)
-            self._keep(folder)
         except PermissionError:
             return None
         except BROKEN as error:
             if folder.exists():
                 self.forget(file, error)
             return None
+        with contextlib.suppress(OSError):  # the disk can be read only, or another task deletes it
+            self._keep(folder)
         return copy
 
     def make(
@@ -105,6 +107,7 @@ class LookupCopies:
         Raises:
             CorruptFileError: the rows cannot be read.
         """
+        self.tidy()
         try:
             with self._unfinished() as unfinished:
                 write_copy(
@@ -112,10 +115,10 @@ class LookupCopies:
                     rows,
                     file.row_count,
                     hashes_of=hashes_of,
-                    most_bytes=self.most_bytes,
+                    most_bytes=self._room(),
                 )
                 self._keep(unfinished)
-                with contextlib.suppress(FileExistsError, OSError):  # another task was faster
+                with contextlib.suppress(OSError):  # another task was faster
                     unfinished.rename(self._table_folder / file.name)
         except TooLargeError:
             return None
@@ -134,7 +137,7 @@ class LookupCopies:
 
     def tidy(self) -> None:
         """Delete what is late, of any table, and what exceeds the bytes of this one."""
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):  # there is none, or it cannot be read
             for other in sorted(self.root.iterdir()):
                 mine = other == self._table_folder
                 most = self.most_bytes if mine else None
@@ -159,6 +162,11 @@ class LookupCopies:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _room(self) -> int:
+        """The bytes that a copy may have: half of the disk's free ones, which others need too."""
+        room = shutil.disk_usage(self._table_folder).free // 2
+        return room if self.most_bytes is None else min(room, self.most_bytes)
 
     def _check_owner(self) -> None:
         """Rows of a folder in which another user may write are not trusted."""

@@ -107,7 +107,7 @@ def write_copy(
     row_count: int,
     *,
     hashes_of: HashesOf,
-    most_bytes: int | None,
+    most_bytes: int,
 ) -> None:
     """Write a copy of at least one row into an empty folder; it is durable then.
 
@@ -119,7 +119,8 @@ def write_copy(
         TooLargeError: it would have more; nothing but the first rows was read.
         OSError: the disk is full, or cannot be written.
     """
-    index = np.lib.format.open_memmap(folder / _INDEX, "w+", dtype=np.uint64, shape=(row_count,))
+    # Not mapped while it is made: writing into a hole on a full disk would kill the process.
+    index = np.empty(row_count, np.uint64)
     starts = [0]
     writer: pa.ipc.RecordBatchFileWriter | None = None
     with (folder / _ROWS).open("wb") as file:
@@ -135,12 +136,12 @@ def write_copy(
         assert writer is not None, "a data file has rows"
         writer.close()
     index.sort()
-    index.flush()
+    np.save(folder / _INDEX, index)
     np.save(folder / _STARTS, np.array(starts, np.int64))
     for name in (_ROWS, _INDEX, _STARTS):
         LocalFileIO().sync(str(folder / name))
 
 
-def _check_size(first: pa.RecordBatch, row_count: int, most_bytes: int | None) -> None:
-    if most_bytes is not None and row_count * (first.nbytes / len(first) + 8) > most_bytes:
+def _check_size(first: pa.RecordBatch, row_count: int, most_bytes: int) -> None:
+    if row_count * (first.nbytes / len(first) + 8) > most_bytes:
         raise TooLargeError

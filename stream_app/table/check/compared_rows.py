@@ -146,16 +146,14 @@ def rows_by_key(found: RowsOfTable, compared: FileStoreTable, folder: str) -> Ro
     """The rows of a table in the buckets of `as_compared`."""
     sorted_rows, assigner = RowsOnDisk(compared, folder), bucket_assigner(compared, None)
     waiting: list[pa.RecordBatch] = []
-
-    def write() -> None:
-        if waiting:
-            sorted_rows.add(assigner.assign(concat_rows(waiting)))
-            waiting.clear()
-
+    count = 0
     for bucket in found.buckets:
         for batch in found.rows(bucket):
             waiting.append(batch.drop_columns([SEQUENCE_NUMBER]))
-            if sum(each.num_rows for each in waiting) >= RUN_ROWS:
-                write()
-    write()
+            count += batch.num_rows
+            if count >= RUN_ROWS:
+                sorted_rows.add(assigner.assign(concat_rows(waiting)))
+                waiting, count = [], 0
+    if waiting:
+        sorted_rows.add(assigner.assign(concat_rows(waiting)))
     return sorted_rows

@@ -73,6 +73,11 @@ class CommitHistory:
         if is_next and snapshot.commit_kind is not CommitKind.OVERWRITE:
             self.known = snapshot
 
+    def was_made(self, snapshot: Snapshot) -> bool:
+        """Whether this process made it, and took its changes in when it did."""
+        is_overwrite = snapshot.commit_kind is CommitKind.OVERWRITE
+        return snapshot.delta_manifest_list in self._made and not is_overwrite
+
     def check(self, latest: Snapshot | None) -> None:
         """Check that the known snapshot and the newest that we made are still in the table.
 

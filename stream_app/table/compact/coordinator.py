@@ -94,9 +94,9 @@ class CompactCoordinator:
             self._bound_beside()
 
     def _bound_beside(self) -> None:
-        """Drop what is too much to be kept; it is read again when an epoch touches it."""
+        """Drop what was read first of too many; it is read again when an epoch touches it."""
         files = 0
-        for number, (bucket, manager) in enumerate(list(self._beside.items())):
+        for number, (bucket, manager) in enumerate(reversed(list(self._beside.items()))):
             files += len(manager.levels.all_files())
             if files > FILES_BESIDE or number >= KEPT_BESIDE:
                 del self._beside[bucket]
@@ -165,8 +165,8 @@ class CompactCoordinator:
             if manager.running is not None or self.failures.must_wait(bucket):
                 left.add(bucket)
             else:
-                manager.trigger_compaction(self.executor, local_ms=local_ms, full=True)
-                self._since[bucket] = self.age_clock.steady_seconds()
+                if manager.trigger_compaction(self.executor, local_ms=local_ms, full=True):
+                    self._since[bucket] = self.age_clock.steady_seconds()
                 if manager.running is None:
                     self.failures.forget(bucket)
         return left

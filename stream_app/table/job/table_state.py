@@ -150,16 +150,20 @@ class TableState:
         scan = FileStoreScan(self.table)
         try:
             news = [snapshots.snapshot(number) for number in range(known + 1, latest_id + 1)]
-            entries = [entry for snapshot in news for entry in scan.delta(snapshot)]
+            deltas = [(snapshot, list(scan.delta(snapshot))) for snapshot in news]
+            entries = [entry for _, delta in deltas for entry in delta]
             touched = {(entry.partition, entry.bucket) for entry in entries}
         except (FileNotFoundError, CorruptFileError):
             # Snapshots or their manifests have expired: nothing that we know is certain.
             self.constraints.look_at_all(latest)
-            entries, touched, news = [], self.coordinator.known_buckets(), []
+            deltas, entries, touched, news = [], [], self.coordinator.known_buckets(), []
         if any(snapshot.commit_kind is CommitKind.COMPACT for snapshot in news):
             self.compaction_seen = self.table.clock.steady_seconds()
         self.constraints.look_at(entries)
         self.coordinator.forget(touched, latest)
+        for snapshot, delta in deltas:
+            if not self.history.was_made(snapshot):
+                self.live.follow(delta)
         self.history.known = latest
         return latest
 

@@ -25,6 +25,7 @@ from stream_app.format.deletion_vector import DeletionVector
 from stream_app.mergetree.key_value_batch import Indices
 from stream_app.mergetree.lookup.copies_to_keep import Way, way_to_ask
 from stream_app.mergetree.lookup.key_lookup import WantedKeys
+from stream_app.mergetree.lookup.lookup_plan import keys_in
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.options.lookup_options import (
@@ -83,13 +84,15 @@ class LookupReader:
         return self._files(RowGroupsOfKeys(first, self._keys())).read_places(file)
 
     def _of_copy(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
+        if not keys_in(file, self._keys(), self.table.key_of):
+            return
         names = self.table.layout(self.columns, system=self.system).schema.names
         vector = self.vectors.get(file.file_name)
         end = 0
         files = self._copied_files()
         copied = CopiedFile(
             files.path(file),
-            tuple(column.field_id for column in files.reader.columns),
+            tuple(f"{each.field_id} {each.data_type}" for each in files.reader.columns),
             files.reader.layout_schema,
             file.row_count,
         )

@@ -55,7 +55,6 @@ class WriteConstraints:
             UnsupportedTableError: a file cannot be compacted, or has other columns than the table
                 had when we opened it.
         """
-        self.live.follow(entries)
         self._judge(entries)
 
     def _judge(self, entries: Iterable[ManifestEntry]) -> None:

@@ -13,6 +13,7 @@ from stream_app.errors import CheckpointError, UnsupportedTableError
 from stream_app.model.schema.data_type import DataField, RowType, parse_data_type
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.overtaken_file_io import OvertakenFileIO
 from tests.support.small_table import small_table, write_changes
 from tests.support.table_checks import check_chain
@@ -88,6 +89,21 @@ def test_an_epoch_on_top_of_others_that_was_rolled_back_stops_the_job(
     }[asks]
     with pytest.raises(CheckpointError, match="gone back from snapshot 3 to 2"):
         ask()
+
+
+def test_the_numbers_of_files_count_each_writers_commit_once(tmp_path: Path) -> None:
+    """Also where another writer commits between the job's look at the table and its snapshot."""
+    writer = TableWriter(a_table(tmp_path))
+    other = TableWriter(writer.table, user="other")
+    overtakes = [lambda: other.write([row(100, "b")]), lambda: other.write([row(101, "b")])]
+    writer.restart(OvertakenFileIO(before=[*overtakes]))
+    writer.write([row(1, "a")])
+    writer.write([row(2, "a")])
+    writer.commit.begin_epoch()
+    latest = writer.table.snapshots.latest()
+    sizes = [entry.file.file_size for entry in FileStoreScan(writer.table).live(latest)]
+    told = writer.commit.compaction_metrics()
+    assert (told.files, told.bytes) == (len(sizes), sum(sizes)), "of the newest snapshot"
 
 
 def test_a_snapshot_that_is_overwritten_as_we_publish_it_is_published_again(tmp_path: Path) -> None:

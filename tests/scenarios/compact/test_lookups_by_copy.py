@@ -11,7 +11,12 @@ from typing import Any
 import pytest
 
 from stream_app.model.schema.data_type import parse_data_type
-from stream_app.planning.schema.schema_changes import AddColumn, DropColumn
+from stream_app.planning.schema.schema_changes import (
+    AddColumn,
+    ChangeType,
+    DropColumn,
+    SchemaChange,
+)
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 from stream_app.table.schema.alter import alter_table
@@ -106,7 +111,26 @@ def test_copies_give_the_changes_that_the_files_give(
     assert (was_read, is_read) == (True, False)
 
 
-def test_a_column_added_again_has_no_values_of_the_copy_before(tmp_path: Path) -> None:
+def again(name: str, data_type: str) -> list[list[SchemaChange]]:
+    """A column is dropped, and then added again."""
+    return [[DropColumn(name=name)], [AddColumn(name=name, data_type=parse_data_type(data_type))]]
+
+
+def narrower(name: str, data_type: str) -> list[list[SchemaChange]]:
+    """A column gets another type."""
+    return [[ChangeType(name=name, data_type=parse_data_type(data_type))]]
+
+
+@pytest.mark.parametrize(
+    ("alters", "characters"),
+    [
+        pytest.param(again("v", "STRING"), None, id="added again"),
+        pytest.param(narrower("v", "VARCHAR(3)"), 3, id="narrower"),
+    ],
+)
+def test_a_changed_column_has_no_values_of_the_copy_before(
+    tmp_path: Path, alters: list[list[SchemaChange]], characters: int | None
+) -> None:
     told = []
     for folder, options in (("without", {"lookup__cache_max_disk_size": "0"}), ("with", {})):
         given = epochs(random.Random(0), ("+U",))
@@ -116,12 +140,12 @@ def test_a_column_added_again_has_no_values_of_the_copy_before(tmp_path: Path) -
         made.commit(*given[0])
         made.compact()
         made.commit(*given[1])
-        alter_table(made.table, [DropColumn(name="v")])
-        again = AddColumn(name="v", data_type=parse_data_type("STRING"))
-        alter_table(open_table(made.path), [again])
+        for changes in alters:
+            alter_table(open_table(made.path), changes)
         made = SmallTable(open_table(made.path), _epoch=2)
         made.commit(("+U", row(7, "new", 1)))
-        changes = [change for epoch in read_changes(made.table).values() for change in epoch]
-        assert changes[-2:] == [("-U", row(7, None, 7)), ("+U", row(7, "new", 1))]
-        told.append(changes)
+        found = [change for epoch in read_changes(made.table).values() for change in epoch]
+        old = None if characters is None else given[0][7][1]["v"][:characters]
+        assert found[-2:] == [("-U", row(7, old, 7)), ("+U", row(7, "new", 1))]
+        told.append(found)
     assert told[0] == told[1]

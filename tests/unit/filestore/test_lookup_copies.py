@@ -43,8 +43,10 @@ def copies_in(
     return LookupCopies(folder / "lookup", table, HOUR_MS, most, clock or StandingClock())
 
 
-def file_at(path: str, schema: pa.Schema = SCHEMA, ids: tuple[int, ...] = (0, 1)) -> CopiedFile:
-    return CopiedFile(path, ids, schema, 250)
+def file_at(
+    path: str, schema: pa.Schema = SCHEMA, columns: str = "0 BIGINT, 1 STRING"
+) -> CopiedFile:
+    return CopiedFile(path, tuple(columns.split(", ")), schema, 250)
 
 
 def made(copies: LookupCopies, path: str) -> LookupCopy | None:
@@ -86,7 +88,9 @@ def test_all_tasks_of_a_machine_share_a_copy(tmp_path: Path) -> None:
     assert len(folders(ours)) == 1
     other_columns = SCHEMA.append(pa.field("w", pa.string()))
     assert ours.find(file_at("a", other_columns)) is None
-    assert ours.find(file_at("a", ids=(0, 2))) is None, "the column was dropped and added again"
+    added_again, narrower = "0 BIGINT, 2 STRING", "0 BIGINT, 1 VARCHAR(2)"
+    assert ours.find(file_at("a", columns=added_again)) is None
+    assert ours.find(file_at("a", columns=narrower)) is None, "its values are cut"
     assert ours.find(file_at("b")) is None
 
 

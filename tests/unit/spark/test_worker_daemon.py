@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pyspark
+import pytest
 
-from stream_app.spark.worker_daemon import without_archives
+from stream_app.spark.worker_daemon import ends_quietly, without_archives
 
 HOME = Path(pyspark.__file__).parent
 SITE = str(HOME.parent)
@@ -32,3 +34,12 @@ def test_archives_of_another_spark_stay() -> None:
 
 def test_without_an_installed_spark_its_archives_stay(tmp_path: Path) -> None:
     assert without_archives([*zips(HOME), str(tmp_path)]) == [*zips(HOME), str(tmp_path)]
+
+
+@pytest.mark.parametrize("ends_with", [EOFError(), BrokenPipeError()])
+def test_a_worker_whose_connection_is_closed_ends_without_a_trace(ends_with: Exception) -> None:
+    def worker(connection: socket.socket, is_known: bool) -> int:
+        raise ends_with
+
+    assert ends_quietly(worker)(socket.socket(), True) == 1
+    assert ends_quietly(lambda *_: 0)(socket.socket(), True) == 0
