@@ -8,9 +8,8 @@ import shutil
 import socket
 import threading
 import urllib.request
-from dataclasses import replace
 from pathlib import Path
-from urllib.error import HTTPError, URLError
+from urllib.error import URLError
 
 import pyarrow as pa
 import pytest
@@ -18,10 +17,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from stream_app import __version__
-from stream_app.app.config.secrets import Secrets
 from stream_app.app.metrics.collectors import CompactionCollector
 from stream_app.app.metrics.endpoint import serving
-from stream_app.app.metrics.health import JobHealth, SourceState, source_problems
 from stream_app.app.metrics.job_metrics import TABLE_LABELS_MAX, JobMetrics
 from stream_app.app.metrics.quarantine_watch import QuarantineWatch
 from stream_app.app.quarantine.kept_records import Mark, Quarantine
@@ -310,65 +307,6 @@ def test_the_endpoint_is_there_for_the_duration() -> None:
     assert threading.active_count() == threads
     with serving(metrics.registry, None):
         assert threading.active_count() == threads
-
-
-def test_health_says_why_it_fails() -> None:
-    clock, port = StandingClock(0), a_free_port()
-    fresh = SourceState(stale_s=10.0, looked_s=5.0, lag=0, is_committed=True)
-    states = [fresh]
-    health = JobHealth(clock, 300, lambda: states[-1], hide=Secrets(["swordfish"]).hide)
-
-    def answers(path: str) -> tuple[int, str]:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
-                return answer.status, answer.read().decode()
-        except HTTPError as error:
-            return error.code, error.read().decode()
-
-    with serving(CollectorRegistry(), port, health):
-        assert answers("/healthz") == (200, "ok\n")
-        assert answers("/readyz") == (503, "the job is starting\n")
-        health.looked(True)
-        assert answers("/readyz") == (200, "ok\n")
-        states.append(replace(fresh, stale_s=301.0))
-        health.held["orders"] = "its bucket number has changed, says swordfish"
-        assert answers("/readyz") == (
-            503,
-            "a table is 301 s behind its source; stream.max-staleness is 300 s\n"
-            "orders is held back: its bucket number has changed, says ****\n",
-        )
-        assert answers("/healthz") == (200, "ok\n")
-        clock.sleep(121)
-        hangs = "the job has not looked at its query for 121 s\n"
-        assert answers("/healthz") == (503, hangs)
-        assert answers("/readyz")[1].startswith(hangs)
-        health.looked(False)
-        clock.sleep(1000)
-        assert answers("/healthz") == (200, "ok\n"), "it waits for its compactions"
-    with serving(CollectorRegistry(), port):
-        assert "# " not in answers("/healthz")[1]
-
-
-def test_a_job_is_not_ready_before_it_knows_how_far_it_is() -> None:
-    clock = StandingClock(0)
-    metrics = JobMetrics("db.t", clock)
-
-    def problems(trigger_s: float = 5) -> list[str]:
-        return source_problems(metrics.source.state(), 300, trigger_s)
-
-    assert problems() == ["the source has not been looked at yet"]
-    metrics.progress(SourceProgress(0, 1, 7, {}, {}), 0)
-    assert problems() == ["7 messages wait, and no epoch is committed yet"]
-    counts = DecodeCounts(ends={("t", 0): PartitionEnd(7, 0)})
-    metrics.epoch(EpochReport(epoch=0, counts=counts))
-    metrics.progress(SourceProgress(0, 1, 0, {}, {}), 0)
-    assert problems() == []
-    clock.sleep(301)
-    assert problems() == [
-        "the source has not been looked at for 301 s: an epoch takes long, or the broker does not "
-        "answer"
-    ]
-    assert problems(trigger_s=3600) == [], "it is not asked more often"
 
 
 def test_a_port_that_is_taken() -> None:
