@@ -32,7 +32,9 @@ _WORKER_LOST = re.compile(
 _NO_PYTHON = re.compile(
     # Code 1 is an import that fails; a process that the system kills has another.
     r"EOFException occurred while reading the port number from \S+ stdout and terminated with "
-    r"code: 1\b|Cannot run program [^\n]{0,200}|\[PYTHON_VERSION_MISMATCH\][^\n]{0,200}"
+    # No such file, or no permission; other errors, such as too little memory, pass.
+    r"code: 1\b|Cannot run program [^\n]{0,150}?error[=:] ?(?:2|13)\b[^\n]{0,60}"
+    r"|\[PYTHON_VERSION_MISMATCH\][^\n]{0,200}"
 )
 _REASON = re.compile(r"^(?:\s*Reason: |org.*Exception: )?(.*(?:offset|[Pp]artition).*)$", re.M)
 

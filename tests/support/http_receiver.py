@@ -61,6 +61,7 @@ def http_receiver(*statuses: int) -> Iterator[HttpReceiver]:
             status = receiver.take(Posted(self.path, dict(self.headers), body))
             self.send_response(status)
             self.send_header("Content-Length", "0")
+            self.send_header("Location", "/elsewhere")  # means something with a 3xx alone
             self.end_headers()
 
         def log_message(self, *args: Any) -> None:

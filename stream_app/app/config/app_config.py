@@ -53,6 +53,7 @@ from stream_app.errors import UsageError
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.s3.s3_options import is_s3_option, s3_options
 from stream_app.model.options.core_options import unknown_key
+from stream_app.model.options.option import parse_duration_ms
 from stream_app.model.schema.data_type import RowType
 
 ENVIRONMENT = "environment"
@@ -136,6 +137,11 @@ class StreamConfig:
     def is_available_now(self) -> bool:
         """Whether the job ends when all that there was at its start is in the table."""
         return self.trigger == "availableNow"
+
+    @property
+    def trigger_ms(self) -> int:
+        """Milliseconds between the starts of two epochs at least."""
+        return 0 if self.is_available_now else parse_duration_ms(self.trigger)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from stream_app.errors import UsageError
 from stream_app.fileio.reference import REFERENCE, NotThereError, referred
 
 _ENVIRONMENT = re.compile(r"STREAM_APP_([A-Z0-9_]+?)__([A-Z0-9_]+)")
+_URL_PASSWORD = re.compile(r"://[^/@\s:]*:([^/@\s]+)@")
 _FILE_SYSTEM = "file-system."
 _AWS_SECRETS = (
     "AWS_ACCESS_KEY_ID",
@@ -85,6 +86,7 @@ def secret_texts(settings: Mapping[str, Setting], environ: Mapping[str, str]) ->
         found += setting.secrets
         if is_secret(key) and not REFERENCE.search(str(setting.value)):
             found.append(str(setting.value))
+        found += _URL_PASSWORD.findall(str(setting.value))
     return found
 
 

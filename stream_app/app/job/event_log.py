@@ -25,7 +25,7 @@ from stream_app.app.job.event_texts import (
 from stream_app.app.metrics.collectors import CompactionSource
 from stream_app.app.metrics.health import JobHealth
 from stream_app.app.metrics.job_metrics import OTHER_TABLES, JobMetrics
-from stream_app.app.monitoring.listener import JobListener
+from stream_app.app.monitoring.listener import Listeners
 from stream_app.cdc.column_drift import Column, DriftKind
 from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS
 from stream_app.cdc.message_format import Format
@@ -64,7 +64,7 @@ class EventLog:
     table: str | None = None
     history: EpochHistory = field(default_factory=EpochHistory)
     health: JobHealth | None = None
-    listeners: Sequence[JobListener] = ()
+    listeners: Listeners = field(default_factory=Listeners)
     _told: set[Column] = field(default_factory=set)
     _epochs: set[int] = field(default_factory=set)
 
@@ -95,8 +95,7 @@ class EventLog:
         offsets = report.counts.last_offsets()
         with about(table=self._name, epoch=report.epoch, offsets=offsets):
             self._epoch(report)
-        for each in self.listeners:
-            each.epoch(self._name, report)
+        self.listeners.tell(lambda each: each.epoch(self._name, report))
 
     def _epoch(self, report: EpochReport) -> None:
         if self.metrics is not None:
@@ -193,8 +192,7 @@ class EventLog:
         """A compaction was committed between epochs."""
         if self.metrics is not None:
             self.metrics.committed((report.snapshot,), report.compactions)
-        for each in self.listeners:
-            each.idle_commit(self._name, report)
+        self.listeners.tell(lambda each: each.idle_commit(self._name, report))
         snapshots = snapshots_text((report.snapshot,))
         with about(table=self._name):
             _LOG.info("%sidle commit: snapshot %s", self._prefix, snapshots)
@@ -211,8 +209,7 @@ class EventLog:
         """The job has looked at its query; False: for the last time."""
         if self.health is not None:
             self.health.looked(is_running)
-        for each in self.listeners:
-            each.looked()
+        self.listeners.tell(lambda each: each.looked())
 
     def held(self, table: str, waiting: HeldTable | None) -> None:
         """A table is held back, or has all epochs again."""
@@ -223,8 +220,7 @@ class EventLog:
             if waiting is not None and waiting.has_failed:
                 self.health.held[table] = waiting.reason
         label = table if self.metrics is None else f"{self.metrics.table}.{table}"
-        for each in self.listeners:
-            each.held(label, waiting)
+        self.listeners.tell(lambda each: each.held(label, waiting))
         if waiting is None:
             with about(table=label):
                 _LOG.info("%s: has all epochs again", table)
@@ -244,8 +240,7 @@ class EventLog:
         """Messages of an epoch belong to no table."""
         with about(epoch=epoch):
             _tell_set_aside(epoch, set_aside, "messages without a table: ")
-        for each in self.listeners:
-            each.set_aside(self._name, set_aside)
+        self.listeners.tell(lambda each: each.set_aside(self._name, set_aside))
         self._write("unassigned", {"epoch": epoch, **_set_aside_event(set_aside)})
 
     def ended(self) -> None:

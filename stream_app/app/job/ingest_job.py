@@ -228,7 +228,6 @@ def _stream(
 ) -> None:
     checkpoint, stream, log = prepared.checkpoint, config.stream, watched.log
     spark = _session(config)
-    watched.begin(spark)
     stop_requested = threading.Event()
     compactions = SparkCompactions(spark, _compactions_at_once(config, prepared.table))
     feeds = JobFeeds(
@@ -240,11 +239,12 @@ def _stream(
         log=log,
     )
     try:
+        watched.begin(spark)
         source = _source(config)
         epochs = EpochLog(checkpoint, goes_back=isinstance(source, KafkaSource))
         runner = _runner(config, prepared, spark, source, epochs)
         held = None if config.sync is None else HeldTables(checkpoint, clock.now_ms, log.held)
-        waiting = frozenset[str]() if held is None else frozenset(held.tables.held)
+        waiting = frozenset[str]() if held is None else held.tell_all()
         batch = MicroBatch(
             work=_work(config, prepared, clock, feeds, runner, waiting), log=epochs, held=held
         )

@@ -30,9 +30,12 @@ class DiskCollector(Collector):
         free = self._family("disk_free_bytes", "Free space of the disk of a folder.")
         size = self._family("disk_size_bytes", "Size of that disk.")
         for name, folder in self.folders.items():
-            there = next((each for each in (folder, *folder.parents) if each.exists()), None)
-            if there is not None:
-                usage = shutil.disk_usage(there)
+            try:
+                there = next((each for each in (folder, *folder.parents) if each.exists()), None)
+                usage = None if there is None else shutil.disk_usage(there)
+            except OSError:
+                continue  # a mount that hangs must not take the other numbers
+            if usage is not None:
                 free.add_metric([self.label, name], usage.free)
                 size.add_metric([self.label, name], usage.total)
         yield from (free, size)

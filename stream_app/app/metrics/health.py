@@ -9,6 +9,25 @@ from stream_app.clock import Clock
 
 SILENCE_S = 120.0
 """The job looks at its query five times a second; after so long without a look it hangs."""
+POLL_S = 60.0
+"""Spark says so often at least, beside the trigger, how far the source is read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceState:
+    """How far a job is behind its source.
+
+    Attributes:
+        stale_s: the freshness of the table that is farthest behind; None: none is known.
+        looked_s: seconds since Spark has told how far the source is read; None: not yet.
+        lag: messages that are not read yet; None: unknown.
+        is_committed: whether this run has committed an epoch.
+    """
+
+    stale_s: float | None
+    looked_s: float | None
+    lag: int | None
+    is_committed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,13 +37,12 @@ class JobState:
     Attributes:
         phase: ``starting``, ``running`` or ``ending``.
         silent_s: seconds since the job has looked at its query.
-        stale_s: the freshness of the table that is farthest behind; None: none is known.
         held: table → why an error holds it back.
     """
 
     phase: str
     silent_s: float
-    stale_s: float | None
+    source: SourceState
     held: Mapping[str, str]
 
 
@@ -35,20 +53,38 @@ def alive_problems(state: JobState) -> list[str]:
     return []
 
 
-def ready_problems(state: JobState, max_staleness_s: float) -> list[str]:
-    """Why the tables should not be relied on; empty: they are fresh.
-
-    Args:
-        max_staleness_s: of ``stream.max-staleness``.
-    """
-    found = alive_problems(state)
-    if state.phase != "running":
-        found.append(f"the job is {state.phase}")
+def source_problems(state: SourceState, max_staleness_s: float, trigger_s: float) -> list[str]:
+    """Why the tables may be behind; see `ready_problems`."""
+    found = []
+    if state.looked_s is None:
+        found.append("the source has not been looked at yet")
+    elif state.looked_s > max(max_staleness_s, trigger_s + POLL_S):
+        found.append(
+            f"the source has not been looked at for {state.looked_s:.0f} s: an epoch takes long, "
+            "or the broker does not answer"
+        )
     if state.stale_s is not None and state.stale_s > max_staleness_s:
         found.append(
             f"a table is {state.stale_s:.0f} s behind its source; stream.max-staleness is "
             f"{max_staleness_s:.0f} s"
         )
+    if state.lag and not state.is_committed:
+        found.append(f"{state.lag} messages wait, and no epoch is committed yet")
+    return found
+
+
+def ready_problems(state: JobState, max_staleness_s: float, trigger_s: float) -> list[str]:
+    """Why the tables should not be relied on; empty: they are fresh.
+
+    Args:
+        max_staleness_s: of ``stream.max-staleness``.
+        trigger_s: seconds between two looks at the source.
+    """
+    found = alive_problems(state)
+    if state.phase == "running":
+        found += source_problems(state.source, max_staleness_s, trigger_s)
+    else:
+        found.append(f"the job is {state.phase}")
     found += [f"{name} is held back: {reason}" for name, reason in sorted(state.held.items())]
     return found
 
@@ -59,12 +95,16 @@ class JobHealth:
 
     Attributes:
         max_staleness_s: seconds that a ready table may be behind.
-        stalest: the greatest freshness of a table in seconds; None: none is known.
+        source: how far the job is behind its source.
+        trigger_s: seconds between two looks at the source.
+        hide: takes the configuration's secrets out of a text.
     """
 
     clock: Clock
     max_staleness_s: float
-    stalest: Callable[[], float | None]
+    source: Callable[[], SourceState]
+    trigger_s: float = 0.0
+    hide: Callable[[str], str] = str
     phase: str = "starting"
     held: dict[str, str] = field(default_factory=dict)
     _looked_at: float = field(init=False)
@@ -83,12 +123,13 @@ class JobHealth:
 
     def ready(self) -> Sequence[str]:
         """See `ready_problems`."""
-        return ready_problems(self._state(), self.max_staleness_s)
+        found = ready_problems(self._state(), self.max_staleness_s, self.trigger_s)
+        return [self.hide(problem) for problem in found]
 
     def _state(self) -> JobState:
         return JobState(
             phase=self.phase,
             silent_s=self.clock.steady_seconds() - self._looked_at,
-            stale_s=self.stalest(),
+            source=self.source(),
             held=dict(self.held),
         )

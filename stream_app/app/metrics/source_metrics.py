@@ -9,6 +9,7 @@ from functools import partial
 
 from prometheus_client import Gauge
 
+from stream_app.app.metrics.health import SourceState
 from stream_app.clock import Clock
 from stream_app.spark.epoch.decode_counts import PartitionEnd
 from stream_app.spark.ingest.streaming_query import SourceProgress
@@ -32,6 +33,8 @@ class SourceMetrics:
     gauge: MakesGauge
     clock: Clock
     _lag: int | None = None
+    _looked_at_s: float | None = None
+    _is_committed: bool = False
     _newest_s: dict[Key, float] = field(default_factory=dict)
     _held: set[Key] = field(default_factory=set)
     _lags: Gauge = field(init=False)
@@ -63,6 +66,7 @@ class SourceMetrics:
 
     def progress(self, label: str, progress: SourceProgress, time_ms: int) -> None:
         """Spark has reported the source's state at this time."""
+        self._looked_at_s = time_ms / 1000
         self._looked.labels(label).set(time_ms / 1000)
         if progress.lag is not None:
             self._lags.labels(label).set(progress.lag)
@@ -72,6 +76,7 @@ class SourceMetrics:
 
     def committed(self, label: str, name: str, ends: Iterable[PartitionEnd]) -> None:
         """The newest messages of an epoch are in a table, which may share its label with others."""
+        self._is_committed = True
         times = [end.timestamp_ms for end in ends if end.timestamp_ms is not None]
         if times:
             self._newest_s[label, name] = max(times) / 1000
@@ -82,10 +87,15 @@ class SourceMetrics:
         """Whether an error holds a table back."""
         (self._held.add if is_held else self._held.discard)((label, name))
 
-    def stalest(self) -> float | None:
-        """The greatest freshness of all tables, seconds; None: no table has a message yet."""
-        newest_s = dict(self._newest_s)
-        return self._greatest_age(newest_s, newest_s) if newest_s else None
+    def state(self) -> SourceState:
+        """Of all tables."""
+        newest_s, looked_at_s = dict(self._newest_s), self._looked_at_s
+        return SourceState(
+            stale_s=self._greatest_age(newest_s, newest_s) if newest_s else None,
+            looked_s=None if looked_at_s is None else self.clock.now_ms() / 1000 - looked_at_s,
+            lag=self._lag,
+            is_committed=self._is_committed,
+        )
 
     def _age(self, label: str) -> float:
         newest_s = dict(self._newest_s)

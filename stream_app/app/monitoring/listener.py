@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
 from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.job.table_job import IdleReport
+
+_LOG = logging.getLogger(__name__)
 
 
 class JobListener:
@@ -29,3 +35,26 @@ class JobListener:
 
     def looked(self) -> None:
         """The job has looked at its query, as it does five times a second."""
+
+
+@dataclass(slots=True)
+class Listeners:
+    """Passes events on. A listener that fails stops neither the job nor the other listeners."""
+
+    each: Sequence[JobListener] = ()
+    _warned: set[tuple[type, type]] = field(default_factory=set)
+
+    def tell(self, call: Callable[[JobListener], None]) -> None:
+        """Call each; warn once of each kind of error, because `looked` may fail all the time."""
+        for listener in self.each:
+            try:
+                call(listener)
+            except Exception as error:
+                kind = (type(listener), type(error))
+                if kind not in self._warned:
+                    self._warned.add(kind)
+                    _LOG.warning(
+                        "a watcher of the job has failed, and the job goes on: this is a bug, "
+                        "please report it",
+                        exc_info=True,
+                    )

@@ -10,6 +10,7 @@ Source: OpenTelemetry, "OTLP Specification" and "Prometheus and OpenMetrics Comp
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 from collections.abc import Mapping
@@ -30,13 +31,17 @@ from stream_app.app.monitoring.listener import JobListener
 from stream_app.app.monitoring.otlp_metrics import metrics_data
 from stream_app.app.monitoring.span_times import SpanTime, commit_spans, common_spans
 from stream_app.clock import Clock
+from stream_app.errors import UsageError
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.job.table_job import IdleReport
 
 _LOG = logging.getLogger(__name__)
-_INTERVAL, _INTERVAL_MS = "OTEL_METRIC_EXPORT_INTERVAL", 60_000
-_SETTLED_S = 2.0
-"""An epoch of many tables reports them one after another; after so long without one it is over."""
+_INTERVAL, _INTERVAL_MS, _INTERVAL_MS_MAX = "OTEL_METRIC_EXPORT_INTERVAL", 60_000, 86_400_000
+_SETTLED_S = 30.0
+"""An epoch of many tables reports them one after another; after so long without one its span ends.
+
+What comes later is in its trace all the same.
+"""
 _NS = 1_000_000
 
 
@@ -47,15 +52,21 @@ class _OpenEpoch:
     ends_ms: int
     reported_at: float
     tables: int = 0
+    is_ended: bool = False
 
 
 @dataclass(slots=True)
 class Telemetry(JobListener):
     """Sends metrics from a thread of its own, and spans by OpenTelemetry's.
 
+    The thread that commits calls `epoch`; the one that watches the query calls `looked`.
+
     Attributes:
         endpoint: such as ``http://collector:4318``; None: as OpenTelemetry's variables say.
         job: the name of the service, unless ``OTEL_SERVICE_NAME`` is set.
+
+    Raises:
+        UsageError: the interval of metrics is not a time.
     """
 
     endpoint: str | None
@@ -68,11 +79,14 @@ class Telemetry(JobListener):
     _provider: TracerProvider | None = field(init=False)
     _tracer: Tracer = field(init=False)
     _began_ns: int = field(init=False)
+    _interval_s: float = field(init=False)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
     _open: _OpenEpoch | None = field(init=False, default=None)
     _ended: threading.Event = field(init=False, default_factory=threading.Event)
     _thread: threading.Thread | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
+        self._interval_s = _interval_s(self.environ)
         name = self.environ.get("OTEL_SERVICE_NAME", f"stream_app {self.job}")
         self._resource = Resource.create({"service.name": name, "service.version": __version__})
         at = None if self.endpoint is None else self.endpoint.rstrip("/")
@@ -97,37 +111,46 @@ class Telemetry(JobListener):
             self._thread.start()
 
     def end(self) -> None:
-        """Send the last spans and metrics."""
-        self._settle()
+        """Send the last spans and metrics; what fails here is not the outcome of the job."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
-        if self._metrics is not None:
-            self.export()
-            self._metrics.shutdown()
-        if self._provider is not None:
-            self._provider.shutdown()
+        self.export()
+        try:
+            with self._lock:
+                self._settle()
+            if self._metrics is not None:
+                self._metrics.shutdown()
+            if self._provider is not None:
+                self._provider.shutdown()
+        except Exception:
+            _LOG.warning("OTLP did not end well", exc_info=True)
 
     def export(self) -> None:
-        """Send the metrics of this moment."""
-        assert self._metrics is not None, "metrics are not left out"
-        now_ns = self.clock.now_ms() * _NS
-        data = metrics_data(self.registry.collect(), self._resource, self._began_ns, now_ns)
-        self._metrics.export(data)
+        """Send the metrics of this moment; the job goes on without, if that fails."""
+        if self._metrics is None:
+            return
+        try:
+            now_ns = self.clock.now_ms() * _NS
+            data = metrics_data(self.registry.collect(), self._resource, self._began_ns, now_ns)
+            self._metrics.export(data)
+        except Exception:
+            _LOG.warning("metrics could not be sent by OTLP", exc_info=True)
 
     def epoch(self, table: str, report: EpochReport) -> None:
         """Add a table's part to the trace of the epoch."""
         if report.skipped or self._provider is None:
             return
-        if self._open is None or self._open.epoch != report.epoch:
-            self._settle()
-            self._open = self._root(report)
-        opened, now_ms = self._open, self.clock.now_ms()
-        parent = trace.set_span_in_context(opened.root)
-        for span in commit_spans(table, report, now_ms):
-            self._add(span, parent)
-        opened.tables += 1
-        opened.ends_ms, opened.reported_at = now_ms, self.clock.steady_seconds()
+        with self._lock:
+            if self._open is None or self._open.epoch != report.epoch:
+                self._settle()
+                self._open = self._root(report)
+            opened, now_ms = self._open, self.clock.now_ms()
+            parent = trace.set_span_in_context(opened.root)
+            for span in commit_spans(table, report, now_ms):
+                self._add(span, parent)
+            opened.tables += 1
+            opened.ends_ms, opened.reported_at = now_ms, self.clock.steady_seconds()
 
     def idle_commit(self, table: str, report: IdleReport) -> None:
         """Compactions that were committed between epochs: a trace of their own."""
@@ -143,10 +166,11 @@ class Telemetry(JobListener):
             root.end(now_ms * _NS)
 
     def looked(self) -> None:
-        """End the trace of an epoch that no further table reports."""
-        opened = self._open
-        if opened and self.clock.steady_seconds() - opened.reported_at > _SETTLED_S:
-            self._settle()
+        """End the span of an epoch that no further table reports."""
+        with self._lock:
+            opened = self._open
+            if opened and self.clock.steady_seconds() - opened.reported_at > _SETTLED_S:
+                self._settle()
 
     def _root(self, report: EpochReport) -> _OpenEpoch:
         root = self._tracer.start_span(
@@ -164,15 +188,27 @@ class Telemetry(JobListener):
         made.end(span.end_ms * _NS)
 
     def _settle(self) -> None:
-        opened, self._open = self._open, None
-        if opened is not None:
+        opened = self._open
+        if opened is not None and not opened.is_ended:
+            opened.is_ended = True
             opened.root.set_attribute("stream_app.tables", opened.tables)
             opened.root.end(opened.ends_ms * _NS)
 
     def _export_all(self) -> None:
-        interval_s = int(self.environ.get(_INTERVAL, _INTERVAL_MS)) / 1000
-        while not self._ended.wait(interval_s):
-            try:
-                self.export()
-            except Exception:  # the job goes on without
-                _LOG.warning("metrics could not be sent by OTLP", exc_info=True)
+        while not self._ended.wait(self._interval_s):
+            self.export()
+
+
+def _interval_s(environ: Mapping[str, str]) -> float:
+    told = environ.get(_INTERVAL) or _INTERVAL_MS
+    try:
+        interval_ms = float(told)
+    except ValueError:
+        interval_ms = math.nan
+    if not 0 < interval_ms <= _INTERVAL_MS_MAX:
+        raise UsageError(
+            f"{_INTERVAL} is {told!r}, which is no time between two exports",
+            where="the environment",
+            fix=f"set it to milliseconds, such as {_INTERVAL_MS}, or unset it",
+        )
+    return interval_ms / 1000

@@ -17,7 +17,6 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 _LOG = logging.getLogger(__name__)
@@ -85,11 +84,13 @@ class SparkNumbers:
             accumulator.add(value - accumulator.value())
 
     def _set_all(self) -> None:
-        try:
-            while True:
+        is_told = False
+        while True:
+            try:
                 self.set()
-                if self._ended.wait(PERIOD_S):
-                    return
-        except (Py4JError, OSError) as error:
-            if not self._ended.is_set():
-                _LOG.warning("Spark takes no more numbers of the job: %s", error)
+            except Exception as error:  # the job goes on, and the next time may do
+                if not is_told and not self._ended.is_set():
+                    _LOG.warning("Spark does not take the job's numbers now: %s", error)
+                    is_told = True
+            if self._ended.wait(PERIOD_S):
+                return

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from stream_app.app.metrics.health import JobHealth
 from stream_app.app.metrics.job_metrics import JobMetrics
 from stream_app.app.metrics.quarantine_watch import QuarantineWatch, watching
 from stream_app.app.monitoring.extra import otlp_module
-from stream_app.app.monitoring.listener import JobListener
+from stream_app.app.monitoring.listener import JobListener, Listeners
 from stream_app.app.monitoring.spark_numbers import SparkNumbers
 from stream_app.app.monitoring.webhook import Receiver, Webhook
 from stream_app.app.quarantine.kept_records import open_quarantine
@@ -31,6 +32,8 @@ from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
 from stream_app.spark.task_errors import readable
 from stream_app.table.file_store_table import table_label
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -51,8 +54,13 @@ class WatchedJob:
         """Spark's session is there."""
         self.metrics.jvm.attach(spark)
         if self.for_spark:
-            self._numbers = SparkNumbers(spark, self.metrics.registry)
-            self._numbers.begin()
+            numbers = SparkNumbers(spark, self.metrics.registry)
+            try:
+                numbers.begin()
+            except Exception:  # what only watches must not end the job
+                _LOG.warning("Spark does not take the job's numbers", exc_info=True)
+            else:
+                self._numbers = numbers
 
     def end(self) -> None:
         """Spark is about to end."""
@@ -70,10 +78,16 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
     """
     is_one, stream = config.sync is None, config.stream
     name = table_label(config.table.path) if is_one else config.name
-    metrics = JobMetrics(name)
+    metrics = JobMetrics(name, clock)
     metrics.disks.folders = _local_folders(config)
     with ExitStack() as stack:
-        health = JobHealth(clock, stream.max_staleness / 1000, metrics.source.stalest)
+        health = JobHealth(
+            clock,
+            stream.max_staleness / 1000,
+            metrics.source.state,
+            trigger_s=stream.trigger_ms / 1000,
+            hide=config.secrets.hide,
+        )
         stack.enter_context(serving(metrics.registry, stream.metrics_port, health))
         listeners: list[JobListener] = []
         if stream.otlp_endpoint is not None:
@@ -84,14 +98,14 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
             listeners.append(telemetry)
         if stream.webhook_url is not None:
             receiver = Receiver(stream.webhook_url, stream.webhook_secret)
-            webhook = Webhook(receiver, name, clock)
+            webhook = Webhook(receiver, name, clock, hide=config.secrets.hide)
             webhook.begin()
             stack.callback(webhook.end)
             stack.enter_context(_stop_is_told(webhook, is_drained=stream.is_available_now))
             listeners.append(webhook)
         log = EventLog(
             clock, metrics=metrics, message_format=format_named(config.source.format),
-            health=health, listeners=listeners,
+            health=health, listeners=Listeners(listeners),
         )  # fmt: skip
         if stream.metrics_port is not None or stream.otlp_endpoint is not None:
             stack.enter_context(watching(_quarantine(config, clock, metrics)))

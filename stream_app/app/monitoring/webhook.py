@@ -14,8 +14,10 @@ import logging
 import queue
 import threading
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
 
@@ -36,7 +38,15 @@ QUARANTINE_PAUSE_S = 600.0
 LAST_WAIT_S = 15.0
 """A job that ends waits so long for its last notices."""
 SIGNATURE = "X-Stream-App-Signature"
-_REFUSED_FROM, _REFUSED_TO, _TOO_MANY = 400, 500, 429
+_REFUSED_FROM, _REFUSED_TO, _TOO_MANY = 300, 500, 429
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        """Follow none: it would become a GET without the notice."""
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +85,7 @@ class Webhook(JobListener):
     Attributes:
         job: its name, which each notice has.
         pauses_s: seconds before each further attempt.
+        hide: takes the configuration's secrets out of a text.
     """
 
     receiver: Receiver
@@ -82,10 +93,13 @@ class Webhook(JobListener):
     clock: Clock
     pauses_s: tuple[float, ...] = PAUSES_S
     timeout_s: float = TIMEOUT_S
+    hide: Callable[[str], str] = str
     _waiting: queue.Queue[Mapping[str, object] | None] = field(
         default_factory=lambda: queue.Queue(WAITING_MAX)
     )
     _growth: dict[str, _Growth] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _held: set[str] = field(default_factory=set)
     _ended: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -104,7 +118,7 @@ class Webhook(JobListener):
 
     def stopped(self, error: BaseException | None) -> None:
         """The job stops, by an error or because it was asked to."""
-        reason = "it was asked to" if error is None else str(error)
+        reason = "it was asked to" if error is None else self.hide(str(error))
         self._tell("stopped", {"reason": reason, "is_error": error is not None})
 
     def epoch(self, table: str, report: EpochReport) -> None:
@@ -114,31 +128,39 @@ class Webhook(JobListener):
 
     def set_aside(self, table: str, set_aside: SetAside) -> None:
         """Records were set aside; at once for the first, then every ten minutes at most."""
-        growth = self._growth.setdefault(table, _Growth())
-        for reason, count in set_aside.reasons.items():
-            growth.reasons[reason] = growth.reasons.get(reason, 0) + count
+        with self._lock:
+            growth = self._growth.setdefault(table, _Growth())
+            for reason, count in set_aside.reasons.items():
+                growth.reasons[reason] = growth.reasons.get(reason, 0) + count
         self._tell_growth()
 
     def held(self, table: str, waiting: HeldTable | None) -> None:
         """A table is held back by an error, or has all epochs again."""
         if waiting is None:
-            self._tell("caught_up", {"table": table})
-        elif waiting.has_failed and waiting.tries == 1:
-            facts = {"since_epoch": waiting.since_epoch, "reason": waiting.reason}
-            self._tell("held", {"table": table, **facts})
+            if table in self._held:
+                self._held.remove(table)
+                self._tell("caught_up", {"table": table})
+        elif waiting.has_failed and table not in self._held:
+            self._held.add(table)
+            reason = self.hide(waiting.reason)
+            self._tell(
+                "held", {"table": table, "since_epoch": waiting.since_epoch, "reason": reason}
+            )
 
     def looked(self) -> None:
         """Time has passed: what was set aside meanwhile may be due."""
         self._tell_growth()
 
     def _tell_growth(self, *, at_once: bool = False) -> None:
+        """Commits and looks at the query, which are in two threads, come here."""
         now = self.clock.steady_seconds()
-        for table, growth in list(self._growth.items()):
-            if growth.is_due(now) or (at_once and growth.reasons):
-                records = sum(growth.reasons.values())
-                told: dict[str, object] = {"table": table, "records": records}
-                self._tell("quarantine", {**told, "reasons": growth.reasons})
-                self._growth[table] = _Growth(told_at=now)
+        with self._lock:
+            for table, growth in list(self._growth.items()):
+                if growth.is_due(now) or (at_once and growth.reasons):
+                    records = sum(growth.reasons.values())
+                    told: dict[str, object] = {"table": table, "records": records}
+                    self._tell("quarantine", {**told, "reasons": growth.reasons})
+                    self._growth[table] = _Growth(told_at=now)
 
     def _tell(self, event: str, facts: Mapping[str, object]) -> None:
         time_ms = self.clock.now_ms()
@@ -149,8 +171,9 @@ class Webhook(JobListener):
             try:
                 self._waiting.put_nowait(notice)
             except queue.Full:
-                dropped: Any = self._waiting.get_nowait()
-                _LOG.warning("the webhook is behind: a notice is dropped: %s", dropped["event"])
+                with suppress(queue.Empty):  # the thread that sends has just taken it
+                    dropped: Any = self._waiting.get_nowait()
+                    _LOG.warning("the webhook is behind: a notice is dropped: %s", dropped["event"])
             else:
                 return
 
@@ -162,13 +185,13 @@ class Webhook(JobListener):
         for pause_s in (*self.pauses_s, None):
             try:
                 request = self.receiver.request(notice)
-                with urllib.request.urlopen(request, timeout=self.timeout_s):
+                with _OPENER.open(request, timeout=self.timeout_s):
                     return
             except HTTPError as error:
                 error.close()
                 problem = f"HTTP status {error.code}"
                 is_refused = _REFUSED_FROM <= error.code < _REFUSED_TO and error.code != _TOO_MANY
-            except OSError as error:
+            except (OSError, HTTPException, ValueError) as error:  # no answer, or no HTTP
                 problem, is_refused = str(getattr(error, "reason", error)), False
             if is_refused or pause_s is None:
                 break

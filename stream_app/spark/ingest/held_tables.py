@@ -194,6 +194,12 @@ class HeldTables:
             },
         )
 
+    def tell_all(self) -> frozenset[str]:
+        """A run begins: tell of the tables that wait already; returns their names."""
+        for name, waiting in self.tables.held.items():
+            self.on_change(name, waiting)
+        return frozenset(self.tables.held)
+
     def try_all(self) -> None:
         """A run begins: whatever held a table back may have been mended."""
         now = self.now_ms()

@@ -11,6 +11,7 @@ import pytest
 
 from stream_app.app.job.event_log import EventLog
 from stream_app.app.metrics.job_metrics import JobMetrics
+from stream_app.app.monitoring.listener import JobListener, Listeners
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.spark.epoch.decode_counts import (
     COLUMN_NAMES_MAX,
@@ -161,3 +162,28 @@ def test_who_has_caught_up_and_who_has_not(
     assert behind.startswith("the source has more that this run did not read; lag 3, ")
     assert unknown.endswith("; lag unknown, next offsets {}")
     assert after_some.startswith("caught up with the source, epochs in this run: 1; lag 0, ")
+
+
+class _Broken(JobListener):
+    def looked(self) -> None:
+        raise ZeroDivisionError
+
+
+class _Counting(JobListener):
+    looks = 0
+
+    def looked(self) -> None:
+        self.looks += 1
+
+
+def test_a_listener_that_fails_stops_neither_the_job_nor_the_others(
+    log: tuple[EventLog, io.StringIO], caplog: pytest.LogCaptureFixture
+) -> None:
+    events, counting = log[0], _Counting()
+    events.listeners = Listeners((_Broken(), counting))
+    events.looked(True)
+    events.looked(True)
+    assert counting.looks == 2
+    [warning] = caplog.records
+    assert "the job goes on" in warning.message
+    assert warning.exc_info is not None

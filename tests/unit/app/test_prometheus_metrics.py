@@ -8,6 +8,7 @@ import shutil
 import socket
 import threading
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 
@@ -17,9 +18,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from stream_app import __version__
+from stream_app.app.config.secrets import Secrets
 from stream_app.app.metrics.collectors import CompactionCollector
 from stream_app.app.metrics.endpoint import serving
-from stream_app.app.metrics.health import JobHealth
+from stream_app.app.metrics.health import JobHealth, SourceState, source_problems
 from stream_app.app.metrics.job_metrics import TABLE_LABELS_MAX, JobMetrics
 from stream_app.app.metrics.quarantine_watch import QuarantineWatch
 from stream_app.app.quarantine.kept_records import Mark, Quarantine
@@ -108,7 +110,7 @@ def test_freshness_is_the_age_of_the_newest_message_while_there_are_newer_ones()
     clock = StandingClock(100_000)
     metrics = JobMetrics("db", clock)
     fresh, held = metrics.of_table("t"), metrics.of_table("held")
-    assert metrics.source.stalest() is None
+    assert metrics.source.state().stale_s is None
     for table, second in ((fresh, 90), (held, 40)):
         ends = {("topic", 0): PartitionEnd(7, second * 1000), ("topic", 1): PartitionEnd(9, None)}
         table.epoch(EpochReport(epoch=0, counts=DecodeCounts(ends=ends)))
@@ -126,7 +128,7 @@ def test_freshness_is_the_age_of_the_newest_message_while_there_are_newer_ones()
     metrics.progress(SourceProgress(0, 1, 5, {}, {("topic", "0"): 5}), 100_000)
     clock.sleep(5)
     assert freshness() == [15, 65]
-    assert metrics.source.stalest() == 65
+    assert metrics.source.state().stale_s == 65
     quiet = metrics.of_table("quiet")
     ends = {("topic", 0): PartitionEnd(1, 1000)}
     quiet.epoch(EpochReport(epoch=1, counts=DecodeCounts(ends=ends)))
@@ -203,6 +205,12 @@ def test_disks_of_folders_that_are_not_made_yet(tmp_path: Path) -> None:
         size = found[f"stream_app_disk_size_bytes {folder}"]
         assert size == shutil.disk_usage(tmp_path).total
         assert 0 < found[f"stream_app_disk_free_bytes {folder}"] <= size
+
+
+def test_a_folder_that_cannot_be_looked_at_takes_no_other_number(tmp_path: Path) -> None:
+    metrics = JobMetrics("db.t")
+    metrics.disks.folders = {"checkpoint": tmp_path / ("x" * 5000), "warehouse": tmp_path}
+    assert samples(metrics.registry)["stream_app_disk_size_bytes warehouse"] > 0
 
 
 def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:
@@ -305,8 +313,10 @@ def test_the_endpoint_is_there_for_the_duration() -> None:
 
 
 def test_health_says_why_it_fails() -> None:
-    clock, port, stale = StandingClock(0), a_free_port(), [None, 10.0]
-    health = JobHealth(clock, 300, lambda: stale[-1])
+    clock, port = StandingClock(0), a_free_port()
+    fresh = SourceState(stale_s=10.0, looked_s=5.0, lag=0, is_committed=True)
+    states = [fresh]
+    health = JobHealth(clock, 300, lambda: states[-1], hide=Secrets(["swordfish"]).hide)
 
     def answers(path: str) -> tuple[int, str]:
         try:
@@ -320,12 +330,12 @@ def test_health_says_why_it_fails() -> None:
         assert answers("/readyz") == (503, "the job is starting\n")
         health.looked(True)
         assert answers("/readyz") == (200, "ok\n")
-        stale.append(301.0)
-        health.held["orders"] = "its bucket number has changed"
+        states.append(replace(fresh, stale_s=301.0))
+        health.held["orders"] = "its bucket number has changed, says swordfish"
         assert answers("/readyz") == (
             503,
             "a table is 301 s behind its source; stream.max-staleness is 300 s\n"
-            "orders is held back: its bucket number has changed\n",
+            "orders is held back: its bucket number has changed, says ****\n",
         )
         assert answers("/healthz") == (200, "ok\n")
         clock.sleep(121)
@@ -337,6 +347,28 @@ def test_health_says_why_it_fails() -> None:
         assert answers("/healthz") == (200, "ok\n"), "it waits for its compactions"
     with serving(CollectorRegistry(), port):
         assert "# " not in answers("/healthz")[1]
+
+
+def test_a_job_is_not_ready_before_it_knows_how_far_it_is() -> None:
+    clock = StandingClock(0)
+    metrics = JobMetrics("db.t", clock)
+
+    def problems(trigger_s: float = 5) -> list[str]:
+        return source_problems(metrics.source.state(), 300, trigger_s)
+
+    assert problems() == ["the source has not been looked at yet"]
+    metrics.progress(SourceProgress(0, 1, 7, {}, {}), 0)
+    assert problems() == ["7 messages wait, and no epoch is committed yet"]
+    counts = DecodeCounts(ends={("t", 0): PartitionEnd(7, 0)})
+    metrics.epoch(EpochReport(epoch=0, counts=counts))
+    metrics.progress(SourceProgress(0, 1, 0, {}, {}), 0)
+    assert problems() == []
+    clock.sleep(301)
+    assert problems() == [
+        "the source has not been looked at for 301 s: an epoch takes long, or the broker does not "
+        "answer"
+    ]
+    assert problems(trigger_s=3600) == [], "it is not asked more often"
 
 
 def test_a_port_that_is_taken() -> None:

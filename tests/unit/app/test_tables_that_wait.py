@@ -8,7 +8,7 @@ import pytest
 
 from stream_app.app.cli import main
 from stream_app.app.inspect.job_status import SHORT_REASON, JobStatus, TableStatus, in_short
-from stream_app.spark.ingest.held_tables import resume
+from stream_app.spark.ingest.held_tables import HeldTable, HeldTables, resume
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import GARBAGE, Message, a_row, change, creates
 from tests.support.ingest_process import write_conf
@@ -69,6 +69,9 @@ def test_it_waits_through_a_restart(tmp_path: Path) -> None:
     job.start()
     job.run(*creates("shop.orders", [2]))
     assert list(job.held()) == ["orders"]
+    told: dict[str, HeldTable | None] = {}
+    names = HeldTables(job.checkpoint, job.clock.now_ms, told.__setitem__).tell_all()
+    assert names == told.keys() == {"orders"}, "a job that starts tells it again"
     file.unlink()
     job.start()
     job.run(*creates("shop.orders", [3]), *creates("shop.items", [2]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
@@ -11,9 +12,11 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from prometheus_client.registry import Collector
 
 from stream_app.app.metrics.job_metrics import JobMetrics
 from stream_app.app.monitoring.otlp import Telemetry
+from stream_app.errors import UsageError
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.compact.report import CompactionReport
@@ -83,7 +86,10 @@ def test_metrics_are_those_of_the_endpoint(receiver: HttpReceiver) -> None:
     assert names == by_name.keys()
 
 
-def test_an_epoch_is_a_trace_of_its_parts(receiver: HttpReceiver) -> None:
+def test_an_epoch_is_a_trace_of_its_parts(
+    receiver: HttpReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "600000")  # one request has all spans
     clock = StandingClock(BEGAN_MS)
     registry = JobMetrics("shop").registry
     telemetry = Telemetry(receiver.url, "shop", registry, clock, {"OTEL_METRICS_EXPORTER": "none"})
@@ -93,8 +99,9 @@ def test_an_epoch_is_a_trace_of_its_parts(receiver: HttpReceiver) -> None:
     clock.sleep(1)
     telemetry.epoch("shop.items", a_report(3))
     telemetry.epoch("shop.old", EpochReport(epoch=3, skipped=True))
-    clock.sleep(5)
+    clock.sleep(31)
     telemetry.looked()
+    telemetry.epoch("shop.late", a_report(3))  # its span is in the same trace
     telemetry.end()
     [of_resource] = ExportTraceServiceRequest.FromString(
         body_of(receiver, "/v1/traces")
@@ -116,10 +123,38 @@ def test_an_epoch_is_a_trace_of_its_parts(receiver: HttpReceiver) -> None:
         ("compaction", 7.0, 7.5),
         ("commit", 8.0, 8.5),
         ("compaction", 8.0, 8.5),
+        ("commit", 39.0, 39.5),
+        ("compaction", 39.0, 39.5),
     ]
     commit = children[4]
     assert facts_of(commit)["stream_app.messages"] == 10
     assert {each.path for each in receiver.posted} == {"/v1/traces"}, "metrics are left out"
+
+
+@pytest.mark.parametrize("interval", ["", "60000.0", "1"])
+def test_metrics_that_cannot_be_sent_do_not_change_how_the_job_ends(
+    interval: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry = JobMetrics("shop").registry
+    environ = {"OTEL_METRIC_EXPORT_INTERVAL": interval, "OTEL_TRACES_EXPORTER": "none"}
+    telemetry = Telemetry("http://127.0.0.1:1", "shop", registry, StandingClock(), environ)
+    registry.register(_Broken())
+    telemetry.begin()
+    telemetry.end()
+    assert "metrics could not be sent by OTLP" in caplog.messages
+
+
+class _Broken(Collector):
+    def collect(self) -> Iterator[Any]:
+        raise RuntimeError("no numbers")
+
+
+@pytest.mark.parametrize("interval", ["soon", "0", "-1", "nan"])
+def test_a_wrong_interval_is_an_error_at_the_start(interval: str) -> None:
+    registry = JobMetrics("shop").registry
+    environ = {"OTEL_METRIC_EXPORT_INTERVAL": interval}
+    with pytest.raises(UsageError, match=f"OTEL_METRIC_EXPORT_INTERVAL is '{interval}'"):
+        Telemetry("http://127.0.0.1:1", "shop", registry, StandingClock(), environ)
 
 
 def times_of(spans: list[Span]) -> list[tuple[str, float, float]]:

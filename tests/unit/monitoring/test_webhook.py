@@ -7,10 +7,16 @@ import hmac
 import json
 import logging
 import socket
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from stream_app.app.config.secrets import Secrets
 from stream_app.app.monitoring.webhook import (
     QUARANTINE_PAUSE_S,
     SIGNATURE,
@@ -50,6 +56,7 @@ def test_what_is_told() -> None:
         webhook = a_webhook(receiver)
         webhook.begin()
         webhook.held("shop.orders", held(tries=0))  # it waits for its compactions
+        webhook.held("shop.orders", None)
         webhook.held("shop.orders", held(tries=1))
         webhook.held("shop.orders", held(tries=2))  # the same trouble again
         webhook.held("shop.orders", None)
@@ -130,6 +137,60 @@ def test_a_notice_is_sent_again_unless_it_is_refused(caplog: pytest.LogCaptureFi
         webhook.end()
         assert [one["table"][-1] for one in notices(receiver)] == ["a", "a", "a", "b", "c"]
     assert caplog.messages == ["the webhook did not take a notice of 'held': HTTP status 404"]
+
+
+def test_neither_a_redirect_nor_an_odd_answer_ends_the_sending(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with http_receiver(302, 200) as receiver:
+        webhook = a_webhook(receiver)
+        webhook.begin()
+        webhook.held("shop.a", held(1))
+        webhook.held("shop.b", held(1))
+        webhook.end()
+        assert [one["table"] for one in notices(receiver)] == ["shop.a", "shop.b"]
+    assert caplog.messages == ["the webhook did not take a notice of 'held': HTTP status 302"]
+    with no_http_server() as port:
+        webhook = Webhook(Receiver(f"http://127.0.0.1:{port}"), "shop", StandingClock(), AT_ONCE)
+        webhook.begin()
+        webhook.held("shop.a", held(1))
+        webhook.held("shop.b", held(1))
+        webhook.end()
+    assert len(caplog.messages) == 3
+    assert caplog.messages[-1].startswith("the webhook did not take a notice of 'held': ")
+
+
+@contextmanager
+def no_http_server() -> Iterator[int]:
+    """Answers each connection with a line that is not HTTP."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(4096)
+            self.request.sendall(b"220 smtp.example.org ready\r\n")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_secrets_are_hidden_in_reasons() -> None:
+    with http_receiver() as receiver:
+        webhook = a_webhook(receiver)
+        webhook.hide = Secrets(["swordfish"]).hide
+        webhook.begin()
+        webhook.held("shop.a", replace(held(1), reason="no access with swordfish"))
+        webhook.stopped(UsageError("swordfish is wrong"))
+        webhook.end()
+        assert [one["reason"] for one in notices(receiver)] == [
+            "no access with ****",
+            "**** is wrong",
+        ]
 
 
 def test_a_receiver_that_is_away_keeps_nobody_waiting(caplog: pytest.LogCaptureFixture) -> None:

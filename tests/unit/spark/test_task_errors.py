@@ -59,6 +59,7 @@ def test_an_error_of_a_task_is_rebuilt(error: StreamAppError) -> None:
         "org.apache.spark.SparkException: EOFException occurred while reading the port number from "
         "stream_app.spark.worker_daemon's stdout and terminated with code: 1..",
         'java.io.IOException: Cannot run program "./environment/bin/python": error=2, No such file',
+        'java.io.IOException: Cannot run program "python3": Exec failed, error: 13 (Permission)',
         "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than driver: 3.11.",
     ],
 )
@@ -68,6 +69,19 @@ def test_a_python_without_the_packages_is_told(said: str) -> None:
     assert "spark.archives" in found.where
     killed = "reading the port number from stream_app.spark.worker_daemon's stdout and terminated"
     error = RuntimeError(f"EOFException occurred while {killed} with code: 137.{JAVA}")
+    assert readable(error) is error
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'Cannot run program "python3": error=12, Cannot allocate memory',
+        'Cannot run program "python3": Exec failed, error: 24 (Too many open files)',
+        'Cannot run program "python3": error=11, Resource temporarily unavailable',
+    ],
+)
+def test_a_process_that_cannot_be_made_now_is_no_wrong_setting(said: str) -> None:
+    error = RuntimeError(f"Job aborted due to stage failure: java.io.IOException: {said}{JAVA}")
     assert readable(error) is error
 
 
