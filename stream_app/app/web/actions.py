@@ -30,6 +30,7 @@ from stream_app.table.upkeep.tags import new_tag
 TOKEN_VARIABLE = "STREAM_APP_WEB_TOKEN"
 TOKEN_MIN = 16
 """Characters: a shorter one could be guessed."""
+PATIENCE_S = 5.0
 _KEPT_RUNS, _KEPT_LINES = 5, 200
 _LOG = logging.getLogger(__name__)
 RUNNING, DONE, FAILED = "running", "done", "failed"
@@ -96,7 +97,7 @@ class Actions:
     site: Site
     token: str | None = None
     command: Sequence[str] = (sys.executable, "-P", "-m", "stream_app", "compact")
-    patience_s: float = 5.0
+    patience_s: float = PATIENCE_S
     _runs: dict[str, deque[ActionRun]] = field(default_factory=dict)
     _processes: set[subprocess.Popen[str]] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)

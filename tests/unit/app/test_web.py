@@ -272,7 +272,7 @@ def test_a_taken_port_is_told(warehouse: Warehouse, capsys: pytest.CaptureFixtur
     port = str(urlsplit(warehouse.server).port)
     code = main(["web", "--warehouse", str(warehouse.path), "--port", port])
     assert code == PERSON_NEEDED
-    assert "choose another --port" in capsys.readouterr().err
+    assert "choose another port" in capsys.readouterr().err
 
 
 def test_a_warehouse_that_is_not_there_is_told(

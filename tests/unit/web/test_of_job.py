@@ -9,9 +9,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.settings import file_io_options, file_io_variables
 from stream_app.app.job.epoch_history import EpochHistory
+from stream_app.app.web.of_job import page_of_job
 from stream_app.app.web.serving import serving
 from stream_app.app.web.site import JobSite
 from stream_app.kafka.offset_ranges import Offsets
@@ -21,7 +24,7 @@ from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import Message, a_row, change, creates
-from tests.support.web_server import Warehouse
+from tests.support.web_server import PATIENCE_S, Warehouse
 
 TOKEN = "0123456789abcdef"
 
@@ -36,7 +39,7 @@ def page_of(
         return {"all": {"0": len(job.sent) + unread}}
 
     site = JobSite(job.config, job.checkpoint, job.clock, history, ask_ends=ends, read=job.read)
-    with serving(site, "127.0.0.1", 0, TOKEN) as address:
+    with serving(site, "127.0.0.1", 0, TOKEN, PATIENCE_S) as address:
         yield Warehouse(Path(job.sync.warehouse), address)
 
 
@@ -196,6 +199,21 @@ def test_the_quarantine_is_replayed_from_the_page(tmp_path: Path) -> None:
         page.post("/tables/items/actions", form)
         assert "replayed 1 record: 1 changes in snapshot" in page.words("/tables/items")
     assert job.rows("items") == {1: "new 1", 2: "new 2"}
+
+
+def test_the_page_of_a_container_answers_to_other_names(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = DatabaseJob(tmp_path)
+    caplog.set_level("INFO")
+    for host, status in (("127.0.0.1", 400), ("0.0.0.0", 200)):
+        caplog.clear()
+        stream = replace(job.config.stream, web_port=0, web_host=host)
+        config = replace(job.config, stream=stream)
+        with page_of_job(config, lambda: job.checkpoint, job.clock, EpochHistory()):
+            [address] = re.findall(r"the page of the job: (http:\S+)", caplog.text)
+            Warehouse(tmp_path, address).get("/healthz", host="pod.example", status=status)
+            assert f"//{host}:" in address
 
 
 def test_settings_hide_secrets_and_a_compaction_gets_them_by_the_environment(
