@@ -4,7 +4,7 @@
 # ///
 """Writes the image's bill of materials, as CycloneDX: packages of the lock, and jars.
 
-    uv run docker/sbom.py --jars .jars --jars …/site-packages/pyspark/jars > sbom.json
+    uv run docker/sbom.py --jars .jars/s3a-3.4.2 --jars …/site-packages/pyspark/jars > sbom.json
 
 Packages come from conf/requirements.lock, with the hashes there. A jar says in META-INF/maven which
 module it is; of one that does not, name and version are its file's. The result is held against
@@ -73,8 +73,12 @@ def main() -> int:
     """Print the document; 1 when it is no valid CycloneDX."""
     parser = argparse.ArgumentParser(description="Write the bill of materials as CycloneDX.")
     parser.add_argument("--jars", type=Path, action="append", default=[], metavar="FOLDER")
+    folders = parser.parse_args().jars
+    for folder in folders:
+        if not folder.is_dir():
+            parser.error(f"no folder {folder}")
     document = packages()
-    jars = sorted(jar for folder in parser.parse_args().jars for jar in folder.rglob("*.jar"))
+    jars = sorted(jar for folder in folders for jar in folder.rglob("*.jar"))
     components = {each["bom-ref"]: each for each in map(component, jars)}
     document["components"] += components.values()
     text = json.dumps(document, indent=1)

@@ -26,7 +26,9 @@ _CHROMIUM = next(
 _DOCS = Path(__file__).parents[2] / "docs"
 _TOKEN = "0123456789abcdef"
 
-expect.set_options(timeout=120_000)  # that only a hang meets
+_HANG_MS = 120_000
+"""Milliseconds that only a hang takes."""
+expect.set_options(timeout=_HANG_MS)
 pytestmark = pytest.mark.skipif(_CHROMIUM is None, reason="there is no Chromium on this machine")
 
 
@@ -57,6 +59,7 @@ def page(chromium: Browser, tmp_path: Path, orders: SmallTable) -> Iterator[Page
     site = WarehouseSite(*file_io_of(str(tmp_path)), {}, orders.table.clock)
     with serving(site, "127.0.0.1", 0, _TOKEN) as address:
         shown = chromium.new_page(base_url=address, viewport={"width": 1280, "height": 900})
+        shown.set_default_timeout(_HANG_MS)
         complaints: list[str] = []
         shown.on("pageerror", lambda error: complaints.append(str(error)))
         shown.on(
@@ -102,6 +105,7 @@ def test_a_server_that_is_gone_shows(chromium: Browser, tmp_path: Path) -> None:
     site = WarehouseSite(*file_io_of(str(tmp_path)), {}, StandingClock())
     with serving(site, "127.0.0.1", 0) as address:
         page = chromium.new_page(base_url=address)
+        page.set_default_timeout(_HANG_MS)
         page.goto("/")
         expect(page.locator("#live")).to_have_text("live")
     expect(page.locator("#live")).to_have_text("not connected")

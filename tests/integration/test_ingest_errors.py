@@ -33,7 +33,9 @@ NO_JSON: Message = (b"k", b"no json")
 TRUNCATE: Message = (None, json.dumps({"before": None, "after": None, "op": "t"}).encode())
 
 
-def test_a_topic_that_is_missing_or_made_anew(bench: JobBench) -> None:
+def test_a_topic_that_is_missing_or_made_anew(
+    bench: JobBench, capsys: pytest.CaptureFixture[str]
+) -> None:
     bench.configure("shop.no.such.topic")
     error = bench.fails()
     assert error.startswith("topic 'shop.no.such.topic' does not exist at 127.0.0.1:")
@@ -45,7 +47,12 @@ def test_a_topic_that_is_missing_or_made_anew(bench: JobBench) -> None:
     delete_topic(bench.broker, topic)
     new_topic(bench.broker, name=topic)
     bench.send(topic, [change(3, "c"), change(4, "d"), change(5, "e")])
+    assert main(["doctor", "--conf", str(bench.conf)]) == 1
+    told = capsys.readouterr().out.splitlines()
+    [at] = [number for number, line in enumerate(told) if line.startswith("problem")]
+    assert f"the topic {topic} was made anew since the job has begun" in told[at]
     error = bench.fails()
+    assert told[at + 1].strip() in error, "the doctor and the job give one remedy"
     assert error.startswith(f"the topic {topic} was deleted and made anew since this checkpoint")
     assert f"  where: {bench.folder}/checkpoint\n  to fix: give the job a new checkpoint" in error
     assert bench.rows() == {1: "a", 2: "b"}

@@ -27,7 +27,7 @@ from tests.support.s3_server import S3Server
 from tests.support.table_writer import read_changes, read_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
-KILLS = 2
+KILLS = 1
 MESSAGES_PER_RUN = 60
 
 

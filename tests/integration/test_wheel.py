@@ -16,7 +16,12 @@ from pathlib import Path
 import pytest
 
 from stream_app import __version__
-from stream_app.app.launch.jars import jar_folder
+from stream_app.app.launch.jars import (
+    installed_spark_version,
+    jar_folder,
+    kafka_broker_jars,
+    spark_kafka_jars,
+)
 from stream_app.table.api.paimon_table import open_table
 from tests.support.ingest_process import ROOT, write_conf
 from tests.support.normal_rows import normal_rows, sorted_rows
@@ -121,7 +126,7 @@ def test_the_extras_have_the_names_that_one_guesses(installed: Installed) -> Non
     with zipfile.ZipFile(installed.wheel) as archive:
         metadata = archive.read(f"stream_app-{__version__}.dist-info/METADATA").decode()
     extras = {line.split(": ")[1] for line in metadata.splitlines() if "Provides-Extra" in line}
-    assert extras >= {"aws", "s3", "hdfs", "jdbc", "sketches", "web", "all"}
+    assert extras >= {"aws", "s3", "hdfs", "jdbc", "otel", "sketches", "web", "all"}
     assert 'Requires-Dist: stream_app[aws]; extra == "s3"' in metadata
 
 
@@ -177,6 +182,8 @@ def test_the_demo_of_few_records_in_a_folder_with_blanks_and_signs(
     installed: Installed, tmp_path: Path, paimon_java: PaimonJava
 ) -> None:
     """Also where the locale knows no Unicode: Java reads names by it."""
+    spark_kafka_jars(installed_spark_version())  # fetching them would be told on stderr
+    kafka_broker_jars()
     folder = tmp_path / "ein dömo 東京, [it's] #1"
     done = installed.run("demo", "--records", "2000", "--dir", folder, LC_ALL="C")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

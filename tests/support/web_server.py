@@ -18,6 +18,9 @@ from stream_app.clock import Clock, SystemClock
 from stream_app.fileio.file_io_registry import file_io_of
 from tests.support.small_table import SmallTable, small_table
 
+PATIENCE_S = 120.0
+"""Seconds until an action of the page has ended, at most, on a machine with much else to do."""
+
 
 @dataclass
 class Warehouse:
@@ -44,7 +47,7 @@ class Warehouse:
     @contextmanager
     def asked(self, path: str, host: str | None = None) -> Iterator[http.client.HTTPResponse]:
         at = urlsplit(self.server)
-        connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=30)
+        connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=120)
         try:
             connection.request("GET", path, headers={} if host is None else {"Host": host})
             yield connection.getresponse()
@@ -54,7 +57,7 @@ class Warehouse:
     def post(self, path: str, form: Mapping[str, str], **headers: str) -> tuple[int, str]:
         """Send a form: the status and the body of the answer."""
         at = urlsplit(self.server)
-        connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=60)
+        connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=2 * PATIENCE_S)
         try:
             told = {name.replace("_", "-"): value for name, value in headers.items()}
             connection.request("POST", path, urlencode(form), headers=told)
@@ -68,7 +71,7 @@ class Warehouse:
 def served(path: Path, token: str | None = None, clock: Clock | None = None) -> Iterator[Warehouse]:
     """The warehouse in a folder, with a server."""
     site = WarehouseSite(*file_io_of(str(path)), {}, clock or SystemClock())
-    with serving(site, "127.0.0.1", 0, token) as address:
+    with serving(site, "127.0.0.1", 0, token, PATIENCE_S) as address:
         yield Warehouse(path, address)
 
 

@@ -110,7 +110,8 @@ class StreamConfig:
         decode_parallelism: tasks that decode; None: one for each task that reads.
         metrics_port: of the endpoint for Prometheus; None: there is none.
         max_staleness: milliseconds that a table may be behind for the job to be ready.
-        web_port: of the page in a browser, on this machine alone; None: there is none.
+        web_port: of the page in a browser; None: there is none.
+        web_host: address at which the page is served.
         log_format: of the job's log: ``text`` or ``json``.
         webhook_url, webhook_secret: where notices go, and what signs them; None: nowhere, nothing.
         otlp_endpoint: of OpenTelemetry; ``environment``: as its variables say; None: it is off.
@@ -127,6 +128,7 @@ class StreamConfig:
     metrics_port: int | None = None
     max_staleness: int = 300_000
     web_port: int | None = None
+    web_host: str = "127.0.0.1"
     log_format: str = "text"
     webhook_url: str | None = field(default=None, repr=False)
     webhook_secret: str | None = field(default=None, repr=False)
@@ -224,6 +226,7 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
         "metrics-port": integer(1, 65535),
         "max-staleness": milliseconds,
         "web-port": integer(1, 65535),
+        "web-host": text,
         "log-format": one_of("text", "json"),
         "webhook-url": web_address(),
         "webhook-secret": text,

@@ -22,7 +22,7 @@ from stream_app.app.doctor.tables import held_tables, newest_snapshot, tables_of
 from stream_app.app.inspect.job_status import JobStatus
 from stream_app.app.job.job_folders import is_reached_without_spark, open_folder
 from stream_app.app.job.one_table import wanted_schema
-from stream_app.app.job.preflight import recreated
+from stream_app.app.job.preflight import RECREATED_FIX, recreated
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError
 from stream_app.fileio.atomic_create import probe_atomic_create
@@ -115,11 +115,8 @@ class Examination:
         if state is None:
             yield fine("checkpoint", "new: the job begins at source.starting-offsets")
         elif lost := recreated(state.topic_ids, self._broker.topics):
-            yield warning(
-                "checkpoint",
-                f"the topic {', '.join(sorted(lost))} was made anew since the job has begun",
-                "give the job a new checkpoint folder",
-            )
+            what = f"the topic {', '.join(sorted(lost))} was made anew since the job has begun"
+            yield problem("checkpoint", what, RECREATED_FIX)
         else:
             yield from self._position(folder)
 

@@ -78,13 +78,42 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
+        found, newest_ms = self._all()
+        return (self._told(one, facts, newest_ms) for one, facts in found)
+
+    def table(self, name: str, newest_ms: int | None) -> TableStatus | None:
+        """The status of one table; None: the job has not met it.
+
+        Args:
+            newest_ms: see `newest_ms`; None: unknown.
+
+        Raises:
+            CheckpointError: a file of the checkpoint is damaged.
+        """
+        job = read_tables(self.checkpoint) or JobTables()
+        path = self.paths(job).get(name)
+        return None if path is None else self._told(*self._look(name, path, job), newest_ms)
+
+    def newest_ms(self) -> int | None:
+        """Time of the newest message that a ready table has, in ms since 1970; None: unknown.
+
+        Raises:
+            CheckpointError: a file of the checkpoint is damaged.
+        """
+        return self._all()[1]
+
+    def _all(self) -> tuple[list[tuple[TableStatus, TableFacts]], int | None]:
         job = read_tables(self.checkpoint) or JobTables()
         found = [self._look(name, path, job) for name, path in sorted(self.paths(job).items())]
-        # An epoch that had nothing for a table has brought it as far as the others.
         times = [facts.source_ms for one, facts in found if one.state == READY and facts.source_ms]
-        for one, facts in found:
-            source_ms = max(times) if one.state == READY and times else facts.source_ms
-            yield replace(one, fresh_s=freshness_s(self.now_ms, source_ms, one.lag))
+        return found, max(times, default=None)
+
+    def _told(self, one: TableStatus, facts: TableFacts, newest_ms: int | None) -> TableStatus:
+        """With its freshness: epochs without rows for a table bring it as far as the others."""
+        source_ms = facts.source_ms
+        if one.state == READY and newest_ms is not None:
+            source_ms = max(newest_ms, source_ms or 0)
+        return replace(one, fresh_s=freshness_s(self.now_ms, source_ms, one.lag))
 
     def _look(self, name: str, path: str, job: JobTables) -> tuple[TableStatus, TableFacts]:
         try:

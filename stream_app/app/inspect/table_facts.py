@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from stream_app.app.inspect.files import live_files
 from stream_app.clock import Clock
 from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY, Snapshot
 from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _BELIEVED_S = 60.0
 """Seconds after which a table is read again, though its newest snapshot has the same number: it may
@@ -34,7 +34,7 @@ class TableFacts:
             snapshot tells.
         epochs: the newest epoch of each job, by commit user; empty unless a job asks.
         rows: in files, whatever their kind; None: unknown.
-        sorted_runs: of the bucket that has most; None unless a job asks.
+        sorted_runs: of the bucket that has most; None unless they are counted.
     """
 
     snapshot: int | None = None
@@ -45,11 +45,12 @@ class TableFacts:
     sorted_runs: int | None = None
 
 
-def table_facts(table: FileStoreTable, *, of_job: bool) -> TableFacts:
+def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True) -> TableFacts:
     """Read them.
 
     Args:
-        of_job: whether a job asks: for that, manifests are read too, and perhaps more snapshots.
+        of_job: whether a job asks: for that, perhaps more snapshots are read.
+        counts_runs: whether manifests are read too, for a job.
 
     Raises:
         CorruptFileError: a file of metadata is missing or damaged.
@@ -64,7 +65,7 @@ def table_facts(table: FileStoreTable, *, of_job: bool) -> TableFacts:
         source_ms=next(filter(None, map(source_time_ms, newest)), None),
         epochs=newest_epochs(table.snapshots) if of_job else {},
         rows=latest.total_record_count,
-        sorted_runs=_runs_max(table, latest) if of_job else None,
+        sorted_runs=_runs_max(table, latest) if of_job and counts_runs else None,
     )
 
 
@@ -92,7 +93,7 @@ def freshness_s(now_ms: int, source_ms: int | None, lag: int | None) -> int | No
 
 def _runs_max(table: FileStoreTable, snapshot: Snapshot) -> int:
     runs: dict[tuple[bytes, int], set[str | int]] = {}
-    for entry in live_files(table, snapshot):
+    for entry in FileStoreScan(table).live(snapshot):
         run = entry.file.level or entry.file.file_name
         runs.setdefault((entry.partition, entry.bucket), set()).add(run)
     return max(map(len, runs.values()), default=0)
@@ -112,12 +113,13 @@ class RememberedFacts:
 
     Attributes:
         open: a table by its folder.
-        of_job: see `table_facts`.
+        of_job, counts_runs: see `table_facts`.
     """
 
     open: Callable[[str], FileStoreTable]
     clock: Clock
     of_job: bool = False
+    counts_runs: bool = True
     _known: dict[str, _Remembered] = field(default_factory=dict)
 
     def of(self, path: str) -> TableFacts:
@@ -136,6 +138,6 @@ class RememberedFacts:
         newest = (
             table.snapshots.latest_id()
         )  # before the facts: these may be newer, and are read again
-        facts = table_facts(table, of_job=self.of_job)
+        facts = table_facts(table, of_job=self.of_job, counts_runs=self.counts_runs)
         self._known[path] = _Remembered(table, newest, facts, now)
         return facts

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
 
@@ -60,8 +61,14 @@ class ShowsCompactions(Protocol):
 
 @dataclass(slots=True)
 class EpochHistory:
-    """Of each table by its name; the only table of a job has the name ''."""
+    """Of each table by its name; the only table of a job has the name ''.
 
+    Attributes:
+        source_ms: time of the newest message that any table has got, in ms since 1970; None:
+            unknown.
+    """
+
+    source_ms: int | None = None
     _epochs: dict[str, deque[EpochTimes]] = field(default_factory=dict)
     _jobs: dict[str, ShowsCompactions] = field(default_factory=dict)
 
@@ -79,6 +86,10 @@ class EpochHistory:
 
     def add(self, table: str, report: EpochReport, time_ms: int) -> None:
         """An epoch is committed."""
+        for snapshot in report.snapshots:
+            told = (snapshot.properties or {}).get(SOURCE_TIME_PROPERTY, "")
+            if told.isdecimal():
+                self.source_ms = max(self.source_ms or 0, int(told))
         kept = self._epochs.setdefault(table, deque(maxlen=KEPT))
         kept.append(
             EpochTimes(

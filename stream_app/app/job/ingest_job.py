@@ -33,7 +33,13 @@ from stream_app.app.job.job_feeds import JobFeeds
 from stream_app.app.job.job_folders import hadoop_settings, make_local, open_folder, spark_location
 from stream_app.app.job.job_log import log_as, log_to_stderr, tell_end
 from stream_app.app.job.one_table import job_table, wanted_schema
-from stream_app.app.job.preflight import TopicInfo, check_topics, recreated, uncheckable
+from stream_app.app.job.preflight import (
+    RECREATED_FIX,
+    TopicInfo,
+    check_topics,
+    recreated,
+    uncheckable,
+)
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.job.stale_checksums import clear_stale_checksums
 from stream_app.app.job.unmet_tables import UnmetTables
@@ -172,7 +178,7 @@ def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
             f"the topic {', '.join(sorted(lost))} was deleted and made anew since this checkpoint "
             "was begun: its offsets mean other records now",
             where=str(checkpoint),
-            fix="give the job a new checkpoint folder, and a new table unless its rows stay right",
+            fix=RECREATED_FIX,
         )
     remember_topics(
         checkpoint,

@@ -26,6 +26,8 @@ from stream_app.errors import SourceError, WrongSourceError
 from stream_app.kafka.security_options import security_options
 
 TIMEOUT_S = 15.0
+RECREATED_FIX = "give the job a new checkpoint folder, and a new table unless its rows stay right"
+"""What the job and the doctor say of a topic that was made anew."""
 _NEAR_TOPICS_MAX = 5
 _TOPIC_ERRORS = {3: "does not exist", 29: "may not be read by this user (Describe is not allowed)"}
 _SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")

@@ -15,6 +15,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any
 
 from stream_app.cdc.bad_reasons import reason_kind
@@ -126,12 +127,7 @@ class Quarantine:
         Args:
             committed: commit users that have a commit in the table.
         """
-        done = {
-            identity
-            for mark in self.marks()
-            if not mark.user or mark.snapshot is not None or mark.user in committed
-            for identity in mark.records
-        }
+        done = self._done(committed)
         found: dict[Identity, KeptRecord] = {}
         for record in self.records():
             known = found.get(record.identity)
@@ -139,24 +135,26 @@ class Quarantine:
                 found[record.identity] = record
         return list(found.values())
 
-    def waiting_count(self) -> int:
-        """How many records `waiting` has, without holding them in memory; `COUNTED_MAX` at most.
+    def each_waiting(self, committed: Collection[str] = ()) -> Iterator[KeptRecord]:
+        """The records of `waiting`, of which only a number each stays in memory.
 
-        Records of a replay count until `settle` has found its commit.
+        Of the copies of a record it gives the first.
+
+        Args:
+            committed: as in `waiting`; without it, records of a replay wait until `settle` has
+                found its commit.
         """
-        done = {
-            identity
-            for mark in self.marks()
-            if not mark.user or mark.snapshot is not None
-            for identity in mark.records
-        }
-        found: set[int] = set()
+        done, seen = self._done(committed), set[int]()
         for record in self.records():
-            if len(found) >= COUNTED_MAX:
-                break
-            if record.identity not in done:
-                found.add(hash(record.identity))
-        return len(found)
+            identity = record.identity
+            number = hash(identity)
+            if identity not in done and number not in seen:
+                seen.add(number)
+                yield record
+
+    def waiting_count(self) -> int:
+        """How many records `each_waiting` has; `COUNTED_MAX` at most."""
+        return sum(1 for _ in islice(self.each_waiting(), COUNTED_MAX))
 
     def marks(self) -> list[Mark]:
         """All marks."""
@@ -195,6 +193,14 @@ class Quarantine:
                 self.files.delete(path)
             elif len(kept) < len(lines):
                 self.files.overwrite(path, b"".join(kept))
+
+    def _done(self, committed: Collection[str]) -> set[Identity]:
+        return {
+            identity
+            for mark in self.marks()
+            if not mark.user or mark.snapshot is not None or mark.user in committed
+            for identity in mark.records
+        }
 
     def _names(self) -> list[str]:
         try:

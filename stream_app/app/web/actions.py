@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -29,6 +30,7 @@ from stream_app.table.upkeep.tags import new_tag
 TOKEN_VARIABLE = "STREAM_APP_WEB_TOKEN"
 TOKEN_MIN = 16
 """Characters: a shorter one could be guessed."""
+PATIENCE_S = 5.0
 _KEPT_RUNS, _KEPT_LINES = 5, 200
 _LOG = logging.getLogger(__name__)
 RUNNING, DONE, FAILED = "running", "done", "failed"
@@ -95,7 +97,7 @@ class Actions:
     site: Site
     token: str | None = None
     command: Sequence[str] = (sys.executable, "-P", "-m", "stream_app", "compact")
-    patience_s: float = 5.0
+    patience_s: float = PATIENCE_S
     _runs: dict[str, deque[ActionRun]] = field(default_factory=dict)
     _processes: set[subprocess.Popen[str]] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -167,12 +169,22 @@ class Actions:
         """Another value whenever an action has something new to tell."""
         return tuple((run.state, run.count) for run in self.runs(name))
 
-    def close(self) -> None:
-        """End the processes of compactions; what they have not committed becomes orphans."""
-        for process in list(self._processes):
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGTERM)
-            process.wait()
+    def close(self, patience_s: float = 10.0) -> None:
+        """End the processes of compactions; what they have not committed becomes orphans.
+
+        Args:
+            patience_s: seconds in which they may end by themselves; then they are killed.
+        """
+        running = list(self._processes)
+        for process in running:
+            _send(process, signal.SIGTERM)
+        ends_at = time.monotonic() + patience_s
+        for process in running:
+            try:
+                process.wait(max(0.0, ends_at - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                _LOG.warning("a compaction of the page does not end, and is killed")
+                _send(process, signal.SIGKILL)
 
     def _run(self, name: str, run: ActionRun, work: Callable[[], Iterator[str]]) -> None:
         _LOG.info("%s: the page begins %s", name, run.what)
@@ -222,3 +234,9 @@ class Actions:
             raise UsageError(
                 f"stream-app compact ended with {code}", where=name, fix="see the lines above"
             )
+
+
+def _send(process: subprocess.Popen[str], what: signal.Signals) -> None:
+    """To the process and its children: Spark's JVM is one."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, what)

@@ -11,7 +11,7 @@ from stream_app.app.config.app_config import AppConfig
 from stream_app.app.job.epoch_history import EpochHistory
 from stream_app.app.web.actions import token_of
 from stream_app.app.web.extra import serving_module
-from stream_app.app.web.site import LOCAL_HOST, JobSite
+from stream_app.app.web.site import JobSite
 from stream_app.clock import Clock
 from stream_app.spark.job_folder import Folder
 
@@ -33,8 +33,8 @@ def page_of_job(
     if config.stream.web_port is None:
         yield
         return
-    token, port = token_of(os.environ), config.stream.web_port
+    token, host, port = token_of(os.environ), config.stream.web_host, config.stream.web_port
     site = JobSite(config, checkpoint(), clock, history)
-    with serving_module().serving(site, LOCAL_HOST, port, token) as address:
+    with serving_module().serving(site, host, port, token) as address:
         _LOG.info("the page of the job: %s", address)
         yield

@@ -35,6 +35,7 @@ from starlette.responses import (
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from stream_app.app.inspect.job_status import TableStatus
 from stream_app.app.web.actions import Actions
 from stream_app.app.web.epoch_drawing import epoch_chart
 from stream_app.app.web.pages import escaped, page
@@ -272,18 +273,24 @@ class _Version:
             if self.name:
                 table = self.site.open(self.name)
                 now, epochs = self.site.compactions(self.name), self.site.epochs(self.name)
+                status = self.site.status(self.name)
                 return (
+                    status and _coarse(status),
                     table.snapshots.latest_id(),
                     table.schema.schema_id,
                     now and now.under_way,
                     epochs[-1].epoch if epochs else None,
                     self.actions.pulse(self.name),
                 )
-            return tuple(
-                (one.table, one.state, one.snapshot, one.reason) for one in self.site.tables()
-            )
+            return tuple((_coarse(one), one.snapshot) for one in self.site.tables())
         except (StreamAppError, OSError) as error:
             return str(error)
+
+
+def _coarse(one: TableStatus) -> Hashable:
+    """What of a status is worth a look: not each message of a lag, and ages grow by themselves."""
+    lag = None if one.lag is None else one.lag.bit_length()
+    return one.table, one.state, one.reason, lag, one.fresh_s == 0
 
 
 def _limit(text: str | None) -> int:

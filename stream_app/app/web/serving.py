@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from stream_app.app.web.actions import Actions
+from stream_app.app.web.actions import PATIENCE_S, Actions
 from stream_app.app.web.server import web_app
 from stream_app.app.web.site import LOCAL_HOST, Site
 from stream_app.errors import UsageError
@@ -39,14 +39,20 @@ def serve(site: Site, host: str, port: int, token: str | None = None) -> None:
 
 
 @contextmanager
-def serving(site: Site, host: str, port: int, token: str | None = None) -> Iterator[str]:
+def serving(
+    site: Site, host: str, port: int, token: str | None = None, patience_s: float = PATIENCE_S
+) -> Iterator[str]:
     """Serve a site within the block, in a thread; gives its address.
+
+    Args:
+        token: as `serve`.
+        patience_s: as `Actions`.
 
     Raises:
         UsageError: it cannot listen there.
     """
     with _listening(host, port) as listener:
-        actions = Actions(site, token)
+        actions = Actions(site, token, patience_s=patience_s)
         server = _server(actions, listener)
         thread = threading.Thread(
             target=server.run, kwargs={"sockets": [listener]}, name="web", daemon=True
@@ -82,5 +88,5 @@ def _listening(host: str, port: int) -> socket.socket:
         taken = error.errno == errno.EADDRINUSE
         raise UsageError(
             f"the page cannot be served at {host}:{port}: {error.strerror}",
-            fix="choose another --port" if taken else "choose another --host or --port",
+            fix="choose another port" if taken else "choose another address or port",
         ) from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -36,6 +36,8 @@ LOCAL_HOST = "127.0.0.1"
 """Where pages are served unless another address is given."""
 _DATABASE = ".db"
 _ENDS_S = 5.0
+_REST = 4
+"""Times the duration of a look at all tables until the next one."""
 _THREADS = 8
 """Tables that are looked at together: on a store of objects a look is one answer of it."""
 
@@ -236,11 +238,15 @@ class JobSite:
     read: ReadRange | None = None
     _ends: Offsets | None = None
     _ends_at: float = float("-inf")
+    _newest_ms: int | None = None
+    _newest_until: float = float("-inf")
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _facts: RememberedFacts = field(init=False)
 
     def __post_init__(self) -> None:
-        self._facts = RememberedFacts(self._open, self.clock, of_job=True)
+        self._facts = RememberedFacts(
+            self._open, self.clock, of_job=True, counts_runs=self.history is None
+        )
 
     @property
     def title(self) -> str:
@@ -254,11 +260,12 @@ class JobSite:
 
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`."""
-        return list(self._status(self._source_ends()).tables())
+        return list(map(self._with_runs, self._status(self._source_ends()).tables()))
 
     def status(self, name: str) -> TableStatus | None:
-        """See `Site.status`; the freshness of a quiet table needs the others."""
-        return next((one for one in self.tables() if one.table == name), None)
+        """See `Site.status`."""
+        one = self._status(self._source_ends()).table(name, self._newest_message_ms())
+        return None if one is None else self._with_runs(one)
 
     def open(self, name: str) -> FileStoreTable:
         """See `Site.open`."""
@@ -331,6 +338,24 @@ class JobSite:
             now_ms=self.clock.now_ms(),
             facts_of=self._facts.of,
         )
+
+    def _with_runs(self, one: TableStatus) -> TableStatus:
+        """With the sorted runs that the job of this process knows; others are in the facts."""
+        now = self.compactions(one.table)
+        if now is None or not now.numbers.buckets:
+            return one
+        return replace(one, sorted_runs=now.numbers.sorted_runs_max)
+
+    def _newest_message_ms(self) -> int | None:
+        """As `JobStatus.newest_ms`, but not always of now: that looks at all tables."""
+        if self.history is not None:
+            return self.history.source_ms
+        began = self.clock.steady_seconds()
+        if began >= self._newest_until:
+            self._newest_ms = self._status(None).newest_ms()
+            now = self.clock.steady_seconds()
+            self._newest_until = now + max(_ENDS_S, _REST * (now - began))
+        return self._newest_ms
 
     def _source_ends(self) -> Offsets | None:
         """Asked of the broker at most each `_ENDS_S` seconds; a broker that is away is slow."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -35,12 +37,17 @@ from stream_app.app.web.table_parts import (
 )
 from stream_app.app.web.tree_drawing import BUCKETS_SHOWN, BucketTree, bucket_trees
 from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.planning.read.stream_start import stream_start
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.follow.changelog_follow import ChangelogFollow, Following, changelog_batches
+from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 ROWS_SHOWN = 20
 QUERY_ROWS_MAX = 200
+CHANGES_READ = 50_000
+"""Changes of a snapshot that a page reads: the first load of a table may have millions."""
 _TEXT_MAX = 200
 
 
@@ -137,18 +144,42 @@ def rows_of(
 
 
 def changes_of(table: FileStoreTable, snapshots: int) -> tuple[list[str], list[list[str | None]]]:
-    """The changes that the newest snapshots brought, newest snapshot last, with their kinds."""
+    """The newest changes of the newest snapshots, newest last, with their kinds.
+
+    `QUERY_ROWS_MAX` at most. Of a snapshot's changes only the first `CHANGES_READ` are looked at.
+    """
     latest = table.snapshots.latest_id()
     if latest is None:
         return [], []
     first = max(latest - snapshots + 1, table.snapshots.earliest_id() or latest)
-    changes = PaimonTable(table).changelog(snapshot=first, end=latest)
     names, rows = ["snapshot", "kind"], list[list[str | None]]()
-    for batch in changes:
-        names = ["snapshot", *batch.rows.schema.names]
-        kept = batch.rows.slice(0, QUERY_ROWS_MAX)
-        rows += [[str(batch.snapshot_id), *row] for row in _texts(pa.Table.from_batches([kept]))]
-    return names, rows[-QUERY_ROWS_MAX:]
+    for number in range(latest, first - 1, -1):
+        batches = _last_changes(table, number, QUERY_ROWS_MAX - len(rows))
+        if batches:
+            names = ["snapshot", *batches[0].schema.names]
+            rows[:0] = [[str(number), *row] for row in _texts(pa.Table.from_batches(batches))]
+        if len(rows) == QUERY_ROWS_MAX:
+            break
+    return names, rows
+
+
+def _last_changes(table: FileStoreTable, number: int, limit: int) -> list[pa.RecordBatch]:
+    """The last changes of a snapshot, as `StreamRead` gives them; `limit` rows at most."""
+    # Without the consumer of the table's options: a page leaves no trace, and follows nobody.
+    how = Following(start=stream_start("default", snapshot_id=number), end=number)
+    kept, rows, read = deque[pa.RecordBatch](), 0, 0
+    with closing(changelog_batches(ChangelogFollow(StreamRead(table), how))) as batches:
+        for batch in batches:
+            kept.append(batch.rows)
+            rows += batch.rows.num_rows
+            read += batch.rows.num_rows
+            while rows - kept[0].num_rows >= limit:
+                rows -= kept.popleft().num_rows
+            if read >= CHANGES_READ:
+                break
+    if rows > limit:
+        kept[0] = kept[0].slice(rows - limit)
+    return list(kept)
 
 
 def _texts(found: pa.Table) -> list[list[str | None]]:

@@ -24,6 +24,8 @@ from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 
 FILES_SHOWN = 20
 VERSIONS_SHOWN = 10
+BAD_COUNTED = 10_000
+"""Records of a quarantine that a page reads each time; a job may have set a million aside."""
 _EXAMPLES = 3
 _Read = TypeVar("_Read")
 
@@ -168,17 +170,22 @@ def space_amplification(runs: Sequence[LevelRow]) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadRecords:
-    """Records of one kind of reason that wait in the quarantine, with some examples."""
+    """Records of one kind of reason that wait in the quarantine, with some examples.
+
+    Attributes:
+        is_all: whether no other record of this kind can wait.
+    """
 
     kind: str
     records: int
+    is_all: bool
     examples: tuple[KeptRecord, ...]
 
 
 def bad_records(
     table: FileStoreTable, quarantine: Callable[[], Quarantine | None]
 ) -> list[BadRecords]:
-    """Those that wait, by kind of reason, the most frequent first.
+    """The first `BAD_COUNTED` of those that wait, by kind of reason, the most frequent first.
 
     Raises:
         CorruptFileError: a file of the folder is no quarantine's.
@@ -186,13 +193,15 @@ def bad_records(
     opened = quarantine()
     if opened is None:
         return []
-    waiting = opened.waiting(frozenset(newest_epochs(table.snapshots)))
-    counts = Counter(record.kind for record in waiting)
+    waiting = opened.each_waiting(frozenset(newest_epochs(table.snapshots)))
+    counts, examples = Counter[str](), dict[str, list[KeptRecord]]()
+    for record in islice(waiting, BAD_COUNTED):
+        kind = record.kind
+        counts[kind] += 1
+        if counts[kind] <= _EXAMPLES:
+            examples.setdefault(kind, []).append(record)
+    is_all = counts.total() < BAD_COUNTED
     return [
-        BadRecords(
-            kind=kind,
-            records=count,
-            examples=tuple(islice((one for one in waiting if one.kind == kind), _EXAMPLES)),
-        )
+        BadRecords(kind=kind, records=count, is_all=is_all, examples=tuple(examples[kind]))
         for kind, count in counts.most_common()
     ]

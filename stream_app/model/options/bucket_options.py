@@ -51,7 +51,8 @@ DYNAMIC_BUCKET_MAX_BUCKETS = Option(
     kind="integer",
     minimum=-1,
     meaning="With bucket = -1 and a primary key: most buckets of a partition; -1: any number. When "
-    "all are full, all take further keys.",
+    "all are full, all take further keys. With a key that lacks partition columns it bounds the "
+    "buckets of each task that places rows, and the first of them takes further keys.",
 )
 
 BUCKET_OPTIONS: tuple[Option[Any], ...] = (

@@ -181,8 +181,9 @@ def test_the_health_check_is_the_jobs_answer(
             self.wfile.write(says.encode())
 
     with HTTPServer(("127.0.0.1", 0), Answer) as server:
-        threading.Thread(target=server.handle_request).start()
+        threading.Thread(target=server.handle_request, daemon=True).start()
         environ = {**os.environ, "STREAM_APP_STREAM__METRICS_PORT": str(server.server_port)}
+        environ |= {"http_proxy": "http://127.0.0.1:9"}
         done = subprocess.run(
             [sys.executable, DOCKER / "healthcheck.py"],
             env=environ, capture_output=True, text=True, check=False,

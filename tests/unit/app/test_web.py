@@ -21,7 +21,7 @@ from stream_app.app.web.epoch_drawing import epoch_chart
 from stream_app.app.web.history_drawing import SHOWN
 from stream_app.app.web.serving import serving
 from stream_app.app.web.site import WarehouseSite
-from stream_app.app.web.table_page import QUERY_ROWS_MAX, table_page
+from stream_app.app.web.table_page import QUERY_ROWS_MAX, changes_of, table_page
 from stream_app.clock import SystemClock
 from stream_app.errors import PERSON_NEEDED
 from stream_app.fileio.file_io_registry import file_io_of
@@ -158,6 +158,19 @@ def test_changes_have_their_kinds(warehouse: Warehouse) -> None:
     assert found == ["1", "+I", "1", "v1", "2", "-D", "1", "v1"]
 
 
+def test_the_newest_changes_are_shown(warehouse: Warehouse) -> None:
+    orders = warehouse.table("shop.orders", changelog_producer="input", consumer_id="own")
+    for first in (0, 150):
+        orders.commit(*rows(*range(first, first + 150)))
+    names, shown = changes_of(orders.table, 5)
+    assert names == ["snapshot", "rowkind", "k", "v"]
+    assert [row[2] for row in shown] == [str(key) for key in range(100, 300)]
+    assert {row[0] for row in shown} == {"1", "2"}
+    orders.commit(*rows(*range(201)))
+    assert [row[2] for row in changes_of(orders.table, 5)[1]] == [str(k) for k in range(1, 201)]
+    assert orders.table.consumers.consumers() == [], "a page is no consumer"
+
+
 def test_names_and_values_are_text_whatever_they_are(warehouse: Warehouse) -> None:
     name = "<b>odd&"
     odd = warehouse.table(f"shop.{name}", "k INT, `<i>v` STRING")
@@ -272,7 +285,7 @@ def test_a_taken_port_is_told(warehouse: Warehouse, capsys: pytest.CaptureFixtur
     port = str(urlsplit(warehouse.server).port)
     code = main(["web", "--warehouse", str(warehouse.path), "--port", port])
     assert code == PERSON_NEEDED
-    assert "choose another --port" in capsys.readouterr().err
+    assert "choose another port" in capsys.readouterr().err
 
 
 def test_a_warehouse_that_is_not_there_is_told(

@@ -76,6 +76,13 @@ def test_a_share_fills_its_buckets(tmp_path: Path) -> None:
     assert assigner.buckets((1, 4, 4), (1, 2, 2), (1, 3, 3)) == [2, 0, 0]
 
 
+def test_a_share_has_no_more_buckets_than_allowed(tmp_path: Path) -> None:
+    """Paimon's engines do not bound these tables."""
+    assigner = Assigner(tmp_path, dynamic_bucket__max_buckets="2")
+    rows = [(1, key, key) for key in range(8)]
+    assert assigner.buckets(*rows) == [0, 0, 0, 2, 2, 2, 0, 0]
+
+
 def test_a_row_moves(tmp_path: Path) -> None:
     assigner = Assigner(tmp_path)
     assert assigner.take((1, 1, 1), (2, 1, 2)) == [

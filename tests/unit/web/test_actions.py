@@ -170,13 +170,19 @@ def test_one_action_at_a_time_and_its_lines_as_they_come(warehouse: Warehouse) -
     assert actions.pulse("shop.orders") == (("done", 1),)
 
 
-def test_the_end_of_the_server_ends_its_compactions(warehouse: Warehouse) -> None:
+_DEAF = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n{_SLOW}"
+
+
+@pytest.mark.parametrize(("script", "patience_s"), [(_SLOW, 120.0), (_DEAF, 0.1)])
+def test_the_end_of_the_server_ends_its_compactions(
+    warehouse: Warehouse, script: str, patience_s: float
+) -> None:
     site = WarehouseSite(*file_io_of(str(warehouse.path)), {}, SystemClock())
-    slow = (sys.executable, "-c", _SLOW, str(warehouse.path / "never"))
+    slow = (sys.executable, "-c", script, str(warehouse.path / "never"))
     actions = Actions(site, TOKEN, command=slow, patience_s=0.0)
     run = actions.begin("shop.orders", {"action": "compact"})
     while not run.lines:
         assert not run.ended.wait(0.02), [*run.lines]
-    actions.close()
+    actions.close(patience_s)
     assert run.ended.wait(120)
     assert run.state == "failed"

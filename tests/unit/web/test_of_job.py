@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.settings import file_io_options, file_io_variables
 from stream_app.app.job.epoch_history import EpochHistory
+from stream_app.app.web.of_job import page_of_job
 from stream_app.app.web.serving import serving
 from stream_app.app.web.site import JobSite
 from stream_app.kafka.offset_ranges import Offsets
+from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import Message, a_row, change, creates
-from tests.support.web_server import Warehouse
+from tests.support.web_server import PATIENCE_S, Warehouse
 
 TOKEN = "0123456789abcdef"
 
@@ -34,7 +39,7 @@ def page_of(
         return {"all": {"0": len(job.sent) + unread}}
 
     site = JobSite(job.config, job.checkpoint, job.clock, history, ask_ends=ends, read=job.read)
-    with serving(site, "127.0.0.1", 0, TOKEN) as address:
+    with serving(site, "127.0.0.1", 0, TOKEN, PATIENCE_S) as address:
         yield Warehouse(Path(job.sync.warehouse), address)
 
 
@@ -58,6 +63,60 @@ def test_tables_of_a_database_with_lag_and_freshness(tmp_path: Path) -> None:
         assert re.search(r"orders ready 30 s 0 s ago 4 1 ", words)
         assert re.search(r"items ready 30 s 5 min ago 4 0 ", words), "as far as the others"
         assert "lag 4 messages that are not read" in page.words("/tables/orders")
+
+
+def test_one_table_is_as_fresh_as_in_the_list(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.time_ms = job.clock.now_ms()
+    job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
+    job.clock.sleep(300)
+    site = JobSite(job.config, job.checkpoint, job.clock, ask_ends=lambda: {"all": {"0": 9}})
+    assert [site.status(one.table) for one in site.tables()] == list(site.tables())
+    job.time_ms = job.clock.now_ms()
+    job.run(*creates("shop.orders", [2]))
+    job.clock.sleep(7)
+    assert [one.fresh_s for one in site.tables()] == [7, 7]
+    quiet = site.status("items")
+    assert quiet is not None
+    assert (quiet.fresh_s, quiet.lag) == (7, 6)
+    assert site.status("nosuch") is None
+
+
+def test_a_page_of_a_running_job_reads_its_own_table_alone(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
+    history = EpochHistory()
+    site = JobSite(job.config, job.checkpoint, job.clock, history, ask_ends=lambda: None)
+    for file in (Path(job.sync.path("orders")) / "manifest").iterdir():
+        file.unlink()  # they tell sorted runs only
+    shutil.rmtree(job.sync.path("items"))
+    history.watch("orders", Busy())
+    at = str(job.clock.now_ms() - 8000)
+    snapshot = replace(
+        job.table("orders").snapshots.snapshot(1), properties={SOURCE_TIME_PROPERTY: at}
+    )
+    history.add("items", EpochReport(epoch=0, snapshots=(snapshot,)), job.clock.now_ms())
+    told = site.status("orders")
+    assert told is not None
+    assert (told.state, told.sorted_runs, told.fresh_s) == ("ready", 6, 8)
+
+
+def test_an_open_page_sees_that_its_job_falls_behind(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.run(*creates("shop.orders", [1]))
+    unread = [0]
+    site = JobSite(
+        job.config, job.checkpoint, job.clock,
+        ask_ends=lambda: {"all": {"0": len(job.sent) + unread[0]}},
+    )  # fmt: skip
+    with serving(site, "127.0.0.1", 0) as address:
+        page = Warehouse(tmp_path, address)
+        for events in ("/events/orders", "/events"):
+            with page.asked(events) as answer:
+                assert answer.readline() == b"retry: 2000\n"
+                unread[0] += 5
+                job.clock.sleep(60)
+                assert b"event: changed\n" in iter(answer.readline, b"")
 
 
 def test_a_table_in_trouble_says_why_and_the_others_go_on(tmp_path: Path) -> None:
@@ -90,7 +149,9 @@ class Busy:
     """A job that compacts."""
 
     def compaction_metrics(self) -> CompactionMetrics:
-        return CompactionMetrics(running=1, queued=2, completed=3, waited_s=4.5)
+        return CompactionMetrics(
+            buckets=1, sorted_runs_max=6, running=1, queued=2, completed=3, waited_s=4.5
+        )
 
     def unfinished_compactions(self) -> list[CompactionUnderWay]:
         return [
@@ -138,6 +199,21 @@ def test_the_quarantine_is_replayed_from_the_page(tmp_path: Path) -> None:
         page.post("/tables/items/actions", form)
         assert "replayed 1 record: 1 changes in snapshot" in page.words("/tables/items")
     assert job.rows("items") == {1: "new 1", 2: "new 2"}
+
+
+def test_the_page_of_a_container_answers_to_other_names(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = DatabaseJob(tmp_path)
+    caplog.set_level("INFO")
+    for host, status in (("127.0.0.1", 400), ("0.0.0.0", 200)):
+        caplog.clear()
+        stream = replace(job.config.stream, web_port=0, web_host=host)
+        config = replace(job.config, stream=stream)
+        with page_of_job(config, lambda: job.checkpoint, job.clock, EpochHistory()):
+            [address] = re.findall(r"the page of the job: (http:\S+)", caplog.text)
+            Warehouse(tmp_path, address).get("/healthz", host="pod.example", status=status)
+            assert f"//{host}:" in address
 
 
 def test_settings_hide_secrets_and_a_compaction_gets_them_by_the_environment(

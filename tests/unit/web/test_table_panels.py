@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.job.epoch_history import CompactionsNow
+from stream_app.app.quarantine.kept_records import open_quarantine
 from stream_app.app.web.rows_drawing import SPANS, rows_chart
 from stream_app.app.web.table_page import table_page
+from stream_app.app.web.table_parts import BAD_COUNTED, bad_records
 from stream_app.model.schema.data_type import parse_data_type
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY, CommitKind
 from stream_app.planning.schema.schema_changes import AddColumn, SetOption
@@ -139,6 +142,21 @@ def test_the_compaction_that_runs_in_a_bucket_is_drawn(tmp_path: Path) -> None:
     assert tree.works.startswith("waits for a thread: size ratio")
     [tree] = table_page("orders", orders.table, lambda: None).trees
     assert not tree.works
+
+
+def test_a_large_quarantine_is_not_read_whole(tmp_path: Path) -> None:
+    orders = small_table(tmp_path / "orders", "k INT, v STRING", ("k",))
+    kept = {"topic": "t", "partition": 0, "reason": "value: is bad", "key": None, "value": "a"}
+    lines = [json.dumps({**kept, "offset": offset}) for offset in range(BAD_COUNTED)]
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "epoch-1.jsonl").write_text("\n".join([*lines[1:], lines[-1]]))
+    there = open_quarantine(str(tmp_path / "kept"), {})
+    [told] = bad_records(orders.table, lambda: there)
+    assert (told.records, told.is_all) == (BAD_COUNTED - 1, True), "a copy counts once"
+    (tmp_path / "kept" / "epoch-2.jsonl").write_text(f"{lines[0]}\nno record is read any more")
+    [told] = bad_records(orders.table, lambda: there)
+    assert (told.records, told.is_all) == (BAD_COUNTED, False)
+    assert [record.offset for record in told.examples] == [1, 2, 3]
 
 
 def test_rows_over_time_leave_compactions_out(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 // Fetches the middle of the page again when the server tells that something has changed, and lets
-// ages grow in between.
+// ages grow in between. After each it rests four times as long as that took, so that an open page
+// of a large table does not keep the server busy.
 "use strict";
 const live = document.getElementById("live");
 const path = document.body.dataset.events;
@@ -13,6 +14,7 @@ async function refresh() {
     return;
   }
   busy = true;
+  const began = performance.now();
   try {
     // Also what cannot be shown is a page, with the reason.
     const answer = await fetch(location.href, { cache: "no-store" });
@@ -21,11 +23,15 @@ async function refresh() {
   } catch {
     say("not connected");
   } finally {
-    busy = false;
-    if (again) {
-      again = false;
-      refresh();
-    }
+    setTimeout(rested, 4 * (performance.now() - began));
+  }
+}
+
+function rested() {
+  busy = false;
+  if (again) {
+    again = false;
+    refresh();
   }
 }
 
