@@ -129,8 +129,8 @@ MEANINGS = {
     "([Spark](monitoring.md#in-sparks-own-metrics)).",
     "stream.max-staleness": "How far a table may be behind its source for `/readyz` to answer 200.",
     "stream.web-port": "Port of the job's page in a browser; absent: no page.",
-    "stream.web-host": "Address at which that page is served. All who reach another address than "
-    "this machine's own read the tables ([in a browser](web.md#security)).",
+    "stream.web-host": "Address at which that page is served. Another address than this "
+    "machine's own lets the network read the tables ([in a browser](web.md#security)).",
     "file-system.s3.endpoint": "URL of a store with S3's protocol; absent: Amazon's in the "
     "region, or the variable `AWS_ENDPOINT_URL`.",
     "file-system.s3.region": "The region; absent: the variable `AWS_REGION`, or `us-east-1`.",
