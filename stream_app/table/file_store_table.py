@@ -8,7 +8,7 @@ Source: Paimon `table/FileStoreTable.java`, `catalog/FileSystemCatalog.java`.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -42,7 +42,7 @@ from stream_app.mergetree.merge_engines.registry import merge_function_of
 from stream_app.model.announcements import ExpiryAnnouncement, RollbackAnnouncement
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.merge_engine import traits_of
-from stream_app.model.options.core_options import FIXED_OPTIONS, OPTIONS, CoreOptions
+from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.table_options import (
     DELETION_VECTOR_INDEX_FILE_TARGET_SIZE,
     SEQUENCE_FIELD_SORT_ORDER,
@@ -54,7 +54,9 @@ from stream_app.model.schema.table_schema import (
     VALUE_KIND,
     TableSchema,
 )
+from stream_app.model.schema.tables_own_options import option_differences, with_configured
 from stream_app.model.table_kind import KindTraits
+from stream_app.planning.schema.option_changes import way_out
 
 SYSTEM_COLUMNS = frozenset((SEQUENCE_NUMBER, VALUE_KIND))
 _SYSTEM_FIELDS = (
@@ -72,6 +74,7 @@ class FileStoreTable:
         schema: its options may hold more than the schema file, for this process only.
         branch: name of the branch whose versions these are; empty: the main branch.
         is_emptied: what is written goes behind a TRUNCATE, so no row that the table has is older.
+        configured: the options of `with_options`.
     """
 
     location: str
@@ -80,6 +83,7 @@ class FileStoreTable:
     clock: Clock
     branch: str = ""
     is_emptied: bool = False
+    configured: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -293,24 +297,17 @@ class FileStoreTable:
         """The table with options for this process, which are not saved in its schema file.
 
         Raises:
-            SchemaMismatchError: an option that cannot change has another value in the table.
+            SchemaMismatchError: an option that the table alone says has another value in it.
         """
-        problems = []
-        for key, value in options.items():
-            if key not in FIXED_OPTIONS:
-                continue
-            option = OPTIONS[key]
-            if option.read(self.schema.options) != option.read({key: value}):
-                there = self.schema.options.get(key, "its default")
-                problems.append(f"option {key!r} is {there} in the table, {value} is configured")
-        if problems:
+        stored = self.schema.options
+        if differences := option_differences(stored, options):
             raise SchemaMismatchError(
-                "; ".join(problems),
+                "; ".join(map(str, differences)),
                 where=self.location,
-                fix="take the table's own value; these options are fixed when a table is made",
+                fix=way_out(self.location, stored, differences),
             )
-        merged = {**self.schema.options, **options}
-        return replace(self, schema=replace(self.schema, options=merged))
+        schema = replace(self.schema, options=with_configured(stored, options))
+        return replace(self, schema=schema, configured={**self.configured, **options})
 
 
 def table_label(location: str) -> str:

@@ -113,7 +113,8 @@ def create_or_open(
         if schemas.latest() is None:
             file_io.check_atomic_create(path)
             if schemas.create(wanted):
-                return FileStoreTable(path, wanted, file_io, clock or SystemClock())
+                made = FileStoreTable(path, wanted, file_io, clock or SystemClock())
+                return made.with_options(wanted.options)
     table = open_for_writing(open_table(location, clock, file_io_options=file_io_options))
     check_fits(table, wanted)
     return table.with_options(wanted.options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stream_app.errors import UsageError
-from stream_app.model.options.core_options import FIXED_OPTIONS, OPTIONS, REFUSED
+from stream_app.model.options.core_options import OPTIONS, REFUSED
 from stream_app.model.options.option import (
     parse_boolean,
     parse_duration_ms,
@@ -16,6 +16,7 @@ from stream_app.model.options.option import (
     parse_text,
 )
 from stream_app.model.options.paimon_option_keys import CORE_KEYS, PAIMON_KEYS, PREFIXES
+from stream_app.model.schema.tables_own_options import is_tables_own
 from tests.support.paimon_java import PaimonJava
 
 pytestmark = pytest.mark.java
@@ -64,7 +65,7 @@ def test_defaults_and_older_keys_are_paimons(paimon_java: PaimonJava) -> None:
         assert (default, theirs[key]["default"]) == expected, key
         assert list(option.older_keys) == theirs[key]["older_keys"], key
         if theirs[key]["is_fixed"]:
-            assert key in FIXED_OPTIONS
+            assert is_tables_own(key)
 
 
 def test_all_keys_of_paimon_are_known_and_no_other(paimon_java: PaimonJava) -> None:

@@ -17,11 +17,12 @@ from stream_app.cdc.formats import FORMATS
 from stream_app.cdc.message_format import Format
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.s3.s3_options import S3_OPTION_NAMES
-from stream_app.model.options.core_options import FIXED_OPTIONS, OPTIONS, REFUSED
+from stream_app.model.options.core_options import OPTIONS, REFUSED
 from stream_app.model.options.ignored_options import IGNORED_KEYS
 from stream_app.model.options.option import Option
 from stream_app.model.options.paimon_option_keys import CORE_KEYS
 from stream_app.model.options.source_options import SOURCE_OPTIONS
+from stream_app.model.schema.tables_own_options import is_tables_own
 
 MEANINGS = {
     "source.kind": "`kafka`, or `files`: a folder of `*.jsonl`, a line a message.",
@@ -198,9 +199,12 @@ _TABLE = """\
 ## Options of a table
 
 They stand under `table.options`. A new table stores them in its schema. For an existing table they
-hold for this job alone, with priority over its schema; *fixed* ones must agree with it. Names,
-types and defaults are those of Apache Paimon 1.4. Paimon keeps options marked *own* and ignores
-them. Sizes are numbers with `b`, `kb`, `mb`, `gb` or `tb` (powers of 1024). Durations are
+hold for this job alone, with priority over its schema. Options marked *fixed* and all `fields.*`
+are the table's alone: its readers and writers merge rows alike. A job that says another value
+does not start; `stream-app alter --set` changes most of them.
+
+Names, types and defaults are those of Apache Paimon 1.4. Paimon keeps options marked *own* and
+ignores them. Sizes are numbers with `b`, `kb`, `mb`, `gb` or `tb` (powers of 1024). Durations are
 numbers with `ms`, `s`, `min`, `h` or `d`.
 """
 _SOURCE = """\
@@ -343,7 +347,7 @@ def _values(option: Option[Any]) -> str:
 
 
 def _marks(option: Option[Any]) -> str:
-    marks = [" *Fixed.*"] if option.key in FIXED_OPTIONS else []
+    marks = [" *Fixed.*"] if is_tables_own(option.key) else []
     marks += [" *Own.*"] if option.is_own else []
     if option.older_keys:
         marks.append(f" Former names: {', '.join(f'`{key}`' for key in option.older_keys)}.")

@@ -167,6 +167,7 @@ class Examination:
             return
         open_for_writing(table)
         check_fits(table, wanted_schema(self.config, self.clock))
+        table.with_options(self.config.table.options)
         latest = table.snapshots.latest()
         told = "no snapshot yet" if latest is None else f"snapshot {latest.snapshot_id}"
         yield fine("table", f"{table.location} fits the configuration: {told}")

@@ -36,11 +36,11 @@ from stream_app.errors import (
     UsageError,
 )
 from stream_app.format.arrow_schema import arrow_type
-from stream_app.model.options.core_options import FIXED_OPTIONS
 from stream_app.model.schema.data_type import DataField, RowType
 from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.source_table import SourceTable, merged
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+from stream_app.model.schema.tables_own_options import is_tables_own, option_differences
 from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.planning.sync.assignment import Assignment
 from stream_app.planning.sync.new_tables import new_table, options_for
@@ -227,12 +227,12 @@ class DatabaseTables:
             table = open_for_writing(open_table(location, self.clock, file_io_options=options))
         rules = self.sync.table_rules
         own = rules.tables[name].options if name in rules.tables else {}
-        # What is fixed when a table is made, and is said of all tables, is for new ones.
-        for_all = {
-            key: value
-            for key, value in options_for(table.schema.primary_keys, rules.options).items()
-            if key not in FIXED_OPTIONS
-        }
+        for_all = options_for(table.schema.primary_keys, rules.options)
+        # What a table alone says, and is configured for all tables, is for new ones.
+        rest = {key: value for key, value in for_all.items() if key not in own}
+        for each in option_differences(table.schema.options, rest):
+            _LOG.warning("the table %s keeps its own: %s, for new tables", name, each)
+        for_all = {key: value for key, value in for_all.items() if not is_tables_own(key)}
         return table.with_options({**for_all, **own})
 
     def _remember(self) -> None:

@@ -66,29 +66,12 @@ _DECLARED: tuple[Option[Any], ...] = (
 OPTIONS: dict[str, Option[Any]] = {option.key: option for option in _DECLARED}
 """The options that stream_app reads."""
 
-FIXED_OPTIONS = (
-    "bucket",
-    "bucket-key",
-    "bucket-function.type",
-    "dynamic-bucket.initial-buckets",
-    "merge-engine",
-    "partial-update.remove-record-on-delete",
-    "partial-update.remove-record-on-sequence-group",
-    "aggregation.remove-record-on-delete",
-    "rowkind.field",
-    "sequence.field",
-    "sequence.field.sort-order",
-    "changelog-producer",
-    "deletion-vectors.enabled",
-    "data-file.path-directory",
-    "data-file.thin-mode",
-    "force-lookup",
-    "partition.default-name",
-    "partition.legacy-name",
-)
-"""Options by which every reader and writer of a table must go alike."""
-
 _BY_OLDER_KEY = {key: option for option in OPTIONS.values() for key in option.older_keys}
+
+
+def option_named(key: str) -> Option[Any] | None:
+    """The option of this name, or of this older name; None: stream_app does not read it."""
+    return OPTIONS.get(key) or _BY_OLDER_KEY.get(key)
 
 
 def _is_true(value: str) -> bool:
@@ -125,7 +108,7 @@ def option_problems(options: Mapping[str, str]) -> list[str]:
     """What is wrong with the options of a new table: unknown keys, wrong or unsupported values."""
     problems = []
     for key, value in options.items():
-        option = OPTIONS.get(key) or _BY_OLDER_KEY.get(key)
+        option = option_named(key)
         if option is not None:
             try:
                 option.read({key: value})

@@ -11,12 +11,13 @@ options).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from stream_app.errors import UnsupportedTableError
-from stream_app.model.options.core_options import FIXED_OPTIONS, OPTIONS, check_writable
+from stream_app.model.options.core_options import OPTIONS, check_writable
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.schema.tables_own_options import ENDING_OPTIONS, option_differences
 from stream_app.model.schema.type_widening import keeps_values
 from stream_app.model.snapshot import Snapshot
 
@@ -38,18 +39,27 @@ def schema_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
     return None
 
 
-def adoption_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
-    """Why a job that began with our schema cannot go on by the newest one; None when it can."""
+def adoption_conflict(
+    ours: TableSchema, newest: TableSchema, configured: Mapping[str, str] | None = None
+) -> str | None:
+    """Why a job that began with our schema cannot go on by the newest one; None when it can.
+
+    Args:
+        configured: options of the job's configuration.
+    """
     for what, old, new in (
         ("primary", ours.primary_keys, newest.primary_keys),
         ("partition", ours.partition_keys, newest.partition_keys),
     ):
         if old != new:
             return f"the {what} keys were ({', '.join(old)}) and are ({', '.join(new)})"
-    for key in FIXED_OPTIONS:
+    for key in ENDING_OPTIONS:
         values = [OPTIONS[key].read(each.options) for each in (ours, newest)]
         if key not in _MAY_CHANGE and values[0] != values[1]:
             return f"option {key!r} was {values[0]} and is {values[1]}"
+    differences = option_differences(newest.options, configured or {})
+    if told := [str(each) for each in differences if each.key not in _MAY_CHANGE]:
+        return "; ".join(told)
     try:
         check_writable(newest.options, newest.primary_keys, newest.partition_keys)
     except UnsupportedTableError as error:

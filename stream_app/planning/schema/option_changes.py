@@ -1,27 +1,16 @@
 """Which options of a table may change, and how options follow a renamed column.
 
 Source: Paimon `schema/SchemaManager.java#checkAlterTableOption`, `#checkResetTableOption`,
-`#applyRenameColumnsToOptions`; `CoreOptions.java` (the options marked immutable).
+`#applyRenameColumnsToOptions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from stream_app.model.options.core_options import option_problems
+from stream_app.model.schema.tables_own_options import IMMUTABLE_OPTIONS, OptionDifference
 
-IMMUTABLE_OPTIONS = frozenset(
-    {
-        *("aggregation.remove-record-on-delete", "blob-descriptor-field", "blob-field"),
-        *("blob-view-field", "bucket-function.type", "bucket-key", "data-evolution.enabled"),
-        *("data-file.path-directory", "dynamic-bucket.initial-buckets", "force-lookup"),
-        *("index-file-in-data-file-dir", "merge-engine", "partial-update.remove-record-on-delete"),
-        *("partial-update.remove-record-on-sequence-group", "partition", "pk-clustering-override"),
-        *("primary-key", "primary-key.nullable", "row-tracking.enabled", "rowkind.field"),
-        *("sequence.snapshot-ordering", "type"),
-    }
-)
-"""Options that a table with snapshots keeps."""
 _BUCKET = "bucket"
 _DELETION_VECTORS = "deletion-vectors.enabled"
 _ONE_WAY = ("ignore-delete", "ignore-update-before")
@@ -78,6 +67,22 @@ def unset_problem(options: Mapping[str, str], key: str, *, has_snapshots: bool) 
 
 def _is_on(options: Mapping[str, str], key: str) -> bool:
     return options.get(key, "false").lower() == "true"
+
+
+def way_out(
+    location: str, options: Mapping[str, str], differences: Iterable[OptionDifference]
+) -> str:
+    """What to do about a configuration that contradicts the table's options."""
+    differences = list(differences)
+    out = f"take {', '.join(each.key for each in differences)} out of the configuration"
+    for each in differences:
+        # Another number of buckets takes a rewrite of the table, not only an option.
+        if each.key == _BUCKET or set_problem(
+            options, each.key, each.configured, has_snapshots=True
+        ):
+            return f"{out}: a table keeps what it was made with"
+    words = " ".join(f"--set '{each.key}={each.configured}'" for each in differences)
+    return f"{out}, or change the table for all its jobs: stream-app alter {location} {words}"
 
 
 def renamed_in_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """A job takes a newer schema of its table, which another engine, a person or the job itself made.
 
-The options of the job's configuration hold for every schema.
+The options of the job's configuration hold for every schema; those that the table alone says are
+the newest schema's.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import logging
 from dataclasses import replace
 
 from stream_app.errors import UnsupportedTableError
-from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.schema.tables_own_options import with_configured
 from stream_app.planning.commit.schema_conflict import adoption_conflict
 from stream_app.planning.schema.schema_diff import schema_differences
 from stream_app.table.file_store_table import FileStoreTable
@@ -31,20 +32,16 @@ def newest_version(table: FileStoreTable) -> FileStoreTable:
     newest = schemas.latest()
     assert newest is not None, "a newer one than ours is there"
     stored = schemas.schema(ours.schema_id)
-    problem = adoption_conflict(stored, newest)
+    problem = adoption_conflict(stored, newest, table.configured)
     if problem is not None:
         raise UnsupportedTableError(
             f"the job cannot go on by the table's schema {newest.schema_id}: {problem}",
             where=schemas.path(newest.schema_id),
-            fix="take the change back, or start the job again with what fits it",
+            fix="take the change back, or start the job again with a configuration that fits it",
         )
     for difference in schema_differences(stored, newest):
         _LOG.info("schema %d of %s: %s", newest.schema_id, table.location, difference)
-    return replace(table, schema=_with_own_options(newest, ours, stored))
-
-
-def _with_own_options(newest: TableSchema, ours: TableSchema, stored: TableSchema) -> TableSchema:
-    """The job's own options; another number of buckets is for partitions that are rescaled."""
-    own = {key: value for key, value in ours.options.items() if stored.options.get(key) != value}
-    kept = {_BUCKET: ours.options[_BUCKET]} if _BUCKET in ours.options else {}
-    return replace(newest, options={**newest.options, **own, **kept})
+    options = with_configured(newest.options, table.configured)
+    if _BUCKET in ours.options:  # another number is for partitions that are rescaled
+        options[_BUCKET] = ours.options[_BUCKET]
+    return replace(table, schema=replace(newest, options=options))

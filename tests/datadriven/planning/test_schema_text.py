@@ -5,6 +5,7 @@ table has rows, unless it is ``empty``. ``alter`` takes a change a line, as the 
 ``stream-app alter``, and prints what differs; ``show`` prints the columns then, with their ids.
 ``messages options=…`` takes the columns that messages tell (``x TYPE [-- comment]``,
 ``x ?`` where only the name is known), prints the changes and makes them.
+``configure`` and ``goes_on`` take the options of a job's configuration.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ from stream_app.model.schema.data_type import STRING, parse_columns, parse_data_
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, parse_mapping_options
 from stream_app.model.schema.source_table import SourceColumn, SourceTable
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+from stream_app.model.schema.tables_own_options import option_differences, with_configured
+from stream_app.planning.commit.schema_conflict import adoption_conflict
 from stream_app.planning.schema.alteration import Casting, altered
 from stream_app.planning.schema.column_merge import merge_types
 from stream_app.planning.schema.evolution import evolution
+from stream_app.planning.schema.option_changes import way_out
 from stream_app.planning.schema.schema_changes import SchemaChange
 from stream_app.planning.schema.schema_diff import schema_differences
 from tests.support.datadriven import Case, run_file
@@ -33,6 +37,7 @@ CASTING = Casting(can_cast=can_be_read_as, default_problem=lambda *_: None)
 class _Table:
     """The interpreter: remembers the table."""
 
+    first: TableSchema
     schema: TableSchema
     has_snapshots: bool
 
@@ -55,6 +60,7 @@ class _Table:
             options=args,
             time_millis=0,
         )
+        self.first = self.schema
         return "ok"
 
     def alter(self, case: Case) -> str:
@@ -80,6 +86,20 @@ class _Table:
         lines += [f"{column.field_id} {column.name} {column.data_type}" for column in schema.fields]
         lines += [f"{key} = {value}" for key, value in sorted(schema.options.items())]
         return "\n".join([*lines, f"key ({', '.join(schema.primary_keys)})"])
+
+    def configure(self, case: Case) -> str:
+        """Each line KEY=VALUE of a job's configuration: refused, or the job's options."""
+        configured = dict(line.partition("=")[::2] for line in case.input_lines)
+        options = self.schema.options
+        if found := option_differences(options, configured):
+            return "\n".join([*map(str, found), f"to fix: {way_out('shop.db/t', options, found)}"])
+        job = with_configured(options, configured)
+        return "\n".join(f"{key} = {value}" for key, value in sorted(job.items()))
+
+    def goes_on(self, case: Case) -> str:
+        """A job of schema 0 and of a configuration, after `alter`: None, or why it ends."""
+        configured = dict(line.partition("=")[::2] for line in case.input_lines)
+        return str(adoption_conflict(self.first, self.schema, configured))
 
     def messages(self, case: Case) -> str:
         options = parse_mapping_options(case.args.get("options", "").split(","))
@@ -113,6 +133,10 @@ def _source_column(line: str) -> SourceColumn:
 
 def test_alterations() -> None:
     run_file(HERE / "alterations.txt", _Table().handle)
+
+
+def test_configured() -> None:
+    run_file(HERE / "configured.txt", _Table().handle)
 
 
 def test_evolution() -> None:

@@ -93,8 +93,8 @@ def test_the_schema_of_each_epoch_is_the_one_that_its_table_has_then(tmp_path: P
     assert first.next_sequence_number == 0 < second.next_sequence_number
     assert first.message_format is second.message_format
     job = batch.feeds[0].job
-    job.table = job.table.with_options({"ignore-delete": "true"})
-    assert batch.plan().table(0).table.schema.options["ignore-delete"] == "true"
+    job.table = job.table.with_options({"ignore-update-before": "true"})
+    assert batch.plan().table(0).table.schema.options["ignore-update-before"] == "true"
     assert batch.plan().table(0).message_format is not first.message_format
 
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
 
+from stream_app.app.cli import main
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.job.job_folders import make_local
 from stream_app.app.job.one_table import job_table, wanted_schema
 from stream_app.clock import SystemClock
-from stream_app.errors import NoAccessError, StorageError, UsageError
+from stream_app.errors import (
+    NoAccessError,
+    SchemaMismatchError,
+    StorageError,
+    UnsupportedTableError,
+    UsageError,
+)
 from stream_app.model.table_kind import DYNAMIC_KEYED
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.schema_adoption import newest_version
 from stream_app.table.opening import open_table
 
 TEXT = """
@@ -74,3 +83,26 @@ def test_a_quarantine_that_cannot_be_made_is_told_at_start(tmp_path: Path) -> No
     with pytest.raises(StorageError, match="refused") as caught:
         make_local(str(tmp_path / "file" / "quarantine"))
     assert "file/quarantine" in caught.value.where
+
+
+def test_how_rows_merge_is_the_tables_alone(tmp_path: Path) -> None:
+    warehouse = str(tmp_path / "warehouse")
+    key = "fields.v.aggregate-function"
+    engine = "table.options.merge-engine=aggregation"
+    first, silent, other = (
+        conf(tmp_path, warehouse, engine, *more)
+        for more in ([f"table.options.{key}=max"], [], [f"table.options.{key}=min"])
+    )
+    job = table_of(first)
+    job_without = table_of(silent)
+    assert job_without.schema.merge_rules.aggregates["v"].function == "max"
+    with pytest.raises(SchemaMismatchError, match="is max in the table, min is conf") as told:
+        table_of(other)
+    assert told.value.fix is not None
+    advised = shlex.split(told.value.fix.rpartition("stream-app ")[2])
+    assert main(advised) == 0
+    assert table_of(other).schema.merge_rules.aggregates["v"].function == "min"
+    # A job that runs takes what its configuration leaves to the table, and ends at a contradiction.
+    assert newest_version(job_without).schema.merge_rules.aggregates["v"].function == "min"
+    with pytest.raises(UnsupportedTableError, match="is min in the table, max is configured"):
+        newest_version(job)
