@@ -20,12 +20,7 @@ from stream_app.filestore.versions.branches import table_and_branch
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.mergetree.merge_engines.registry import merge_function_of
 from stream_app.model.options.core_options import check_writable
-from stream_app.model.schema.index_problems import index_problems
-from stream_app.model.schema.merge_problems import merge_problems
-from stream_app.model.schema.table_schema import (
-    TableSchema,
-    expiry_problems,
-)
+from stream_app.model.schema.table_schema import TableSchema, existing_problems
 from stream_app.model.schema.type_widening import keeps_values
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.storage_errors import storage_errors
@@ -68,8 +63,8 @@ def _no_table(why: str, path: str) -> TableNotFoundError:
     )
 
 
-def open_for_writing(table: FileStoreTable) -> FileStoreTable:
-    """Check that we can write this table, of whatever engine.
+def open_for_altering(table: FileStoreTable) -> FileStoreTable:
+    """Check that we can write this table's schema; its options may contradict each other.
 
     Raises:
         UnsupportedTableError: it uses a feature that this writer would corrupt.
@@ -80,15 +75,33 @@ def open_for_writing(table: FileStoreTable) -> FileStoreTable:
     schema = table.schema
     options = {"branch": table.branch or "main", **schema.options}
     check_writable(options, schema.primary_keys, schema.partition_keys)
-    problems = expiry_problems(schema.fields, schema.options)
-    problems += merge_problems(schema.fields, schema.primary_keys, schema.options)
-    problems += index_problems(schema.primary_keys, schema.partition_keys, schema.options)
+    return table
+
+
+def open_for_writing(table: FileStoreTable) -> FileStoreTable:
+    """Check that we can write this table, of whatever engine.
+
+    Raises:
+        UnsupportedTableError: as `open_for_altering`, or its options contradict each other.
+        StorageError: as `open_for_altering`.
+    """
+    _check_options(open_for_altering(table))
+    return table
+
+
+def _check_options(table: FileStoreTable) -> None:
+    schema = table.schema
+    problems = existing_problems(
+        schema.fields, schema.primary_keys, schema.partition_keys, schema.options
+    )
     if problems:
         raise UnsupportedTableError(
-            "; ".join(problems), where=table.location, fix="mend the table's options"
+            "; ".join(problems),
+            where=table.location,
+            fix=f"mend the options, in the configuration or by stream-app alter {table.location} "
+            "--set OPTION=VALUE, or --unset OPTION",
         )
     merge_function_of(schema)
-    return table
 
 
 def create_or_open(
@@ -117,7 +130,9 @@ def create_or_open(
                 return made.with_options(wanted.options)
     table = open_for_writing(open_table(location, clock, file_io_options=file_io_options))
     check_fits(table, wanted)
-    return table.with_options(wanted.options)
+    table = table.with_options(wanted.options)
+    _check_options(table)  # options of both, beside each other
+    return table
 
 
 @contextmanager

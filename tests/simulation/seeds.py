@@ -37,7 +37,7 @@ def scenario(seed: int) -> Scenario:
             "tag.num-retained-max": rng.choice(["1", "2"]),
         }
     if "follower" in actors:
-        options |= {"scan.mode": rng.choice(["latest-full", "from-snapshot"])}
+        options |= rng.choice([{"scan.mode": "latest-full"}, {"scan.snapshot-id": "1"}])
         if rng.random() < 0.3:
             actors.append("forgetter")
         if rng.random() < 0.3:

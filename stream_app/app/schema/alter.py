@@ -12,7 +12,7 @@ from stream_app.app.arguments.table import named_table
 from stream_app.app.verbs.upkeep_frame import add_upkeep_parser, run_upkeep
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.schema.schema_diff import schema_differences
-from stream_app.table.opening import open_for_writing
+from stream_app.table.opening import open_for_altering
 from stream_app.table.schema.alter import alter_table, next_schema
 
 _EPILOG = """\
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         UnsupportedTableError: stream_app cannot write the table.
     """
     changes = schema_changes(args.changes)
-    table = open_for_writing(named_table(args.table))
+    table = open_for_altering(named_table(args.table))
     plan = _Plan(table.schema, next_schema(table, changes))
 
     def do(_: _Plan) -> Iterator[str]:

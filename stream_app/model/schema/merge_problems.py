@@ -32,24 +32,22 @@ def merge_problems(
     columns: RowType, primary_keys: Collection[str], options: Mapping[str, str]
 ) -> list[str]:
     """Why rows of a key cannot be merged as the options say; empty when they can."""
-    if not primary_keys:
-        return []
     engine = CoreOptions(options).merge_engine
-    problems = [*_row_kind_problems(columns, options), *_lookup_problems(options)]
-    if traits_of(engine).keeps_first:
-        problems += _keeps_first_problems(engine, options)
-    if engine in _OF_ENGINE:
-        problems += _OF_ENGINE[engine](columns, primary_keys, options)
+    # Paimon judges this of tables without a key, too.
+    problems = [*_keeps_first_problems(engine, options)] if traits_of(engine).keeps_first else []
+    if primary_keys:
+        problems += [*_row_kind_problems(columns, options), *_lookup_problems(options)]
+        if engine in _OF_ENGINE:
+            problems += _OF_ENGINE[engine](columns, primary_keys, options)
+            problems += _unknown_functions(columns, options)
     return problems
 
 
 def _row_kind_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
     name = CoreOptions(options)[ROWKIND_FIELD]
-    if not name:
-        return
     if name not in columns.names:
-        yield f"rowkind.field names {name!r}, which is no column"
-    elif (kind := columns.field(name).data_type).root not in STRING_ROOTS:
+        return
+    if (kind := columns.field(name).data_type).root not in STRING_ROOTS:
         yield f"rowkind.field {name!r} is {kind}: it holds texts such as +I, so make it STRING"
 
 
@@ -150,8 +148,6 @@ def _aggregation_problems(
                 f"{AGGREGATION_REMOVE_RECORD_ON_DELETE.key} and fields.{name}.ignore-retract "
                 "exclude each other: give one of them"
             )
-        if name in in_sequence and f"fields.{name}.aggregate-function" in options:
-            yield f"column {name!r} is in sequence.field: leave out its aggregate function"
         function = configured_function(options, name)
         if function is not None and name not in in_sequence and name not in primary_keys:
             yield from _function_problems(columns, name, function, options)
@@ -164,15 +160,23 @@ _OF_ENGINE: Mapping[str, Callable[[RowType, Collection[str], Mapping[str, str]],
 """What is wrong with the options of one engine alone."""
 
 
+def _unknown_functions(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
+    """Also of columns that are not aggregated: Paimon looks for the function of each."""
+    for name in columns.names:
+        function = configured_function(options, name)
+        if function is not None and function not in AGGREGATE_FUNCTIONS.keys() | FOREIGN_FUNCTIONS:
+            yield f"aggregate function of column {name!r}: " + unknown_key(
+                "function", function, AGGREGATE_FUNCTIONS
+            )
+
+
 def _function_problems(
     columns: RowType, name: str, function: str, options: Mapping[str, str]
 ) -> Iterator[str]:
     where = f"aggregate function of column {name!r}"
     if function in FOREIGN_FUNCTIONS:
         yield f"{where}: {function} {FOREIGN_FUNCTIONS[function]}"
-    elif function not in AGGREGATE_FUNCTIONS:
-        yield f"{where}: " + unknown_key("function", function, AGGREGATE_FUNCTIONS)
-    else:
+    elif function in AGGREGATE_FUNCTIONS:  # see _unknown_functions
         kind, traits = columns.field(name).data_type, AGGREGATE_FUNCTIONS[function]
         if not traits.takes(kind):
             fitting = ", ".join(sorted(root.value for root in traits.roots))

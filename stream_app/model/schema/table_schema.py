@@ -5,35 +5,29 @@ Source: Paimon `schema/TableSchema.java`. Read and written as JSON by `format.sc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from stream_app.errors import UsageError
-from stream_app.model.options.compaction_options import (
-    RECORD_LEVEL_EXPIRE_TIME,
-    RECORD_LEVEL_TIME_FIELD,
-)
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.table_options import BUCKET_KEY, SEQUENCE_FIELD, TARGET_FILE_SIZE
 from stream_app.model.schema.data_type import (
     FLOAT_ROOTS,
-    TIMESTAMP_ROOTS,
     DataField,
     DataType,
     RowType,
-    TypeRoot,
 )
 from stream_app.model.schema.index_problems import index_problems
 from stream_app.model.schema.merge_problems import merge_problems
 from stream_app.model.schema.merge_rules import MergeRules, merge_rules
+from stream_app.model.schema.paimon_problems import paimon_problems
 from stream_app.model.table_kind import KindTraits, is_writable, kind_traits
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
 VALUE_KIND = "_VALUE_KIND"
 KEY_PREFIX = "_KEY_"
 RESERVED_NAMES = frozenset({SEQUENCE_NUMBER, VALUE_KIND, "_LEVEL", "rowkind", "_ROW_ID"})
-SYSTEM_FIELD_ID_MAX = 1_073_741_823
 _BUCKET_KEY_ALONE = "bucket-key needs a number of buckets: give option 'bucket' ≥ 1"
 
 
@@ -185,10 +179,21 @@ def schema_problems(
         problems += _key_problems(columns, primary_keys, partition_keys, options)
     else:
         problems += _append_problems(columns, partition_keys, options)
-    problems += _option_problems(columns, options)
-    problems += merge_problems(columns, primary_keys, options)
-    problems += index_problems(primary_keys, partition_keys, options)
-    return problems
+    return problems + existing_problems(columns, primary_keys, partition_keys, options)
+
+
+def existing_problems(
+    columns: RowType,
+    primary_keys: Collection[str],
+    partition_keys: Collection[str],
+    options: Mapping[str, str],
+) -> list[str]:
+    """Why a table that is there can neither be written by us nor opened by Paimon, in words."""
+    return [
+        *paimon_problems(columns, primary_keys, partition_keys, options),
+        *merge_problems(columns, primary_keys, options),
+        *index_problems(primary_keys, partition_keys, options),
+    ]
 
 
 def _key_problems(
@@ -259,42 +264,6 @@ def _append_problems(
     if core.writes_changelog:
         problems.append("changelog-producer needs primary-keys: appended rows are their own log")
     return problems
-
-
-def _option_problems(columns: RowType, options: Mapping[str, str]) -> list[str]:
-    """Options that name columns which are not there."""
-    sequence_fields = CoreOptions(options).columns(SEQUENCE_FIELD)
-    problems = [
-        f"sequence.field names {name!r}, which is no column"
-        for name in dict.fromkeys(sequence_fields)
-        if name not in columns.names
-    ]
-    problems += [f"sequence.field names {name!r} twice" for name in _repeated(sequence_fields)]
-    problems += expiry_problems(columns, options)
-    # Paimon refuses to open a table with such an option, whatever the engine.
-    problems += [
-        f"option {key!r} names {name!r}, which is no column"
-        for key in options
-        if key.startswith("fields.")
-        for name in key.split(".")[1].split(",")
-        if name not in columns.names and name != "default-aggregate-function"
-    ]
-    return problems
-
-
-def expiry_problems(columns: RowType, options: Mapping[str, str]) -> list[str]:
-    """What is wrong with a table's ``record-level.*`` options, in words."""
-    core = CoreOptions(options)
-    if core[RECORD_LEVEL_EXPIRE_TIME] is None:
-        return []
-    name = core[RECORD_LEVEL_TIME_FIELD]
-    if name not in columns.names:
-        what = f"names {name!r}, which is no column" if name else "is not set"
-        return [f"record-level.expire-time is set, record-level.time-field {what}"]
-    kind = columns.field(name).data_type
-    if kind.root not in (TypeRoot.INT, TypeRoot.BIGINT, *TIMESTAMP_ROOTS):
-        return [f"record-level.time-field {name!r} is {kind}: use INT, BIGINT or TIMESTAMP"]
-    return []
 
 
 def _repeated(names: tuple[str, ...]) -> list[str]:

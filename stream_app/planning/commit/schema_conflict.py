@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 
 from stream_app.errors import UnsupportedTableError
 from stream_app.model.options.core_options import OPTIONS, check_writable
-from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.schema.table_schema import TableSchema, existing_problems
 from stream_app.model.schema.tables_own_options import ENDING_OPTIONS, option_differences
 from stream_app.model.schema.type_widening import keeps_values
 from stream_app.model.snapshot import Snapshot
@@ -64,7 +64,10 @@ def adoption_conflict(
         check_writable(newest.options, newest.primary_keys, newest.partition_keys)
     except UnsupportedTableError as error:
         return error.what
-    return None
+    problems = existing_problems(
+        newest.fields, newest.primary_keys, newest.partition_keys, newest.options
+    )
+    return "; ".join(problems) or None
 
 
 def schema_origin(schema: TableSchema, newest_first: Iterable[Snapshot]) -> str:

@@ -152,6 +152,13 @@ public final class PaimonServer {
                 return files(request);
             case "options":
                 return options(request);
+            case "definitions":
+                ObjectNode judged = JSON.createObjectNode();
+                ArrayNode problems = judged.putArray("problems");
+                for (JsonNode definition : request.get("definitions")) {
+                    Definitions.judge(definition(definition), problems);
+                }
+                return judged;
             case "set_values":
                 return setValues(request);
             default:
@@ -202,7 +209,7 @@ public final class PaimonServer {
         return (FileStoreTable) table(request);
     }
 
-    private static ObjectNode create(JsonNode request) throws Exception {
+    private static Schema definition(JsonNode request) {
         Schema.Builder schema = Schema.newBuilder();
         for (JsonNode column : request.get("columns")) {
             schema.column(
@@ -210,10 +217,13 @@ public final class PaimonServer {
         }
         schema.primaryKey(texts(request.get("primary_keys")));
         schema.partitionKeys(texts(request.get("partition_keys")));
-        schema.options(strings(request.get("options")));
+        return schema.options(strings(request.get("options"))).build();
+    }
+
+    private static ObjectNode create(JsonNode request) throws Exception {
         try (Catalog catalog = catalog(request)) {
             catalog.createDatabase(request.get("database").asText(), true);
-            catalog.createTable(identifier(request), schema.build(), false);
+            catalog.createTable(identifier(request), definition(request), false);
         }
         return JSON.createObjectNode();
     }

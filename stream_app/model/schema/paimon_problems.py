@@ -1,0 +1,192 @@
+"""Options with which Paimon opens no table, in words; what merges rows is in `merge_problems`.
+
+Paimon judges the schema whenever it opens a table. So one such option locks every reader and
+writer of Paimon out of a table that is in use.
+
+Source: Paimon `schema/SchemaValidation.java`, `CoreOptions.java#startupMode`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from stream_app.model.options.compaction_options import (
+    FULL_COMPACTION_DELTA_COMMITS,
+    RECORD_LEVEL_EXPIRE_TIME,
+    RECORD_LEVEL_TIME_FIELD,
+)
+from stream_app.model.options.core_options import CoreOptions, option_named
+from stream_app.model.options.expire_options import (
+    CHANGELOG_NUM_RETAINED_MAX,
+    CHANGELOG_NUM_RETAINED_MIN,
+    SNAPSHOT_NUM_RETAINED_MAX,
+    SNAPSHOT_NUM_RETAINED_MIN,
+)
+from stream_app.model.options.stream_options import SCAN_MODE, STREAMING_READ_OVERWRITE
+from stream_app.model.options.table_options import ROWKIND_FIELD, SEQUENCE_FIELD
+from stream_app.model.schema.data_type import TIMESTAMP_ROOTS, RowType, TypeRoot
+
+_FIELDS = "fields."
+
+
+def paimon_problems(
+    columns: RowType,
+    primary_keys: Collection[str],
+    partition_keys: Collection[str],
+    options: Mapping[str, str],
+) -> list[str]:
+    """Why Paimon would not open a table with these options; empty when it would."""
+    return [
+        *_column_problems(columns, options),
+        *_sequence_problems(columns, options),
+        *_expiry_problems(columns, partition_keys, options),
+        *_retention_problems(options),
+        *_scan_problems(options),
+        *_key_problems(primary_keys, options),
+    ]
+
+
+def _column_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
+    """Options that name columns which are not there, or not of their type."""
+    for key in options:
+        if key.startswith(_FIELDS):
+            yield from (
+                f"option {key!r} names {name!r}, which is no column"
+                for name in key.split(".")[1].split(",")
+                if name not in columns.names and name != "default-aggregate-function"
+            )
+    name = CoreOptions(options)[ROWKIND_FIELD]
+    if name and name not in columns.names:
+        yield f"rowkind.field names {name!r}, which is no column"
+    for key, kind in _COLUMNS_OF_TYPE.items():
+        if options.get(key, "").strip():
+            yield f"{key} is for columns of type {kind}, which stream_app does not store"
+
+
+_COLUMNS_OF_TYPE = {
+    "blob-descriptor-field": "BLOB",
+    "blob-external-storage-field": "BLOB",
+    "vector-field": "VECTOR",
+}
+
+
+def _sequence_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
+    names = CoreOptions(options).columns(SEQUENCE_FIELD)
+    for name in dict.fromkeys(names):
+        if name not in columns.names:
+            yield f"sequence.field names {name!r}, which is no column"
+        if names.count(name) > 1:
+            yield f"sequence.field names {name!r} twice"
+        if f"{_FIELDS}{name}.aggregate-function" in options:
+            yield f"column {name!r} is in sequence.field: leave out its aggregate function"
+
+
+def _expiry_problems(
+    columns: RowType, partition_keys: Collection[str], options: Mapping[str, str]
+) -> Iterator[str]:
+    core = CoreOptions(options)
+    if "partition.expiration-time" in options and not partition_keys:
+        yield "partition.expiration-time is set, and the table has no partitions: leave it out"
+    name = core[RECORD_LEVEL_TIME_FIELD]
+    if not name:
+        if core[RECORD_LEVEL_EXPIRE_TIME] is not None:
+            yield "record-level.expire-time is set, record-level.time-field is not"
+    elif name not in columns.names:
+        yield f"record-level.time-field names {name!r}, which is no column"
+    elif (kind := columns.field(name).data_type).root not in (
+        TypeRoot.INT,
+        TypeRoot.BIGINT,
+        *TIMESTAMP_ROOTS,
+    ):
+        yield f"record-level.time-field {name!r} is {kind}: use INT, BIGINT or TIMESTAMP"
+
+
+def _retention_problems(options: Mapping[str, str]) -> Iterator[str]:
+    core = CoreOptions(options)
+    snapshots = core[SNAPSHOT_NUM_RETAINED_MIN], core[SNAPSHOT_NUM_RETAINED_MAX]
+    own = core[CHANGELOG_NUM_RETAINED_MIN], core[CHANGELOG_NUM_RETAINED_MAX]
+    changelogs = [
+        there if here is None else here for here, there in zip(own, snapshots, strict=True)
+    ]
+    for what, (least, most) in {"snapshot": snapshots, "changelog": tuple(changelogs)}.items():
+        is_told = what == "changelog" and own == (None, None)
+        if least > most and not is_told:
+            yield (
+                f"{what}.num-retained.min, {least}, is above {what}.num-retained.max, {most}: "
+                "lower it, or raise that"
+            )
+
+
+def _key_problems(primary_keys: Collection[str], options: Mapping[str, str]) -> Iterator[str]:
+    core = CoreOptions(options)
+    if core[STREAMING_READ_OVERWRITE]:
+        if not primary_keys:
+            yield "streaming-read-overwrite needs primary-keys: use streaming-read-append-overwrite"
+        if core.changelog_producer in ("lookup", "full-compaction"):
+            yield (
+                f"streaming-read-overwrite with changelog-producer = {core.changelog_producer} "
+                "would give changes twice: leave it out"
+            )
+    if primary_keys:
+        return
+    if core.bucket == -1 and core[FULL_COMPACTION_DELTA_COMMITS] is not None:
+        yield "full-compaction.delta-commits needs primary-keys or buckets: leave it out"
+    if options.get("table-read.sequence-number.enabled", "").lower() == "true":
+        yield "table-read.sequence-number.enabled needs primary-keys: leave it out"
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """Options of a mode of ``scan.mode``.
+
+    Attributes:
+        one_of: exactly one of them must be there; empty: none needs to be.
+        without: they must not be there.
+    """
+
+    one_of: tuple[str, ...]
+    without: tuple[str, ...]
+
+
+_SNAPSHOT, _TAG, _WATERMARK = "scan.snapshot-id", "scan.tag-name", "scan.watermark"
+_MILLIS, _TIME = "scan.timestamp-millis", "scan.timestamp"
+_FILES = "scan.file-creation-time-millis"
+_BETWEEN = ("incremental-between", "incremental-between-timestamp", "incremental-to-auto-tag")
+_STARTS = {
+    "from-timestamp": _Start((_MILLIS, _TIME), (_SNAPSHOT, _FILES, _TAG, *_BETWEEN)),
+    "from-snapshot": _Start((_SNAPSHOT, _TAG, _WATERMARK), (_MILLIS, _TIME, _FILES, *_BETWEEN)),
+    "incremental": _Start(_BETWEEN, (_SNAPSHOT, _MILLIS, _FILES, _TIME, _TAG)),
+    "from-snapshot-full": _Start((_SNAPSHOT,), (_MILLIS, _TIME, _FILES, _TAG, *_BETWEEN)),
+    "from-file-creation-time": _Start((_FILES,), (_SNAPSHOT, _MILLIS, _TAG, *_BETWEEN)),
+}
+_OTHER = _Start((), (_MILLIS, _FILES, _TIME, _SNAPSHOT, _TAG, *_BETWEEN))
+_DEFAULT_BY = {
+    **dict.fromkeys((_MILLIS, _TIME), "from-timestamp"),
+    **dict.fromkeys((_SNAPSHOT, _TAG, _WATERMARK, "scan.version"), "from-snapshot"),
+    _FILES: "from-file-creation-time",
+    "scan.creation-time-millis": "from-creation-timestamp",
+    **dict.fromkeys(_BETWEEN[:2], "incremental"),
+}
+"""The mode that an option means where ``scan.mode`` is not set; the first that is there counts."""
+
+
+def _scan_problems(options: Mapping[str, str]) -> Iterator[str]:
+    mode = CoreOptions(options)[SCAN_MODE]
+    if mode == "default":
+        mode = next((way for key, way in _DEFAULT_BY.items() if _has(options, key)), "latest-full")
+    start = _STARTS.get(mode, _OTHER)
+    given = [key for key in start.one_of if _has(options, key)]
+    if start.one_of and len(given) != 1:
+        which = "one of " if len(start.one_of) > 1 else ""
+        yield f"scan.mode {mode} needs {which}{', '.join(start.one_of)}, and has {len(given)}"
+    yield from (
+        f"scan.mode {mode} does not go with {key}: leave one of them out"
+        for key in start.without
+        if _has(options, key)
+    )
+
+
+def _has(options: Mapping[str, str], key: str) -> bool:
+    option = option_named(key)
+    return any(name in options for name in ((key, *option.older_keys) if option else (key,)))
