@@ -164,6 +164,7 @@ class Format:
         reader: makes the reader of the messages' source of the format's options.
         tells_times: whether the reader has `change_times`.
         has_whole_before: whether these options promise that every before-image is whole.
+        tells_changes: whether messages can be updates and deletes.
     """
 
     name: str
@@ -176,6 +177,7 @@ class Format:
     reader: Callable[[Mapping[str, str]], SourceReader]
     tells_times: bool = True
     has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing
+    tells_changes: bool = True
 
     def full_key(self, option: str) -> str:
         """The key of an option in the configuration."""

@@ -127,7 +127,9 @@ def test_what_paimon_refuses_we_refuse_and_say_why_where_we_refuse_more(
     paimon_java: PaimonJava,
 ) -> None:
     definitions = list(generated())
-    theirs = paimon_java.definition_problems(list(COLUMNS.items()), definitions)
+    columns = list(COLUMNS.items())
+    asked = [{"columns": columns, **each} for each in definitions]
+    theirs = paimon_java.ask("definitions", definitions=asked)["problems"]
     accepted = Counter[str]()
     for each, problem in zip(definitions, theirs, strict=True):
         own = ours(each)

@@ -294,15 +294,6 @@ class PaimonJava:
         answer = self.ask("options", texts=[list(pair) for pair in texts])
         return {option["key"]: option for option in answer["options"]}, answer["values"]
 
-    def definition_problems(
-        self, columns: Sequence[tuple[str, str]], definitions: Iterable[Mapping[str, Any]]
-    ) -> list[str | None]:
-        """Why Paimon opens no table of each definition (primary_keys, partition_keys, options);
-        None: it does."""
-        given = [{"columns": [list(pair) for pair in columns], **each} for each in definitions]
-        found: list[str | None] = self.ask("definitions", definitions=given)["problems"]
-        return found
-
     def _call(self, command: str, path: Path | str, **arguments: Any) -> Any:
         return self.ask(command, **table_location(path), **arguments)
 

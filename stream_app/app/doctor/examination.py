@@ -21,7 +21,7 @@ from stream_app.app.doctor.observation import Observation, fine, observed, probl
 from stream_app.app.doctor.tables import held_tables, newest_snapshot, tables_of_database
 from stream_app.app.inspect.job_status import JobStatus
 from stream_app.app.job.job_folders import is_reached_without_spark, open_folder
-from stream_app.app.job.one_table import wanted_schema
+from stream_app.app.job.one_table import changes_that_fail, wanted_schema
 from stream_app.app.job.preflight import RECREATED_FIX, recreated
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError
@@ -31,6 +31,7 @@ from stream_app.fileio.store_time import store_now_ms
 from stream_app.kafka.offset_ranges import lost_ranges
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.table_options import WRITE_BUFFER_SIZE
+from stream_app.model.schema.table_schema import TableSchema
 from stream_app.spark.ingest.checkpoint_state import DATABASE, checked_checkpoint
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
@@ -164,14 +165,20 @@ class Examination:
             table = self._opened()
         except TableNotFoundError:
             yield fine("table", f"{self.config.table.path} will be created")
+            yield from self._merging(wanted_schema(self.config, self.clock))
             return
         open_for_writing(table)
         check_fits(table, wanted_schema(self.config, self.clock))
-        table.with_options(self.config.table.options)
+        table = table.with_options(self.config.table.options)
+        yield from self._merging(table.schema)
         latest = table.snapshots.latest()
         told = "no snapshot yet" if latest is None else f"snapshot {latest.snapshot_id}"
         yield fine("table", f"{table.location} fits the configuration: {told}")
         yield from newest_snapshot(table)
+
+    def _merging(self, schema: TableSchema) -> Iterator[Observation]:
+        for each in changes_that_fail(self.config.source.format, schema):
+            yield warning("table", each.what, each.fix)
 
     def _opened(self) -> FileStoreTable:
         return open_table(self.config.table.path, file_io_options=self.config.file_system)

@@ -24,6 +24,7 @@ from stream_app.app.config.format_setup import format_setup, rules_of, source_of
 from stream_app.app.config.made_columns import check_made_keys, columns_with_made, rules_for
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.job.job_feeds import job_format
+from stream_app.app.job.one_table import changes_that_fail
 from stream_app.cdc.formats import format_named, source_reader
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.cdc.message_format import SourceReader
@@ -124,7 +125,7 @@ class DatabaseTables:
         """The tables that the job has met before; those that are gone are made when they appear."""
         for name in dict.fromkeys(self._taken.values()):
             try:
-                self._feeds[name] = self.feed_of(name, self._opened(name))
+                self._feeds[name] = self._feed(name, self._opened(name))
             except TableNotFoundError as error:
                 _LOG.warning("the table %s was dropped: %s", name, error.what)
             except (StreamAppError, OSError) as error:
@@ -143,7 +144,7 @@ class DatabaseTables:
                 if name not in self._feeds:
                     table = self._created(name, parts)
                     job_format(self.config, table)  # options of the format that do not fit it
-                    self._feeds[name] = self.feed_of(name, table)
+                    self._feeds[name] = self._feed(name, table)
             except (StreamAppError, OSError) as error:
                 if holds or is_of_storage(error):
                     _LOG.error("the table %s cannot be made for now: %s", name, error)
@@ -234,6 +235,11 @@ class DatabaseTables:
             _LOG.warning("the table %s keeps its own: %s, for new tables", name, each)
         for_all = {key: value for key, value in for_all.items() if not is_tables_own(key)}
         return table.with_options({**for_all, **own})
+
+    def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
+        for each in changes_that_fail(self.config.source.format, table.schema):
+            _LOG.warning("the table %s: %s\n  to fix: %s", name, each.what, each.fix)
+        return self.feed_of(name, table)
 
     def _remember(self) -> None:
         document = [

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.job.event_log import warn_of_ignored_options
+from stream_app.cdc.formats import format_named
 from stream_app.clock import Clock
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+from stream_app.model.schema.undone_rows import UndoNotice, undo_notices
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open
+
+_LOG = logging.getLogger("stream_app")
 
 
 def wanted_schema(config: AppConfig, clock: Clock) -> TableSchema:
@@ -30,4 +36,13 @@ def job_table(config: AppConfig, wanted: TableSchema, clock: Clock) -> FileStore
     """
     table = create_or_open(config.table.path, wanted, clock, file_io_options=config.file_system)
     warn_of_ignored_options(table)
+    for notice in changes_that_fail(config.source.format, table.schema):
+        _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.what, table.location, notice.fix)
     return table
+
+
+def changes_that_fail(source_format: str, schema: TableSchema) -> list[UndoNotice]:
+    """Changes which messages of a format can tell, and which the table cannot merge."""
+    if not format_named(source_format).tells_changes:
+        return []
+    return undo_notices(schema.fields, schema.primary_keys, schema.options)

@@ -167,6 +167,7 @@ def _check_keys(checked: CheckedOptions, columns: RowType) -> None:
 
 PLAIN_JSON = DialectFormat(
     name="json",
+    tells_changes=False,
     section="json",
     introduction='for example `json."key-columns" = "id"`. [CDC.md](CDC.md#plain-rows) tells how '
     "the messages are read.",

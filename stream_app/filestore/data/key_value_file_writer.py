@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from stream_app.errors import MergeError
 from stream_app.filestore.data.rolling_file_writer import NewFiles, OpenDataFile
 from stream_app.format.arrow_schema import key_value_file_schema
 from stream_app.format.binary_row import serialize_arrow_row
@@ -34,9 +36,25 @@ class KeyValueFile(OpenDataFile):
         super().__init__(made, key_value_file_schema(made.schema, thin=self._thin))
 
     def columns_of(self, rows: pa.Table) -> list[pa.ChunkedArray]:
-        """The key once more in front, unless the file is thin."""
+        """The key once more in front, unless the file is thin.
+
+        Raises:
+            MergeError: a merged row lacks a value of a NOT NULL column.
+        """
+        for column in self._schema.fields:
+            if not column.data_type.nullable and rows.column(column.name).null_count:
+                raise self._lacking(rows, column.name)
         keys = [] if self._thin else [rows.column(name) for name in self._keys.names]
         return [*keys, *rows.columns]
+
+    def _lacking(self, rows: pa.Table, name: str) -> MergeError:
+        first = rows.filter(pc.is_null(rows.column(name))).slice(0, 1)
+        key = ", ".join(f"{key} = {first.column(key)[0]}" for key in self._keys.names)
+        return MergeError(
+            f"column {name!r} is NOT NULL, and the merged row of {key} has no value in it: a "
+            "delete took it back",
+            fix=f"let the column have none: stream-app alter TABLE --nullable {name}",
+        )
 
     def count(self, rows: pa.Table) -> None:
         """Deletes, sequence numbers, and the first and the last key."""

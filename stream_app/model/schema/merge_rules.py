@@ -39,12 +39,14 @@ class ColumnAggregate:
             (``fields.<column>.ignore-retract``).
         delimiter: between texts (``fields.<column>.list-agg-delimiter``).
         distinct: each element once (``fields.<column>.distinct``).
+        column: its name, for errors.
     """
 
     function: str
     ignores_retract: bool = False
     delimiter: str = ","
     distinct: bool = False
+    column: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +196,7 @@ def _aggregate(options: Mapping[str, str], name: str, function: str) -> ColumnAg
         ignores_retract=_is_true(options, f"{prefix}ignore-retract"),
         delimiter=options.get(f"{prefix}list-agg-delimiter", ","),
         distinct=_is_true(options, f"{prefix}distinct"),
+        column=name,
     )
 
 

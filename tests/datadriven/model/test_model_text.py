@@ -12,6 +12,7 @@ from stream_app.model.options.core_options import CoreOptions, check_writable, o
 from stream_app.model.options.ignored_options import ignored_options
 from stream_app.model.schema.data_type import DataType, parse_columns, parse_data_type
 from stream_app.model.schema.table_schema import new_table_schema, schema_problems
+from stream_app.model.schema.undone_rows import undo_notices
 from tests.support.datadriven import Case, files, run_file
 
 
@@ -91,13 +92,21 @@ def table(case: Case) -> str:
     return "\n".join(lines)
 
 
+def undone(case: Case) -> str:
+    """A table's definition: changes that its rows cannot be merged with, and the ways out."""
+    args = dict(case.args)
+    keys = tuple(args.pop("key", "").split(","))
+    found = undo_notices(parse_columns(case.input), keys, args)
+    return "\n".join(f"{each.what}\n  to fix: {each.fix}" for each in found) or "none fails"
+
+
 def _pairs(case: Case) -> dict[str, str]:
     return dict(line.partition("=")[::2] for line in case.input_lines)
 
 
 COMMANDS = {
     command.__name__: command
-    for command in (types, columns, options, writable, ignored, values, table)
+    for command in (types, columns, options, writable, ignored, values, table, undone)
 }
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from stream_app.app.cli import main
 from stream_app.errors import MergeError, UnsupportedTableError, UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_arrow_row
@@ -17,6 +18,7 @@ from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.check.table_replay import plan_replay
 from stream_app.table.kinds.tasks import table_write
+from stream_app.table.opening import open_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.normal_rows import Row, normal_rows
 from tests.support.small_table import Change, SmallTable, small_table
@@ -56,6 +58,40 @@ def test_what_cannot_be_merged_names_its_bucket(tmp_path: Path) -> None:
     with pytest.raises(MergeError) as told:
         write_all()
     assert told.value.where == f"{small.path}/bucket-0"
+
+
+UPDATE = (("-U", {"k": 1, "v": 9}), ("+U", {"k": 1, "v": 5}))
+MAX = {"merge-engine": "aggregation", "fields.v.aggregate-function": "max"}
+
+
+@pytest.mark.parametrize(
+    "option", ["fields.v.ignore-retract", "ignore-update-before", "ignore-delete"]
+)
+def test_an_update_that_cannot_be_undone_has_ways_out(tmp_path: Path, option: str) -> None:
+    small = a_table(tmp_path, "k INT, v INT", **MAX)
+    small.commit(("+I", {"k": 1, "v": 9}))
+    with pytest.raises(MergeError, match="column 'v': the aggregate function max cannot") as told:
+        small.commit(*UPDATE)
+    assert f"{option} = true" in told.value.fix
+    assert main(["alter", small.path, "--set", f"{option}=true"]) == 0
+    mended = SmallTable(open_table(small.path))
+    mended.commit(*UPDATE)
+    mended.compact()
+    assert rows(mended) == [{"k": 1, "v": 9}]
+
+
+def test_a_delete_that_empties_a_column_names_it_and_its_key(tmp_path: Path) -> None:
+    engine = {"merge-engine": "aggregation"}
+    small = a_table(tmp_path, "k INT, n STRING NOT NULL", **engine)
+    changes = [("+I", {"k": 1, "n": "x"}), ("+I", {"k": 2, "n": "y"}), ("-D", {"k": 2, "n": "y"})]
+    with pytest.raises(MergeError) as told:
+        small.commit(*changes)
+    assert "column 'n' is NOT NULL, and the merged row of k = 2 has no value" in told.value.what
+    advised = told.value.fix.partition("stream-app ")[2].replace("TABLE", small.path)
+    assert main(advised.split()) == 0
+    mended = SmallTable(open_table(small.path))
+    mended.commit(*changes)
+    assert rows(mended) == [{"k": 1, "n": "x"}, {"k": 2, "n": None}]
 
 
 def test_a_wrong_row_kind_in_a_column_is_named(tmp_path: Path) -> None:

@@ -106,3 +106,15 @@ def test_how_rows_merge_is_the_tables_alone(tmp_path: Path) -> None:
     assert newest_version(job_without).schema.merge_rules.aggregates["v"].function == "min"
     with pytest.raises(UnsupportedTableError, match="is min in the table, max is configured"):
         newest_version(job)
+
+
+def test_a_job_warns_of_changes_that_its_table_cannot_merge(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = ["merge-engine=aggregation", "fields.v.aggregate-function=max"]
+    settings = [f"table.options.{option}" for option in options]
+    table_of(conf(tmp_path, str(tmp_path / "w"), *settings))
+    assert "an update or a delete of a row that is there fails: max of column 'v'" in caplog.text
+    caplog.clear()
+    table_of(conf(tmp_path, str(tmp_path / "w"), *settings, "source.format=json"))
+    assert "fails" not in caplog.text, "rows alone: nothing is undone"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
+from stream_app.errors import MergeError
 from stream_app.mergetree.merge_engines.aggregates.chosen_values import (
     first_non_null_value,
     first_value,
@@ -21,7 +22,7 @@ from stream_app.mergetree.merge_engines.aggregates.chosen_values import (
     last_value,
     smallest,
 )
-from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Steps
+from stream_app.mergetree.merge_engines.aggregates.steps import ANY_COLUMN, Folded, Steps
 from stream_app.mergetree.merge_engines.aggregates.sums import product_of_values, sum_values
 from stream_app.mergetree.merge_engines.aggregates.texts import joined_texts
 from stream_app.mergetree.merge_engines.aggregates.unions import (
@@ -63,8 +64,13 @@ def folded(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
     """The column's value of each segment.
 
     Raises:
-        MergeError: the function cannot undo a row of kind -U or -D.
+        MergeError: the function cannot undo a row of kind -U or -D, or read a value.
     """
     if how.ignores_retract:
         steps = steps.without_take_back()
-    return AGGREGATES[how.function](column, steps, how)
+    try:
+        return AGGREGATES[how.function](column, steps, how)
+    except MergeError as error:
+        what = f"column {how.column!r}: {error.what}" if how.column else error.what
+        fix = error.fix.replace(ANY_COLUMN, how.column or ANY_COLUMN)
+        raise MergeError(what, where=error.where, fix=fix) from error

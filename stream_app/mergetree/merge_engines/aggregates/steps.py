@@ -22,6 +22,8 @@ import pyarrow as pa
 from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import Indices, Mask
 
+ANY_COLUMN = "<column>"
+"""In texts of errors: the column, which a function does not know."""
 SHALLOW = 16
 """Steps of a segment up to which it is cheaper to go through the steps one by one."""
 Folded = Indices | pa.Array
@@ -200,8 +202,10 @@ class Steps:
         if self.has(Op.TAKE_BACK):
             raise MergeError(
                 f"the aggregate function {function} cannot undo a row of kind -U or -D",
-                fix="set fields.<column>.ignore-retract = true to leave such rows out, or remove "
-                "the whole row by aggregation.remove-record-on-delete = true",
+                fix=f"fields.{ANY_COLUMN}.ignore-retract = true leaves the column as it is. "
+                "ignore-update-before = true leaves out the -U rows that updates bring, and "
+                "ignore-delete = true all -U and -D rows, before they are written. Set one by "
+                "stream-app alter TABLE --set OPTION=true",
             )
 
     @cached_property
