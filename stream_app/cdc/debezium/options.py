@@ -132,6 +132,11 @@ class DebeziumOptions(CheckedOptions):
         return self.modes[UNCHANGED_VALUES] == "lookup"
 
     @property
+    def sends_bytes(self) -> bool:
+        """Whether the connector sends bytes as bytes; else as text of some encoding."""
+        return self.modes[BINARY_MODE] == "bytes"
+
+    @property
     def placeholder(self) -> Placeholder:
         """What stands for an unchanged value."""
         return placeholder_of(self.texts.get(PLACEHOLDER_VALUE, PLACEHOLDER))
