@@ -63,7 +63,7 @@ OPTIONS: tuple[FormatOption, ...] = (
     ),
     FormatOption(
         BINARY_MODE,
-        "How the connector writes bytes.",
+        "How the connector writes bytes; also for messages with a schema, which does not tell it.",
         ("bytes", "base64", "base64-url-safe", "hex"),
     ),
     TRUNCATE_OPTION,
