@@ -34,6 +34,7 @@ from stream_app.log_facts import about
 from stream_app.model.options.ignored_options import ignored_options
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, ColumnSighting
+from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.streaming_query import SourceProgress
@@ -93,7 +94,8 @@ class EventLog:
     def epoch(self, report: EpochReport) -> None:
         """An epoch is committed."""
         offsets = report.counts.last_offsets()
-        with about(table=self._name, epoch=report.epoch, offsets=offsets):
+        seconds = {} if report.skipped else _rounded(report.parts)
+        with about(table=self._name, epoch=report.epoch, offsets=offsets, seconds=seconds):
             self._epoch(report)
         self.listeners.tell(lambda each: each.epoch(self._name, report))
 
@@ -107,7 +109,7 @@ class EventLog:
         self._epochs.add(report.epoch)
         self.history.add(self.table or "", report, self.clock.now_ms())
         counts = report.counts
-        total = report.wait_s + report.write_s + report.commit_s
+        total = report.parts.seconds
         _LOG.info(
             "%sepoch %d: %d messages, %d changes in %.2f s (%.0f/s), %d bad, %d skipped; "
             "%d files in %d buckets, %s; snapshots %s; %s",
@@ -123,7 +125,7 @@ class EventLog:
             report.buckets,
             bytes_text(report.bytes),
             snapshots_text(report.snapshots),
-            compaction_text(report.metrics, report.wait_s),
+            compaction_text(report.metrics, report.parts.wait_s),
         )
         _tell_set_aside(report.epoch, report.set_aside, self._prefix)
         columns = self._columns(counts.columns)
@@ -143,9 +145,7 @@ class EventLog:
                 "buckets": report.buckets,
                 "files": report.files,
                 "bytes": report.bytes,
-                "wait_s": round(report.wait_s, 4),
-                "write_s": round(report.write_s, 4),
-                "commit_s": round(report.commit_s, 4),
+                **{f"{name}_s": seconds for name, seconds in _rounded(report.parts).items()},
                 "snapshots": [_snapshot_event(snapshot) for snapshot in report.snapshots],
                 **_compaction_event(report),
             },
@@ -281,6 +281,10 @@ class EventLog:
             line = {"event": event, "time_ms": self.clock.now_ms(), **of_table, **values}
             self.sink.write(json.dumps(line) + "\n")
             self.sink.flush()
+
+
+def _rounded(parts: EpochParts) -> dict[str, float]:
+    return {name: round(seconds, 4) for name, seconds in parts.by_name.items()}
 
 
 def _warn_of_column(

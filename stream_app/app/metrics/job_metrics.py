@@ -73,6 +73,7 @@ class JobMetrics:
     disks: DiskCollector = field(init=False)
     source: SourceMetrics = field(init=False)
     _labels: set[str] = field(init=False, default_factory=set)
+    _newest_work: list[tuple[int, int]] = field(init=False, default_factory=list)
     _held_tables: dict[str, set[str]] = field(init=False, default_factory=lambda: defaultdict(set))
     _epochs: Counter = field(init=False)
     _messages: Counter = field(init=False)
@@ -108,7 +109,9 @@ class JobMetrics:
         build.labels(__version__, platform.python_version()).set(1)
         self._make_counters()
         self._seconds = self._histogram(
-            "epoch_seconds", "Duration of an epoch, by part: wait, write, commit.", "part"
+            "epoch_seconds",
+            "Duration of an epoch, by part: wait, read, decode, route, write, commit.",
+            "part",
         )
         self._compaction_seconds = self._histogram(
             "compaction_duration_seconds", "Duration of a compaction that was committed."
@@ -206,11 +209,18 @@ class JobMetrics:
         self._decoder_errors.labels(self.table).inc(counts.decoder_errors)
         for reason, count in report.set_aside.reasons.items() if report.set_aside else ():
             self._reasons.labels(self.table, reason).inc(count)
-        parts = {"wait": report.wait_s, "write": report.write_s, "commit": report.commit_s}
-        for part, seconds in parts.items():
-            self._seconds.labels(self.table, part).observe(seconds)
+        self._parts(report)
         self.source.committed(self.table, self.name, counts.ends.values())
         self.committed(report.snapshots, report.compactions)
+
+    def _parts(self, report: EpochReport) -> None:
+        """All parts but the commit pass once for all tables of a round: they are the job's."""
+        parts, work = dict(report.parts.by_name), (report.epoch, report.began_ms)
+        self._seconds.labels(self.table, "commit").observe(parts.pop("commit"))
+        if self._newest_work != [work]:
+            self._newest_work[:] = [work]
+            for part, seconds in parts.items():
+                self._seconds.labels(self.store.label, part).observe(seconds)
 
     def committed(
         self, snapshots: Sequence[Snapshot], compactions: Sequence[CompactionReport]

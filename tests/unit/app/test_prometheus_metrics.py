@@ -8,6 +8,7 @@ import shutil
 import socket
 import threading
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 from urllib.error import URLError
 
@@ -27,6 +28,7 @@ from stream_app.cdc.column_drift import DriftKind
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
+from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
 from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.spark.ingest.table_feed import EpochReport
@@ -74,8 +76,9 @@ def test_epochs_and_lag() -> None:
         messages=10, changes=12, skipped=1, bad=2, decoder_errors=1, kinds=(7, 2, 2, 1),
         read_s=0.25, decode_s=1.5,
     )  # fmt: skip
-    metrics.epoch(EpochReport(epoch=0, counts=counts, wait_s=0.5, write_s=2.0, commit_s=0.25))
-    metrics.epoch(EpochReport(epoch=1, counts=counts, wait_s=0.0, write_s=4.0, commit_s=0.25))
+    parts = EpochParts(wait_s=0.5, read_s=0.125, decode_s=1.5, route_s=0.25, write_s=2.0)
+    metrics.epoch(EpochReport(epoch=0, counts=counts, parts=parts))
+    metrics.epoch(EpochReport(epoch=1, counts=counts, parts=EpochParts(write_s=4.0)))
     metrics.epoch(EpochReport(epoch=1, skipped=True))
     metrics.progress(SourceProgress(1, 10, 77, {}), 1000)
     metrics.progress(SourceProgress(1, 10, None, {}), 2000)
@@ -98,9 +101,32 @@ def test_epochs_and_lag() -> None:
         "epoch_seconds_sum write": 6,
         "epoch_seconds_count write": 2,
         "epoch_seconds_sum wait": 0.5,
+        "epoch_seconds_sum read": 0.125,
+        "epoch_seconds_sum decode": 1.5,
+        "epoch_seconds_sum route": 0.25,
         "epoch_seconds_bucket 2.5 write": 1,
         "epoch_seconds_bucket 5.0 write": 2,
     }.items()
+
+
+def test_the_parts_of_an_epoch_of_many_tables_count_once() -> None:
+    metrics = JobMetrics("db")
+    parts = EpochParts(read_s=2.0, decode_s=1.0, commit_s=0.5)
+    first = EpochReport(epoch=3, parts=parts, began_ms=10)
+    again = replace(first, began_ms=20)  # read again, for a table whose schema has changed
+    metrics.of_table("a").epoch(first)
+    metrics.of_table("b").epoch(first)
+    metrics.of_table("c").epoch(again)
+    found = {
+        (sample.labels["table"], sample.labels["part"]): sample.value
+        for family in metrics.registry.collect()
+        for sample in family.samples
+        if sample.name == "stream_app_epoch_seconds_sum"
+    }
+    assert found[("db", "read")] == 4.0
+    assert found[("db", "decode")] == 2.0
+    assert {table for table, part in found if part != "commit"} == {"db"}
+    assert [found[(f"db.{name}", "commit")] for name in "abc"] == [0.5] * 3
 
 
 def test_freshness_is_the_age_of_the_newest_message_while_there_are_newer_ones() -> None:
