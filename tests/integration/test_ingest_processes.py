@@ -132,7 +132,7 @@ def _check_sent(receiver: HttpReceiver) -> None:
         for scope in of_resource.scope_spans
         for span in scope.spans
     }
-    parts = {"read", "decode", "wait", "write", "commit", "compaction"}
+    parts = {"read", "decode", "route", "wait", "write", "commit", "compaction"}
     assert spans == {"epoch", "idle commit", *parts}
 
 
