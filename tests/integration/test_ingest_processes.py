@@ -199,6 +199,7 @@ def _check_metrics(bench: JobBench, port: int) -> None:
         "bad_records_total": 0,
         "lag_messages": 0,
         "partition_lag_messages": 0,
+        "table_lag_messages": 0,
         "freshness_seconds": 0,
         "table_records": 41,
         "level0_files_max": 0,
@@ -223,6 +224,7 @@ def _check_metrics(bench: JobBench, port: int) -> None:
     assert sum(found["store_errors_total", kind] for kind in REQUEST_KINDS) == 0
     assert found["table_bytes", ""] > 0
     assert found["jvm_heap_used_bytes", ""] > 0
+    assert found["jvm_resident_memory_bytes", ""] > 0
     ratio = found["write_amplification_ratio", ""]
     assert idle["write_amplification"] == pytest.approx(ratio, abs=0.001)
     assert ratio > 1
