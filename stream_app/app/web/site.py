@@ -18,7 +18,7 @@ from stream_app.app.config.settings import file_io_variables
 from stream_app.app.inspect.job_status import EMPTY, READY, UNREADABLE, JobStatus, TableStatus
 from stream_app.app.inspect.source_ends import source_ends
 from stream_app.app.inspect.table_facts import RememberedFacts, freshness_s
-from stream_app.app.job.epoch_history import CompactionsNow, EpochHistory, EpochTimes
+from stream_app.app.job.epoch_history import CompactionsNow, EpochHistory, PastEpoch
 from stream_app.app.quarantine.choice import Choice
 from stream_app.app.quarantine.kept_records import Quarantine, open_quarantine
 from stream_app.app.quarantine.later_changes import ReadRange
@@ -85,7 +85,7 @@ class Site(Protocol):
         """The records of a table that were set aside; None: the job keeps none."""
         ...
 
-    def epochs(self, name: str) -> Sequence[EpochTimes]:
+    def epochs(self, name: str) -> Sequence[PastEpoch]:
         """The newest epochs of a table, oldest first; none when this process is not its job."""
         ...
 
@@ -151,7 +151,7 @@ class WarehouseSite:
         """See `Site.quarantine`."""
         return None
 
-    def epochs(self, name: str) -> Sequence[EpochTimes]:  # noqa: ARG002 - no job, no epochs
+    def epochs(self, name: str) -> Sequence[PastEpoch]:  # noqa: ARG002 - no job, no epochs
         """See `Site.epochs`."""
         return ()
 
@@ -283,7 +283,7 @@ class JobSite:
         of_table = folder if self.config.sync is None else f"{folder}/{name}"
         return open_quarantine(of_table, self.config.file_system)
 
-    def epochs(self, name: str) -> Sequence[EpochTimes]:
+    def epochs(self, name: str) -> Sequence[PastEpoch]:
         """See `Site.epochs`."""
         if self.history is None:
             return ()

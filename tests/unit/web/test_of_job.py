@@ -20,6 +20,7 @@ from stream_app.app.web.site import JobSite
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.decode_counts import DecodeCounts
+from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
 from tests.support.database_job import DatabaseJob
@@ -168,7 +169,8 @@ def test_a_running_job_shows_its_epochs_and_compactions(tmp_path: Path) -> None:
     history = EpochHistory()
     history.watch("orders", Busy())
     counts = DecodeCounts(messages=1000)
-    report = EpochReport(epoch=0, counts=counts, wait_s=1, route_s=3, write_s=5, commit_s=2)
+    parts = EpochParts(wait_s=1, read_s=0.5, decode_s=2, route_s=0.5, write_s=2, commit_s=2)
+    report = EpochReport(epoch=0, counts=counts, parts=parts)
     history.add("orders", report, job.clock.now_ms())
     with page_of(job, history) as page:
         words = page.words("/tables/orders")
@@ -176,7 +178,7 @@ def test_a_running_job_shows_its_epochs_and_compactions(tmp_path: Path) -> None:
         assert "compactions 1 running 2 wait, 3 done, 0 failed" in words
         assert "compacting: size ratio, levels 0 → 5, 1 files, 100 B" in words
         assert "throughput 125 messages a second, at work" in words
-        times = "wait 1.00 s, read and decode 3.00 s, write 2.00 s, commit 2.00 s"
+        times = "wait 1.00 s, read 0.50 s, decode 2.00 s, route 0.50 s, write 2.00 s, commit 2.00 s"
         assert f"epoch 0: 1,000 messages; {times}" in words
     with page_of(job) as page:
         words = page.words("/tables/orders")
