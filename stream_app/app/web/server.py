@@ -1,8 +1,9 @@
 """The HTTP server of the pages.
 
 Pages are read from the tables when they are asked for. A browser keeps a page's event stream open;
-the server looks for new snapshots while somebody listens, and the browser then fetches the page's
-middle again. Without JavaScript the page is the same and stands still.
+the server looks for new snapshots while somebody listens, and tells the version of what it finds. A
+browser whose page has another version fetches the page again. Without JavaScript the page is the
+same and stands still.
 
 The server answers to the names that it was started for only, so that a foreign page cannot read it
 through a name that it has pointed here. Pages load nothing from elsewhere.
@@ -11,7 +12,7 @@ through a name that it has pointed here. Pages load nothing from elsewhere.
 from __future__ import annotations
 
 import asyncio
-import json
+import hashlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
@@ -106,10 +107,11 @@ class _Pages:
             tables = self.site.tables()
             return self._page(
                 "tables", tables=tables, chosen=choice.chosen(tables), choice=choice,
-                states=states(tables), orders=ORDERS,
+                states=states(tables), orders=ORDERS, live=live,
             )  # fmt: skip
 
-        return await self._answer(read, "/events")
+        live = await self._live("")
+        return await self._answer(read, live)
 
     async def table(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -121,9 +123,11 @@ class _Pages:
             return self._page(
                 "table", shown=shown, status=status, chart=epoch_chart(epochs), epochs=epochs,
                 can_replay=self._can_replay(name), action_runs=self.actions.runs(name),
+                live=live,
             )  # fmt: skip
 
-        return await self._answer(read, f"/events/{quote(name, safe='')}")
+        live = await self._live(name)
+        return await self._answer(read, live)
 
     async def act(self, request: Request) -> Response:
         """Begin an action, and go back to the page of the table, which tells its outcome."""
@@ -161,16 +165,16 @@ class _Pages:
 
     async def changes(self, request: Request) -> Response:
         name = request.path_params["name"]
-        events = f"/events/{quote(name, safe='')}"
 
         def read() -> str:
             columns, rows = changes_of(self.site.open(name), _CHANGED_SNAPSHOTS)
             return self._page(
                 "changes", name=name, columns=columns, rows=rows,
-                snapshots=_CHANGED_SNAPSHOTS,
+                snapshots=_CHANGED_SNAPSHOTS, live=live,
             )  # fmt: skip
 
-        return await self._answer(read, events)
+        live = await self._live(name)
+        return await self._answer(read, live)
 
     async def settings(self, _: Request) -> Response:
         return await self._answer(lambda: self._page("settings", flat=_flat))
@@ -179,7 +183,7 @@ class _Pages:
         return PlainTextResponse("alive\n", headers=_HEADERS)
 
     async def events(self, request: Request) -> Response:
-        """An event ``changed`` whenever the page of a table, or the list, has something new."""
+        """The version of the page of a table, or of the list, now and whenever it is another."""
         name = request.path_params.get("name", "")
         if name:
             try:
@@ -194,25 +198,31 @@ class _Pages:
             headers=_HEADERS,
         )
 
-    async def _answer(self, read: Callable[[], str], events: str = "") -> Response:
+    async def _live(self, name: str) -> _Live:
+        """Asked before the page is read: what is read may be newer, never older."""
+        path = f"/events/{quote(name, safe='')}" if name else "/events"
+        version = self._versions.get(name) or _Version(self.site, self.actions, name)
+        return _Live(path, await version.now())
+
+    async def _answer(self, read: Callable[[], str], live: _Live | None = None) -> Response:
         """A page, or the page of its error.
 
         Args:
-            events: path of the events by which the page comes up again; empty: it stands still.
+            live: None: the page stands still.
         """
         try:
             text = await run_in_threadpool(read)
         except TableNotFoundError as error:
-            return self._problem(error, 404, events)
+            return self._problem(error, 404, live)
         except StreamAppError as error:
-            return self._problem(error, 500, events)
+            return self._problem(error, 500, live)
         except OSError as error:
             problem = StreamAppError(str(error), fix="look at the store, and load the page again")
-            return self._problem(problem, 500, events)
+            return self._problem(problem, 500, live)
         return self._html(text, 200)
 
-    def _problem(self, error: StreamAppError, status: int, events: str = "") -> Response:
-        return self._html(self._page("problem", error=error, events=events), status)
+    def _problem(self, error: StreamAppError, status: int, live: _Live | None = None) -> Response:
+        return self._html(self._page("problem", error=error, live=live), status)
 
     def _html(self, text: str, status: int) -> Response:
         """A page without secrets."""
@@ -221,7 +231,9 @@ class _Pages:
         return HTMLResponse(text, status, headers=_HEADERS)
 
     def _page(self, template: str, **values: Any) -> str:
-        return page(template, site=self.site, can_act=self.actions.are_on, **values)
+        return page(
+            template, **{"site": self.site, "live": None, "can_act": self.actions.are_on} | values
+        )
 
     def _can_replay(self, name: str) -> bool:
         try:
@@ -234,36 +246,54 @@ class _Pages:
     ) -> AsyncIterator[str]:
         looks = asyncio.get_running_loop().time
         version = self._versions.setdefault(name, _Version(self.site, self.actions, name))
-        seen, said_at = await version.now(), looks()
+        seen, said_at = "", looks()
         yield "retry: 2000\n\n"
         while not await is_gone():
-            await asyncio.sleep(LOOK_S)
             now = await version.now()
             if now != seen:
                 seen, said_at = now, looks()
-                yield f"event: changed\ndata: {json.dumps(name)}\n\n"
+                yield f"event: changed\ndata: {now}\n\n"
             elif looks() - said_at > _ALIVE_S:
                 said_at = looks()
                 yield ": nothing new\n\n"
+            await asyncio.sleep(LOOK_S)
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """By what a page learns that it is old.
+
+    Attributes:
+        path: of its events.
+        version: of what it shows.
+    """
+
+    path: str
+    version: str
 
 
 @dataclass(slots=True)
 class _Version:
-    """What tells whether a page is still right, looked up once for all its listeners."""
+    """What tells whether a page is still right, looked up once for all its listeners.
+
+    The same things have the same version, also of another process: a page may outlive its server.
+    """
 
     site: Site
     actions: Actions
     name: str
-    _value: Hashable = None
+    _value: str = ""
     _at: float = float("-inf")
     _took_s: float = 0.0
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def now(self) -> Hashable:
+    async def now(self) -> str:
+        """A digest."""
         async with self._lock:
             began = asyncio.get_running_loop().time()
             if began - self._at >= max(LOOK_S / 2, _REST * self._took_s):
-                self._value = await run_in_threadpool(self._look)
+                found = await run_in_threadpool(self._look)
+                self._value = hashlib.sha256(repr(found).encode()).hexdigest()[:16]
                 self._at = asyncio.get_running_loop().time()
                 self._took_s = self._at - began
         return self._value
