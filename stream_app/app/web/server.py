@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -43,7 +43,9 @@ from stream_app.app.web.pages import escaped, page
 from stream_app.app.web.site import Site
 from stream_app.app.web.table_list import ORDERS, ListChoice, states
 from stream_app.app.web.table_page import QUERY_ROWS_MAX, changes_of, rows_of, table_page
+from stream_app.app.web.table_parts import BadRecords, bad_records
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
+from stream_app.table.storage_errors import storage_error
 
 _LOG = logging.getLogger(__name__)
 _STATIC = Path(__file__).parent / "static"
@@ -82,6 +84,7 @@ def web_app(site: Site, hosts: list[str], actions: Actions) -> Starlette:
             Route("/tables/{name}/rows", pages.rows),
             Route("/tables/{name}/changes", pages.changes),
             Route("/tables/{name}/actions", pages.act, methods=["POST"]),
+            Route("/actions", pages.act, methods=["POST"]),
             Route("/settings", pages.settings),
             Route("/events", pages.events),
             Route("/events/{name}", pages.events),
@@ -108,6 +111,8 @@ class _Pages:
             return self._page(
                 "tables", tables=tables, chosen=choice.chosen(tables), choice=choice,
                 states=states(tables), orders=ORDERS, live=live,
+                glance=self.site.glance(tables), homeless=self._homeless(),
+                action_runs=self.actions.runs(""),
             )  # fmt: skip
 
         live = await self._live("")
@@ -119,19 +124,24 @@ class _Pages:
         def read() -> str:
             table, status = self.site.open(name), self.site.status(name)
             now, epochs = self.site.compactions(name), self.site.epochs(name)
+            glance = self.site.glance(())
             shown = table_page(name, table, partial(self.site.quarantine, name), now)
             return self._page(
                 "table", shown=shown, status=status, chart=epoch_chart(epochs), epochs=epochs,
                 can_replay=self._can_replay(name), action_runs=self.actions.runs(name),
-                live=live,
+                live=live, no_ends=glance and glance.no_ends,
             )  # fmt: skip
 
         live = await self._live(name)
         return await self._answer(read, live)
 
     async def act(self, request: Request) -> Response:
-        """Begin an action, and go back to the page of the table, which tells its outcome."""
-        name, length = request.path_params["name"], request.headers.get("content-length", "")
+        """Begin an action, and go back to the page of the table, which tells its outcome.
+
+        Without a table it is the job's, and the list tells.
+        """
+        name = request.path_params.get("name", "")
+        length = request.headers.get("content-length", "")
         if not length.isdecimal() or int(length) > _FORM_MAX:
             return self._problem(UsageError("this is no form of the page"), 413)
         form = dict(parse_qsl((await request.body()).decode(errors="replace")))
@@ -144,7 +154,8 @@ class _Pages:
             return self._problem(error, 404)
         except StreamAppError as error:
             return self._problem(error, 409)
-        return RedirectResponse(f"/tables/{quote(name, safe='')}#actions", 303, headers=_HEADERS)
+        page_of = f"/tables/{quote(name, safe='')}" if name else "/"
+        return RedirectResponse(f"{page_of}#actions", 303, headers=_HEADERS)
 
     async def rows(self, request: Request) -> Response:
         name, where = request.path_params["name"], request.query_params.get("where", "").strip()
@@ -177,7 +188,7 @@ class _Pages:
         return await self._answer(read, live)
 
     async def settings(self, _: Request) -> Response:
-        return await self._answer(lambda: self._page("settings", flat=_flat))
+        return await self._answer(lambda: self._page("settings"))
 
     async def healthy(self, _: Request) -> Response:
         return PlainTextResponse("alive\n", headers=_HEADERS)
@@ -234,6 +245,15 @@ class _Pages:
         return page(
             template, **{"site": self.site, "live": None, "can_act": self.actions.are_on} | values
         )
+
+    def _homeless(self) -> Sequence[BadRecords] | StreamAppError:
+        """The bad messages that belong to no table, or why they cannot be read."""
+        try:
+            return bad_records((), partial(self.site.quarantine, ""))
+        except StreamAppError as error:
+            return error
+        except OSError as error:
+            return storage_error(error)
 
     def _can_replay(self, name: str) -> bool:
         try:
@@ -306,13 +326,21 @@ class _Version:
                 status = self.site.status(self.name)
                 return (
                     status and _coarse(status),
+                    status and status.lag is None,
                     table.snapshots.latest_id(),
                     table.schema.schema_id,
                     now and now.under_way,
                     epochs[-1].epoch if epochs else None,
                     self.actions.pulse(self.name),
                 )
-            return tuple((_coarse(one), one.snapshot) for one in self.site.tables())
+            tables = self.site.tables()
+            glance = self.site.glance(tables)
+            return (
+                tuple((_coarse(one), one.snapshot) for one in tables),
+                glance and (glance.no_ends, glance.running, glance.queued, glance.waiting),
+                glance and glance.is_late(tables),
+                self.actions.pulse(""),
+            )
         except (StreamAppError, OSError) as error:
             return str(error)
 
@@ -329,14 +357,3 @@ def _limit(text: str | None) -> int:
     if len(text) > len(str(QUERY_ROWS_MAX)):
         return QUERY_ROWS_MAX
     return min(max(1, int(text)), QUERY_ROWS_MAX)
-
-
-def _flat(settings: Mapping[str, object], prefix: str = "") -> list[tuple[str, object]]:
-    """Keys with dots, and their values."""
-    found: list[tuple[str, object]] = []
-    for key, value in settings.items():
-        if isinstance(value, Mapping):
-            found += _flat(value, f"{prefix}{key}.")
-        elif value not in (None, "", ()):
-            found.append((f"{prefix}{key}", value))
-    return found
