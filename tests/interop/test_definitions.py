@@ -24,7 +24,7 @@ COLUMNS = {
 OURS_ALONE = {
     "postpone buckets are not supported": "buckets that only batch jobs of Paimon empty",
     "with a fixed number of buckets partition keys must be part": "Paimon refuses it at the write",
-    "record-level.expire-time is set, record-level.time-field": "Paimon refuses it at the write",
+    "record-level.time-field is not set": "Paimon refuses it at the write",
     "it holds texts such as +I": "Paimon refuses it at the write",
     ", and the column is ": "Paimon's functions fail at the first row, or at the second of a key",
     "the delimiter cannot be empty": "Paimon's function fails at the first row",

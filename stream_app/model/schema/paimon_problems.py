@@ -91,7 +91,7 @@ def _expiry_problems(
     name = core[RECORD_LEVEL_TIME_FIELD]
     if not name:
         if core[RECORD_LEVEL_EXPIRE_TIME] is not None:
-            yield "record-level.expire-time is set, record-level.time-field is not"
+            yield "record-level.expire-time is set, record-level.time-field is not set"
     elif name not in columns.names:
         yield f"record-level.time-field names {name!r}, which is no column"
     elif (kind := columns.field(name).data_type).root not in (

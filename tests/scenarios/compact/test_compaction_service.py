@@ -190,18 +190,21 @@ def test_lost_conflicts_of_long_ago(tmp_path: Path) -> None:
 
 
 def test_set_is_checked_as_the_options_of_a_table_are(tmp_path: Path) -> None:
-    """compact --set record-level.expire-time=1d, of a table without a time field."""
+    """Beside the table's own: it keeps 10 snapshots at least, and says alone which rows expire."""
     import argparse
 
     from stream_app.app.arguments.compact import add_arguments, compact_job
-    from stream_app.errors import UnsupportedTableError
+    from stream_app.errors import SchemaMismatchError, UnsupportedTableError
 
     table = a_table(tmp_path, write_only="true")
     TableWriter(table).write(rows(0))
     parser = argparse.ArgumentParser()
     add_arguments(parser)
+    args = parser.parse_args([table.location, "--set", "snapshot.num-retained.max=3"])
+    with pytest.raises(UnsupportedTableError, match=r"is above snapshot\.num-retained\.max, 3"):
+        compact_job(args, None)
     args = parser.parse_args([table.location, "--set", "record-level.expire-time=1d"])
-    with pytest.raises(UnsupportedTableError, match="time-field is not set"):
+    with pytest.raises(SchemaMismatchError, match="is its default in the table, 1d is configured"):
         compact_job(args, None)
 
 
