@@ -44,14 +44,14 @@ FUNCTIONS = {
 OPTIONS = {
     **{f"fields.{name}.aggregate-function": function for name, function in FUNCTIONS.items()},
     "fields.d.distinct": "true", "fields.e.distinct": "true",
-    "fields.n.nested-key": "x", "fields.p.nested-key": "x,y", "fields.p.count-limit": "4",
+    "fields.n.nested-key": "x,y", "fields.p.count-limit": "4",
 }  # fmt: skip
 COLUMNS = (
     "k INT, c ARRAY<INT>, d ARRAY<STRING>, e ARRAY<ROW<x INT, y STRING> NOT NULL>, "
     "m MAP<STRING, INT>, n ARRAY<ROW<x INT, y STRING>>, o ARRAY<ROW<x INT, y STRING>>, "
     "p ARRAY<ROW<x INT, y INT, z INT>>"
 )
-UNORDERED = frozenset("denph")
+UNORDERED = frozenset("denh")
 """Columns whose elements Paimon takes out of a hash map."""
 
 
