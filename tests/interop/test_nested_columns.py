@@ -198,7 +198,7 @@ def test_every_type_at_any_depth_is_read_alike(
     table = create_or_open(str(ours), schema, SteppingClock())
     paimon_java.create(
         theirs,
-        [(field["name"], without_ids(field["type"])) for field in field_objects(schema)],
+        [(str(field["name"]), without_ids(field["type"])) for field in field_objects(schema)],
         primary_keys=["k"], options={"bucket": "1"},
     )  # fmt: skip
     of_java, of_us = (

@@ -77,7 +77,8 @@ def _nested_texts(column: pa.Array) -> pa.Array:
     if pa.types.is_struct(kind):
         texts = json_lines([field.name for field in kind], column.flatten())
     else:
-        column = column.take(pa.array(range(len(column)), pa.int64()))  # nulls and slices keep nothing
+        # So that nulls, and what is outside of a slice, have no elements.
+        column = column.take(pa.array(range(len(column)), pa.int64()))
         offsets = column.offsets
         if pa.types.is_map(kind):
             keys = _quoted_strings(plain_texts(column.keys))
