@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.support.hdfs_cluster import hdfs, hdfs_session
 from tests.support.ingest_server import ingest_server
@@ -45,6 +46,9 @@ SEED = pytest.StashKey[int]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A busy machine makes no example wrong.
+    settings.register_profile("stream_app", deadline=None)
+    settings.load_profile("stream_app")
     given = os.environ.get(SEED_VARIABLE) or "1"
     seed = int.from_bytes(os.urandom(4), "big") if given == "random" else int(given)
     os.environ[SEED_VARIABLE] = str(seed)  # for the processes among which the files are shared out
