@@ -315,7 +315,6 @@ class Simulation:
         self.coordinator = kind_of(table.schema).compactions(table, self.executor)
         self.coordinator.restore([BUCKET], None)
         self.live: dict[str, DataFileMeta] = {}
-        self.live_bytes = 0
         self.started = clock.seconds
         self.flushed = 0
         self.waits: list[float] = []
@@ -333,10 +332,10 @@ class Simulation:
         self.coordinator.add_new_files(
             [BucketChange(partition=BUCKET[0], bucket=BUCKET[1], added=(file,))]
         )
-        self._come((file,))
+        self.live[file.file_name] = file
         self.runs.append(self.coordinator.back_pressure.sorted_runs()[BUCKET])
         merged = self.load.merged_size((number + 1) * self.load.flush_bytes)
-        self.space.append(self.live_bytes / merged)
+        self.space.append(sum(live.file_size for live in self.live.values()) / merged)
         self._apply(finished)
         self.coordinator.trigger()
 
@@ -374,13 +373,8 @@ class Simulation:
         self.coordinator.apply(finished)
         for compaction in finished:
             for file in compaction.change.removed:
-                self.live_bytes -= self.live.pop(file.file_name).file_size
-            self._come(compaction.change.added)
-
-    def _come(self, files: Sequence[DataFileMeta]) -> None:
-        for file in files:
-            self.live[file.file_name] = file
-            self.live_bytes += file.file_size
+                del self.live[file.file_name]
+            self.live.update({file.file_name: file for file in compaction.change.added})
 
 
 def lines(flushes: int, options: Mapping[str, object]) -> Iterator[str]:
