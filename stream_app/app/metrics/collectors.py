@@ -6,13 +6,20 @@ Source: Paimon `operation/metrics/CompactionMetrics.java`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from stream_app.fileio.counted_file_io import ERRORS, REQUEST_KINDS, StoreRequests
+from stream_app.filestore.lookup.lookup_copies import (
+    COPIED_BYTES,
+    EVENTS,
+    copies_bytes,
+    local_copies_folder,
+)
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.job.table_maintenance import MaintenanceMetrics
 
@@ -62,14 +69,17 @@ class MaintenanceCollector(Collector):
 
 @dataclass(slots=True, eq=False)
 class StoreCollector(Collector):
-    """Requests to the store, of all tables of a job together.
+    """Requests to the store and local copies of its files, of all tables of a job together.
 
     Attributes:
         label: of the job.
+        requests: counts the events of local copies too, which travel with them.
+        copies: the folder of local copies.
     """
 
     label: str
     requests: StoreRequests = field(default_factory=StoreRequests)
+    copies: Path = field(default_factory=local_copies_folder)
 
     def collect(self) -> Iterator[Metric]:
         """A sample for each kind, from 0 on."""
@@ -82,6 +92,24 @@ class StoreCollector(Collector):
             for kind in REQUEST_KINDS:
                 family.add_metric([self.label, kind], total.get(kind + ending, 0))
             yield family
+        yield from self._of_copies(total)
+
+    def _of_copies(self, total: Mapping[str, int]) -> Iterator[Metric]:
+        name = PREFIX + "lookup_copies"
+        family = CounterMetricFamily(
+            name, "Look-ups by local copies of files, by event.", labels=["table", "event"]
+        )
+        for event in EVENTS:
+            label = event.removeprefix("lookup_")
+            family.add_metric([self.label, label], total.get(event, 0))
+        yield family
+        numbers = (
+            _Number("lookup_copied_bytes", total.get(COPIED_BYTES, 0),
+                    "Bytes of the local copies that were made.", is_counter=True),
+            _Number("lookup_disk_bytes", copies_bytes(self.copies),
+                    "Bytes of the local copies on the driver's machine."),
+        )  # fmt: skip
+        yield from _families((self.label, each) for each in numbers)
 
 
 @dataclass(frozen=True, slots=True)
