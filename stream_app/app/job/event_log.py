@@ -30,6 +30,7 @@ from stream_app.cdc.column_drift import Column, DriftKind
 from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS
 from stream_app.cdc.message_format import Format
 from stream_app.clock import Clock
+from stream_app.kafka.job_position import JobPosition
 from stream_app.log_facts import about
 from stream_app.model.options.ignored_options import ignored_options
 from stream_app.model.snapshot import Snapshot
@@ -90,6 +91,11 @@ class EventLog:
         """Numbers about expiry are available from `source` from here on."""
         if self.metrics is not None:
             self.metrics.maintenance.add(self.metrics.table, source)
+
+    def watch_source(self, position: Callable[[], JobPosition | None]) -> None:
+        """`position` tells from here on how far the job is."""
+        if self.metrics is not None:
+            self.metrics.source.position = position
 
     def epoch(self, report: EpochReport) -> None:
         """An epoch is committed."""
@@ -209,6 +215,8 @@ class EventLog:
         """The job has looked at its query; False: for the last time."""
         if self.health is not None:
             self.health.looked(is_running)
+        if self.metrics is not None:
+            self.metrics.source.looked(self.metrics.table)
         self.listeners.tell(lambda each: each.looked())
 
     def held(self, table: str, waiting: HeldTable | None) -> None:

@@ -11,6 +11,7 @@ from prometheus_client import Gauge
 
 from stream_app.app.metrics.health import SourceState
 from stream_app.clock import Clock
+from stream_app.kafka.job_position import JobPosition
 from stream_app.spark.epoch.decode_counts import PartitionEnd
 from stream_app.spark.ingest.streaming_query import SourceProgress
 
@@ -28,10 +29,15 @@ class SourceMetrics:
 
     Attributes:
         clock: ages are as of its time, at each scrape.
+        position: how far the job is; None: it does not know. Spark tells only of epochs that are
+            read, and not whether the tables have them.
     """
 
     gauge: MakesGauge
     clock: Clock
+    position: Callable[[], JobPosition | None] = field(default=lambda: None)
+    _progress: SourceProgress | None = None
+    _seen: JobPosition | None = None
     _lag: int | None = None
     _looked_at_s: float | None = None
     _is_committed: bool = False
@@ -44,10 +50,12 @@ class SourceMetrics:
     _looked: Gauge = field(init=False)
 
     def __post_init__(self) -> None:
-        self._lags = self.gauge("lag_messages", "Messages of the source that are not read yet.")
+        self._lags = self.gauge(
+            "lag_messages", "Messages of the source that are not in the tables yet."
+        )
         self._behind = self.gauge(
             "partition_lag_messages",
-            "Messages of a Kafka partition that are not read yet.",
+            "Messages of a Kafka partition that are not in the tables yet.",
             "topic",
             "partition",
         )
@@ -68,11 +76,27 @@ class SourceMetrics:
         """Spark has reported the source's state at this time."""
         self._looked_at_s = time_ms / 1000
         self._looked.labels(label).set(time_ms / 1000)
-        if progress.lag is not None:
-            self._lags.labels(label).set(progress.lag)
-            self._lag = progress.lag
-        for (topic, partition), behind in itertools.islice(progress.behind.items(), PARTITIONS_MAX):
-            self._behind.labels(label, topic, partition).set(behind)
+        self._progress = progress
+        self._set_lag(label)
+
+    def looked(self, label: str) -> None:
+        """The job looks at its query: an epoch may have begun, or have been committed."""
+        if self.position() != self._seen:
+            self._set_lag(label)
+
+    def _set_lag(self, label: str) -> None:
+        progress, self._seen = self._progress, self.position()
+        behind = {} if progress is None else progress.behind
+        lag = None if progress is None else progress.lag
+        is_newest_known = lag is not None
+        if self._seen is not None:
+            behind = self._seen.behind({} if progress is None else progress.newest)
+            lag = sum(behind.values())
+        if lag is not None:
+            self._lags.labels(label).set(lag)
+            self._lag = lag if lag or is_newest_known else None
+        for (topic, partition), count in itertools.islice(behind.items(), PARTITIONS_MAX):
+            self._behind.labels(label, topic, partition).set(count)
 
     def committed(self, label: str, name: str, ends: Iterable[PartitionEnd]) -> None:
         """The newest messages of an epoch are in a table, which may share its label with others."""

@@ -45,6 +45,14 @@ class SourceProgress:
     end_offsets: Mapping[str, Mapping[str, int]]
     behind: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
+    @property
+    def newest(self) -> Mapping[tuple[str, str], int]:
+        """Topic and partition → the offset behind the newest message."""
+        return {
+            (topic, partition): behind + self.end_offsets.get(topic, {}).get(partition, 0)
+            for (topic, partition), behind in self.behind.items()
+        }
+
 
 @dataclass(slots=True)
 class RunningStream:
