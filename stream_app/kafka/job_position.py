@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stream_app.kafka.offset_ranges import Offsets
+from stream_app.kafka.offset_ranges import Offsets, behind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,17 +14,20 @@ class JobPosition:
     begun: Offsets
     committed: Offsets
 
-    def behind(self, newest: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], int]:
+    def behind(self, newest: Offsets) -> dict[tuple[str, str], int]:
         """Messages of each partition that the tables do not have yet.
 
         Args:
-            newest: topic and partition → the offset behind the newest message, as far as is known.
+            newest: the offsets behind the newest messages, as far as they are known. Epochs may
+                have begun since.
         """
-        ends = dict(newest)
-        for topic, offsets in self.begun.items():
-            for partition, end in offsets.items():
-                ends[topic, partition] = max(end, newest.get((topic, partition), end))
+        return {**behind(self.committed, self.begun), **behind(self.committed, self._later(newest))}
+
+    def _later(self, newest: Offsets) -> Offsets:
         return {
-            (topic, partition): max(0, end - self.committed.get(topic, {}).get(partition, 0))
-            for (topic, partition), end in ends.items()
+            topic: {
+                partition: max(end, self.begun.get(topic, {}).get(partition, end))
+                for partition, end in partitions.items()
+            }
+            for topic, partitions in newest.items()
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,6 +11,7 @@ from prometheus_client import Gauge
 from stream_app.app.metrics.health import SourceState
 from stream_app.clock import Clock
 from stream_app.kafka.job_position import JobPosition
+from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.decode_counts import PartitionEnd
 from stream_app.spark.ingest.streaming_query import SourceProgress
 
@@ -19,6 +19,8 @@ PARTITIONS_MAX = 1000
 """Kafka partitions with a lag of their own; the lag of all has them too."""
 Key = tuple[str, str]
 """A label, and the name of a table that has it."""
+Partition = tuple[str, str]
+"""Topic and Kafka partition."""
 MakesGauge = Callable[..., Gauge]
 """Makes a gauge by its name, its meaning, and its labels beside the table."""
 
@@ -38,6 +40,7 @@ class SourceMetrics:
     position: Callable[[], JobPosition | None] = field(default=lambda: None)
     _progress: SourceProgress | None = None
     _seen: JobPosition | None = None
+    _partitions: set[Partition] = field(default_factory=set)
     _lag: int | None = None
     _looked_at_s: float | None = None
     _is_committed: bool = False
@@ -86,17 +89,19 @@ class SourceMetrics:
 
     def _set_lag(self, label: str) -> None:
         progress, self._seen = self._progress, self.position()
-        behind = {} if progress is None else progress.behind
+        behind: Mapping[Partition, int] = {} if progress is None else progress.behind
         lag = None if progress is None else progress.lag
-        is_newest_known = lag is not None
         if self._seen is not None:
-            behind = self._seen.behind({} if progress is None else progress.newest)
-            lag = sum(behind.values())
+            newest: Offsets = {} if progress is None else progress.newest
+            behind = self._seen.behind(newest)
+            lag = sum(behind.values()) if newest else sum(behind.values()) or None
         if lag is not None:
             self._lags.labels(label).set(lag)
-            self._lag = lag if lag or is_newest_known else None
-        for (topic, partition), count in itertools.islice(behind.items(), PARTITIONS_MAX):
-            self._behind.labels(label, topic, partition).set(count)
+            self._lag = lag
+        for partition, count in behind.items():
+            if partition in self._partitions or len(self._partitions) < PARTITIONS_MAX:
+                self._partitions.add(partition)
+                self._behind.labels(label, *partition).set(count)
 
     def committed(self, label: str, name: str, ends: Iterable[PartitionEnd]) -> None:
         """The newest messages of an epoch are in a table, which may share its label with others."""

@@ -57,14 +57,14 @@ def behind(case: Case) -> str:
         what, place, offset = line.split()
         topic, _, partition = place.partition("/")
         told[what][topic, partition] = int(offset)
-    begun, committed = (
+    begun, committed, newest = (
         {
-            topic: {part: offset for (of, part), offset in told[what].items() if of == topic}
-            for topic, _ in told[what]
+            topic: {part: offset for (of, part), offset in offsets.items() if of == topic}
+            for topic, _ in offsets
         }
-        for what in ("begun", "committed")
+        for offsets in told.values()
     )
-    found = JobPosition(begun=begun, committed=committed).behind(told["newest"])
+    found = JobPosition(begun=begun, committed=committed).behind(newest)
     return "\n".join(f"{'/'.join(place)} {count}" for place, count in sorted(found.items()))
 
 

@@ -94,7 +94,7 @@ def test_an_epoch_under_way_is_behind_until_it_is_committed(tmp_path: Path) -> N
     before, between, after = *positions, batch.position
     assert before is None
     assert between is not None
-    assert between.behind({("a", "0"): 25}) == {("a", "0"): 5, ("b", "0"): 0}
+    assert between.behind({"a": {"0": 25}}) == {("a", "0"): 5, ("b", "0"): 0}
     assert after is not None
     assert after.behind({}) == {("a", "0"): 1, ("b", "0"): 1}
 
