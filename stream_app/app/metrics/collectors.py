@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -25,15 +26,17 @@ from stream_app.table.job.table_maintenance import MaintenanceMetrics
 
 PREFIX = "stream_app_"
 CompactionSource = Callable[[], CompactionMetrics | None]
+_Metrics = TypeVar("_Metrics")
 
 
-@dataclass(slots=True, eq=False)
-class CompactionCollector(Collector):
-    """Numbers about the compactions of all tables, collected in the thread of a scrape."""
+class _TablesCollector(Collector, Generic[_Metrics]):
+    """Numbers of all tables, collected in the thread of a scrape."""
 
-    _sources: list[tuple[str, CompactionSource]] = field(default_factory=list)
+    def __init__(self, numbers: Callable[[_Metrics], Iterable[_Number]]) -> None:
+        self._numbers = numbers
+        self._sources: list[tuple[str, Callable[[], _Metrics | None]]] = []
 
-    def add(self, table: str, source: CompactionSource) -> None:
+    def add(self, table: str, source: Callable[[], _Metrics | None]) -> None:
         """Take in a table by its label; the source gives None while there are no numbers."""
         self._sources.append((table, source))
 
@@ -44,27 +47,22 @@ class CompactionCollector(Collector):
             (table, each)
             for table, metrics in found
             if metrics is not None
-            for each in _compaction_numbers(metrics)
+            for each in self._numbers(metrics)
         )
 
 
-@dataclass(slots=True, eq=False)
-class MaintenanceCollector(Collector):
-    """Numbers about the expiry of all tables, collected in the thread of a scrape."""
+class CompactionCollector(_TablesCollector[CompactionMetrics]):
+    """Numbers about the compactions of all tables."""
 
-    _sources: list[tuple[str, Callable[[], MaintenanceMetrics]]] = field(default_factory=list)
+    def __init__(self) -> None:
+        super().__init__(_compaction_numbers)
 
-    def add(self, table: str, source: Callable[[], MaintenanceMetrics]) -> None:
-        """Take in a table by its label."""
-        self._sources.append((table, source))
 
-    def collect(self) -> Iterator[Metric]:
-        """Families with a sample for each label."""
-        yield from _families(
-            (table, each)
-            for table, source in list(self._sources)
-            for each in _maintenance_numbers(source())
-        )
+class MaintenanceCollector(_TablesCollector[MaintenanceMetrics]):
+    """Numbers about the expiry of all tables."""
+
+    def __init__(self) -> None:
+        super().__init__(_maintenance_numbers)
 
 
 @dataclass(slots=True, eq=False)
