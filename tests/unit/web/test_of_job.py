@@ -14,9 +14,9 @@ import pytest
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.settings import file_io_options, file_io_variables
 from stream_app.app.job.epoch_history import EpochHistory
+from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.of_job import page_of_job
 from stream_app.app.web.serving import serving
-from stream_app.app.web.site import JobSite
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.decode_counts import DecodeCounts
