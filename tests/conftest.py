@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -54,6 +55,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SEED] = seed
     # Jobs that tests start keep Spark's words in their output, and no file in the user's home.
     os.environ.setdefault("STREAM_APP_SPARK_LOG", "-")
+
+
+def pytest_collection_finish() -> None:
+    """What lives to the end is looked at no more: thousands of tests and modules by each cycle."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()
 
 
 def pytest_report_header(config: pytest.Config) -> str:
