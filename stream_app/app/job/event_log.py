@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import IO
 
+from stream_app.app.inspect.table_facts import newest_snapshots
 from stream_app.app.job.epoch_history import EpochHistory
 from stream_app.app.job.event_objects import (
     epoch_event,
@@ -36,6 +37,7 @@ from stream_app.cdc.column_drift import Column, DriftKind
 from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS
 from stream_app.cdc.message_format import Format
 from stream_app.clock import Clock
+from stream_app.errors import StreamAppError
 from stream_app.kafka.job_position import JobPosition
 from stream_app.log_facts import about
 from stream_app.model.options.ignored_options import ignored_options
@@ -100,6 +102,16 @@ class EventLog:
         """`position` tells from here on how far the job is."""
         if self.metrics is not None:
             self.metrics.source.position = position
+
+    def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
+        """The table is opened, and has brought messages from these topics so far."""
+        if self.metrics is None:
+            return
+        try:
+            newest = newest_snapshots(table)
+        except (StreamAppError, OSError):  # an epoch that needs them tells
+            return
+        self.metrics.opened(newest, topics)
 
     def epoch(self, report: EpochReport) -> None:
         """An epoch is committed."""
@@ -207,7 +219,7 @@ class EventLog:
     def held(self, table: str, waiting: HeldTable | None) -> None:
         """A table is held back, or has all epochs again."""
         if self.metrics is not None:
-            self.metrics.held(table, is_held=waiting is not None and waiting.has_failed)
+            self.metrics.held(table, waiting)
         if self.health is not None:
             self.health.held.pop(table, None)
             if waiting is not None and waiting.has_failed:
@@ -231,6 +243,8 @@ class EventLog:
 
     def unassigned(self, epoch: int, set_aside: SetAside) -> None:
         """Messages of an epoch belong to no table."""
+        if self.metrics is not None:
+            self.metrics.unassigned(set_aside)
         with about(epoch=epoch):
             _tell_set_aside(epoch, set_aside, "messages without a table: ")
         self.listeners.tell(lambda each: each.set_aside(self._name, set_aside))

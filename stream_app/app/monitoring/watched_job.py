@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.job.event_log import EventLog
 from stream_app.app.metrics.endpoint import serving
-from stream_app.app.metrics.health import JobHealth
+from stream_app.app.metrics.health import POLL_S, JobHealth
 from stream_app.app.metrics.job_metrics import JobMetrics
 from stream_app.app.metrics.quarantine_watch import QuarantineWatch, watching
 from stream_app.app.monitoring.spark_numbers import SparkNumbers
@@ -77,6 +77,8 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
     name = table_label(config.table.path) if is_one else config.name
     metrics = JobMetrics(name, clock)
     metrics.disks.folders = _local_folders(config)
+    metrics.source.look_s = stream.trigger_ms / 1000 + POLL_S
+    metrics.source.began(name)
     with ExitStack() as stack:
         health = JobHealth(
             clock,

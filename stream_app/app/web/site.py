@@ -1,4 +1,4 @@
-"""The tables that the pages show: the port, and those of a warehouse. `job_site` has a job's.
+"""The tables that the pages show: those of a warehouse, or those of a job.
 
 A site is asked from threads of the server, and keeps no table open.
 """
@@ -14,6 +14,7 @@ from stream_app.app.inspect.job_status import EMPTY, READY, UNREADABLE, TableSta
 from stream_app.app.inspect.table_facts import RememberedFacts, freshness_s
 from stream_app.app.job.epoch_history import CompactionsNow, PastEpoch
 from stream_app.app.quarantine.kept_records import Quarantine
+from stream_app.app.web.job_glance import JobGlance
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
 from stream_app.fileio.file_io import FileIO
@@ -54,6 +55,14 @@ class Site(Protocol):
         """The status of each table, by name."""
         ...
 
+    def glance(self, tables: Sequence[TableStatus]) -> JobGlance | None:
+        """The job as a whole; None: these are not the tables of a job.
+
+        Args:
+            tables: all of them.
+        """
+        ...
+
     def open(self, name: str) -> FileStoreTable:
         """One of them as it is now.
 
@@ -63,12 +72,16 @@ class Site(Protocol):
         """
         ...
 
-    def settings(self) -> Mapping[str, Mapping[str, object]]:
-        """The job's configuration by section, without secrets; empty without a job."""
+    def settings(self) -> Mapping[str, Mapping[str, str]]:
+        """Section → key → value of the job's configuration, without secrets; or empty."""
         ...
 
     def quarantine(self, name: str) -> Quarantine | None:
-        """The records of a table that were set aside; None: the job keeps none."""
+        """The records of a table that were set aside; None: the job keeps none.
+
+        Args:
+            name: empty: of those that belong to no table.
+        """
         ...
 
     def epochs(self, name: str) -> Sequence[PastEpoch]:
@@ -80,7 +93,7 @@ class Site(Protocol):
         ...
 
     def replay(self, name: str) -> Iterator[str]:
-        """Replay the records of a table's quarantine; lines that tell it.
+        """Replay the records of a table's quarantine, or of no table; lines that tell it.
 
         Raises:
             UsageError: there is no quarantine, or a record cannot be replayed safely.
@@ -125,11 +138,15 @@ class WarehouseSite:
         """See `Site.status`."""
         return self._status((name, self._path(name)))
 
+    def glance(self, tables: Sequence[TableStatus]) -> JobGlance | None:  # noqa: ARG002 - as `epochs`
+        """See `Site.glance`."""
+        return None
+
     def open(self, name: str) -> FileStoreTable:
         """See `Site.open`."""
         return self._open(self._path(name))
 
-    def settings(self) -> Mapping[str, Mapping[str, object]]:
+    def settings(self) -> Mapping[str, Mapping[str, str]]:
         """See `Site.settings`."""
         return {}
 

@@ -55,12 +55,8 @@ def _row_kind_problems(columns: RowType, options: Mapping[str, str]) -> Iterator
 
 def _lookup_problems(options: Mapping[str, str]) -> Iterator[str]:
     core = CoreOptions(options)
-    keeps_first = traits_of(core.merge_engine).keeps_first  # which has a problem of its own
-    if core.changelog_producer == "full-compaction" and core.looks_up and not keeps_first:
-        yield (
-            "changelog-producer = full-compaction goes neither with deletion-vectors.enabled "
-            "nor with force-lookup"
-        )
+    if core.changelog_producer == "full-compaction" and core.merges_by_vectors:
+        yield "changelog-producer = full-compaction does not go with deletion-vectors.enabled"
 
 
 def _keeps_first_problems(engine: str, options: Mapping[str, str]) -> Iterator[str]:

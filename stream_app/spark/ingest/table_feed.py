@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
@@ -56,6 +56,14 @@ class EpochReport:
 
 class TableListener(Protocol):
     """Gets the events of one table."""
+
+    def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
+        """The table is opened, before its first epoch of this run or after a failure.
+
+        Args:
+            topics: those that have brought it messages, as the checkpoint remembers.
+        """
+        ...
 
     def epoch(self, report: EpochReport) -> None:
         """An epoch is committed."""
