@@ -1,4 +1,4 @@
-"""The tables that the pages show: the port, and those of a warehouse. `job_site` has a job's.
+"""The tables that the pages show: those of a warehouse, or those of a job.
 
 A site is asked from threads of the server, and keeps no table open.
 """

@@ -13,6 +13,7 @@ Source: Paimon `table/sink/StreamTableCommit.java`.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Sequence
@@ -202,7 +203,8 @@ class MicroBatch(Generic[Messages]):
         end = self.log.source_end(epoch)
         if self.log.goes_back:
             if self._committed is None:
-                self._committed = self.log.source_begin(epoch)
+                with contextlib.suppress(FileNotFoundError):  # known from the first commit on
+                    self._committed = self.log.source_begin(epoch)
             self._begun = json.loads(end)
         return self.work.begin(epoch, messages, feeds, end)
 

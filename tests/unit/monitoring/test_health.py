@@ -95,13 +95,15 @@ def test_a_large_epoch_under_way_is_behind() -> None:
         return found.lag, source_problems(found, 300, 1000) == []
 
     assert looked(10, 10) == (None, False), "nobody knows the newest message"
-    metrics.progress(SourceProgress(0, 10, 0, {"t": {"0": 10}}, {}, {"t": {"0": 10}}), 0)
+    clock.sleep(301)
+    metrics.progress(SourceProgress(0, 10, 0, {"t": {"0": 10}}, {}, {"t": {"0": 10}}), 301_000)
     counts = DecodeCounts(ends={("t", 0): PartitionEnd(9, 0)})
     metrics.epoch(EpochReport(epoch=0, counts=counts))
-    clock.sleep(301)
     assert looked(10, 10) == (0, True)
     assert looked(5000, 10) == (4990, False)
-    metrics.progress(SourceProgress(1, 4990, 0, {"t": {"0": 5000}}, {}, {"t": {"0": 5000}}), 0)
+    metrics.progress(
+        SourceProgress(1, 4990, 0, {"t": {"0": 5000}}, {}, {"t": {"0": 5000}}), 301_000
+    )
     assert metrics.source.state().lag == 4990
     lag = metrics.registry.get_sample_value("stream_app_lag_messages", {"table": "db.t"})
     assert lag == 4990
