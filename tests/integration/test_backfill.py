@@ -124,12 +124,14 @@ def test_a_table_gets_what_its_topic_tells_once(
     assert newest(table) == before + 1
 
 
+@pytest.mark.parametrize("keys", ["id", "id,p"])
 def test_a_table_whose_rows_move_between_partitions(
     tmp_path: Path,
     kafka_broker: EmbeddedBroker,
     paimon_java: PaimonJava,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
+    keys: str,
 ) -> None:
     """0 is missing, 1 in another partition, 2 not deleted, 3 has another value, 7 is foreign."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # for the index of keys
@@ -143,7 +145,10 @@ def test_a_table_whose_rows_move_between_partitions(
     told = [image("c", key, "a", 0) for key in range(5)]
     told += [image("u", 1, "b", 1), image("d", 2, "", 0), image("u", 3, "a", 5)]
     produce(kafka_broker, topic, told)
-    table = cross_partition_table(tmp_path / "db.db" / "t", changelog_producer="input", bucket="-1")
+    kind = {"bucket": "-1"} if keys == "id" else {"bucket": "2", "partition_lookup": "true"}
+    table = cross_partition_table(
+        tmp_path / "db.db" / "t", changelog_producer="input", keys=keys, **kind
+    )
     job = CrossPartitionJob(table)
     job.write(*(("+I", {"id": key, "p": "a", "v": 0}) for key in (1, 2, 3, 4)))
     job.write(("+I", {"id": 7, "p": "b", "v": 0}))

@@ -19,6 +19,7 @@ from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
+from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.key_index.index_rule import index_rule
@@ -50,13 +51,28 @@ class ComparedRows(Protocol):
 
 
 def as_compared(table: FileStoreTable) -> FileStoreTable:
-    """The table whose buckets are compared: itself, or one without partitions; see the module."""
+    """The table whose buckets are compared: itself, or one without partitions; see the module.
+
+    Its columns may be null that tell the partition: a delete need not name one.
+    """
     rule = index_rule(table.schema)
     if rule is None:
         return table
     options = {**table.schema.options, "bucket": str(rule.shares)}
     options.pop(PARTITION_LOOKUP.key, None)
-    schema = replace(table.schema, primary_keys=rule.keys, partition_keys=(), options=options)
+    fields = tuple(
+        replace(field, data_type=field.data_type.as_nullable())
+        if field.name in table.schema.partition_keys
+        else field
+        for field in table.schema.fields
+    )
+    schema = replace(
+        table.schema,
+        fields=RowType(fields),
+        primary_keys=rule.keys,
+        partition_keys=(),
+        options=options,
+    )
     return replace(table, schema=schema)
 
 
