@@ -16,7 +16,7 @@ import resource
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,6 +53,9 @@ _TASKS = 2
 
 class Silent:
     """Implements `TableListener`."""
+
+    def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
+        """Nobody listens."""
 
     def epoch(self, report: EpochReport) -> None:
         """Nobody listens."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.support.hdfs_cluster import hdfs, hdfs_session
 from tests.support.ingest_server import ingest_server
@@ -44,12 +46,25 @@ SEED = pytest.StashKey[int]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A busy machine makes no example wrong.
+    settings.register_profile("stream_app", deadline=None)
+    settings.load_profile("stream_app")
     given = os.environ.get(SEED_VARIABLE) or "1"
     seed = int.from_bytes(os.urandom(4), "big") if given == "random" else int(given)
     os.environ[SEED_VARIABLE] = str(seed)  # for the processes among which the files are shared out
     config.stash[SEED] = seed
     # Jobs that tests start keep Spark's words in their output, and no file in the user's home.
     os.environ.setdefault("STREAM_APP_SPARK_LOG", "-")
+
+
+def pytest_collection_finish() -> None:
+    """What lives to the end is looked at no more: thousands of tests and modules by each cycle."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()
 
 
 def pytest_report_header(config: pytest.Config) -> str:

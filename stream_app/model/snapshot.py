@@ -25,6 +25,9 @@ SOURCE_END_PROPERTY = "stream_app.source-end"
 SOURCE_TIME_PROPERTY = "stream_app.source-time"
 """Key of a snapshot's property: the time of the newest message of its epoch, in ms since 1970."""
 
+SECONDS_PROPERTY = "stream_app.seconds"
+"""Key of a snapshot's property: seconds of the parts of its epoch before the commit, as JSON."""
+
 REPLAY_PROPERTY = "stream_app.replay"
 """Key of a snapshot's property: records of a quarantine, replayed; the name of their mark."""
 

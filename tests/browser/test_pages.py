@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from collections.abc import Iterator
 from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -76,21 +79,32 @@ def order(key: int, customer: str = "Alma") -> tuple[str, dict[str, object]]:
     return "+I", {"id": key, "customer": customer, "amount": Decimal(key)}
 
 
-def test_a_new_snapshot_shows_without_loading_the_page_again(
-    page: Page, orders: SmallTable
-) -> None:
+def test_a_new_snapshot_shows_and_takes_nothing_away(page: Page, orders: SmallTable) -> None:
+    page.set_viewport_size({"width": 375, "height": 700})
     page.goto("/tables/shop.orders")
     expect(page.locator("#live")).to_have_text("live")
     bars = page.locator("section[aria-labelledby=newest] svg rect")
     before = bars.count()
-    page.locator("summary", has_text="Options").click()
-    page.evaluate("window.same = true")
+    page.locator("summary", has_text="Largest files").click()
+    files = page.get_by_role("region", name="Largest files")
+    files.evaluate("one => { one.scrollLeft = 200; }")
+    page.get_by_label("compact each bucket whole").check()
+    page.get_by_label("name", exact=True).fill("half a na")
+    page.evaluate("document.activeElement.blur(); window.same = true")
     orders.commit(order(9000))
     expect(bars).to_have_count(before + 1)
     latest = orders.table.snapshots.latest_id()
     expect(page.locator(".facts")).to_contain_text(f"snapshot {latest}")
-    expect(page.get_by_role("region", name="Options")).to_be_visible()
     assert page.evaluate("window.same"), "the page was not loaded again"
+    assert files.evaluate("one => one.scrollLeft") == 200
+    expect(page.get_by_label("compact each bucket whole")).to_be_checked()
+    expect(page.get_by_label("name", exact=True)).to_have_value("half a na")
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('.facts'))")
+    orders.commit(order(9001))
+    expect(page.locator("#live")).to_have_text("waits for the end of your selection")
+    expect(bars).to_have_count(before + 1)
+    page.evaluate("getSelection().empty()")
+    expect(bars).to_have_count(before + 2)
 
 
 def test_the_list_tells_of_a_new_table(page: Page, tmp_path: Path) -> None:
@@ -101,15 +115,56 @@ def test_the_list_tells_of_a_new_table(page: Page, tmp_path: Path) -> None:
     expect(page.get_by_text("2 tables", exact=True)).to_be_visible()
 
 
-def test_a_server_that_is_gone_shows(chromium: Browser, tmp_path: Path) -> None:
+class BadGateway(BaseHTTPRequestHandler):
+    """A proxy whose server is away."""
+
+    def do_GET(self) -> None:
+        self.send_error(502)
+        if self.path.startswith("/events"):
+            self.server.asked.set()  # type: ignore[attr-defined]
+
+
+def test_a_page_outlives_its_server(chromium: Browser, tmp_path: Path, orders: SmallTable) -> None:
     site = WarehouseSite(*file_io_of(str(tmp_path)), {}, StandingClock())
     with serving(site, "127.0.0.1", 0) as address:
         page = chromium.new_page(base_url=address)
         page.set_default_timeout(_HANG_MS)
-        page.goto("/")
+        page.goto("/tables/shop.orders")
         expect(page.locator("#live")).to_have_text("live")
     expect(page.locator("#live")).to_have_text("not connected")
+    orders.commit(order(9000))
+    port = urlsplit(address).port or 0
+    with ThreadingHTTPServer(("127.0.0.1", port), BadGateway) as proxy:
+        proxy.asked = threading.Event()  # type: ignore[attr-defined]
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        assert proxy.asked.wait(_HANG_MS / 1000)  # type: ignore[attr-defined]
+        proxy.shutdown()
+    with serving(site, "127.0.0.1", port):
+        latest = orders.table.snapshots.latest_id()
+        expect(page.locator(".facts")).to_contain_text(f"snapshot {latest}")
+        expect(page.locator("#live")).to_have_text("live")
     page.close()
+
+
+def test_hidden_tabs_leave_their_connections_to_others(
+    chromium: Browser, page: Page, orders: SmallTable
+) -> None:
+    """Chromium has six to a server."""
+    page.goto("/tables/shop.orders")
+    context = chromium.new_context()
+    context.set_default_timeout(_HANG_MS)
+    context.add_init_script("Object.defineProperty(document, 'hidden', {get: () => window.away})")
+    turn = "away => { window.away = away; document.dispatchEvent(new Event('visibilitychange')); }"
+    tabs = [context.new_page() for _ in range(7)]
+    for tab in tabs:
+        tab.goto(page.url)
+        expect(tab.locator("#live")).to_have_text("live")
+        tab.evaluate(turn, True)
+    orders.commit(order(9000))
+    tabs[0].evaluate(turn, False)
+    latest = orders.table.snapshots.latest_id()
+    expect(tabs[0].locator(".facts")).to_contain_text(f"snapshot {latest}")
+    context.close()
 
 
 def test_the_keyboard_is_enough(page: Page) -> None:

@@ -10,6 +10,7 @@ import pytest
 from stream_app.app.launch.class_archive import class_archive, make_class_archive
 from stream_app.app.launch.jars import spark_home
 from stream_app.app.launch.spark_submit import submit_command
+from tests.support.fast_jvm import fast_jvm
 from tests.support.ingest_process import IngestProcess, job_conf
 
 
@@ -29,7 +30,9 @@ def test_the_job_starts_from_the_archive(tmp_path: Path) -> None:
             tmp_path,
             source={"kind": "files", "path": str(tmp_path / "in")},
             stream={"trigger": "availableNow"},
-            spark={"spark.driver.extraJavaOptions": f"-Xlog:class+load:file={classes}"},
+            spark={
+                "spark.driver.extraJavaOptions": f"{fast_jvm()} -Xlog:class+load:file={classes}"
+            },
         ),
         tmp_path,
     )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from stream_app.app.monitoring.webhook import SIGNATURE
 from stream_app.app.web.actions import Actions
 from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import SystemClock
@@ -19,6 +22,8 @@ from stream_app.model.snapshot import CommitKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.fast_jvm import fast_jvm
+from tests.support.http_receiver import HttpReceiver, gunzipped, http_receiver
+from tests.support.ingest_process import job_conf
 from tests.support.small_table import Change, small_table
 from tests.support.table_writer import CompactLater, TableWriter, assert_table_is, read_rows
 
@@ -82,11 +87,32 @@ def test_once_and_what_cannot_be_compacted(writer: TableWriter) -> None:
     assert table.snapshots.latest() is not None
 
 
-def test_as_a_service_beside_a_job(writer: TableWriter) -> None:
+@pytest.fixture
+def receiver() -> Iterator[HttpReceiver]:
+    with http_receiver() as made:
+        yield made
+
+
+def test_as_a_service_beside_a_job(
+    tmp_path: Path, writer: TableWriter, receiver: HttpReceiver
+) -> None:
+    """Watched as the job's configuration says: JSON lines, a webhook and OpenTelemetry."""
     table = writer.table
+    conf = job_conf(
+        tmp_path,
+        source={"kind": "files", "path": str(tmp_path)},
+        table={"warehouse": str(tmp_path)},
+        stream={
+            "log-format": "json",
+            "webhook-url": f"{receiver.url}/hook",
+            "webhook-secret": "a secret of the hook",
+            "otlp-endpoint": receiver.url,
+        },
+    )
     process = subprocess.Popen(
         [
-            *COMMAND, table.location, "--follow", "--set", "continuous.discovery-interval=200ms",
+            *COMMAND, "t", "--conf", str(conf), "--follow",
+            "--set", "continuous.discovery-interval=200ms",
             "--set", "num-sorted-run.compaction-trigger=3",
         ],
         cwd=REPO, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -111,8 +137,20 @@ def test_as_a_service_beside_a_job(writer: TableWriter) -> None:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 0, errors
-    assert "sorted runs of 4 buckets" in out
-    assert "levels 0 0 0 → " in out
+    told = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    said = [each["message"] for each in told if each.get("table") == "db.t"]
+    assert "sorted runs of 4 buckets" in said[-1]
+    assert any("levels 0 0 0 → " in message for message in said)
+    [notice] = [one for one in receiver.posted if one.path == "/hook"]
+    assert SIGNATURE in notice.headers
+    assert json.loads(notice.body).items() >= {
+        "event": "stopped", "job": "compact db.t", "is_error": False,
+    }.items()  # fmt: skip
+    metrics = [gunzipped(one) for one in receiver.posted if one.path == "/v1/metrics"]
+    assert b"stream_app_compactions_completed_total" in metrics[-1]
+    traces = [gunzipped(one) for one in receiver.posted if one.path == "/v1/traces"]
+    assert any(b"idle commit" in trace for trace in traces)
+    assert "a secret of the hook" not in out + errors
     writer.write(rows(writer.epoch))
     assert_table_is(writer)
 

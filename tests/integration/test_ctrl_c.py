@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -21,9 +20,9 @@ def a_job(folder: Path, rows: int) -> tuple[str | Path, ...]:
     (folder / "in").mkdir()
     with (folder / "in" / "a.jsonl").open("w") as sink:
         for k in range(rows):
-            value = json.dumps({"op": "c", "after": {"id": k, "v": "a"}, "ts_ms": 1})
-            message = {"topic": "t", "partition": 0, "offset": k, "key": None, "value": value}
-            sink.write(json.dumps(message) + "\n")
+            value = rf"{{\"op\":\"c\",\"after\":{{\"id\":{k},\"v\":\"a\"}},\"ts_ms\":1}}"
+            place = f'"topic":"t","partition":0,"offset":{k},"key":null'
+            sink.write(f'{{{place},"value":"{value}"}}\n')
     conf = job_conf(
         folder,
         source={"kind": "files", "path": str(folder / "in")},

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ingest_process import IngestProcess, job_conf
+from tests.support.ingest_process import job_conf
+from tests.support.ingest_server import IngestServer
 from tests.support.small_table import small_table
 
 READ = """
@@ -45,7 +46,9 @@ def test_spark_finds_the_source_from_any_folder(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_checksum_whose_file_is_gone_is_no_other_process(tmp_path: Path) -> None:
+def test_a_checksum_whose_file_is_gone_is_no_other_process(
+    tmp_path: Path, ingest_server: IngestServer
+) -> None:
     stale = ("offsets/.1.crc", "commits/.1.crc", "sources/0/.1.crc")
     source = tmp_path / "in"
     source.mkdir()
@@ -54,13 +57,12 @@ def test_a_checksum_whose_file_is_gone_is_no_other_process(tmp_path: Path) -> No
         source={"kind": "files", "path": str(source)},
         table={"columns": "id BIGINT NOT NULL", "options.changelog-producer": "none"},
     )
-    job = IngestProcess(conf, tmp_path)
     for number in range(2):
         value = json.dumps({"op": "c", "after": {"id": number}})
         message = {"topic": "t", "partition": 0, "offset": number, "key": None, "value": value}
         (source / f"{number}.jsonl").write_text(json.dumps(message) + "\n")
-        job.start()
-        assert job.finish() == 0, job.log()
+        done = ingest_server.run(conf)
+        assert done.code == 0, done.output
         for left in stale:
             (tmp_path / "checkpoint" / left).write_bytes(b"crc\0\0\0\2\0")
-    assert all(f"{left}, a checksum whose file is gone" in job.log() for left in stale)
+    assert all(f"{left}, a checksum whose file is gone" in done.output for left in stale)

@@ -21,6 +21,7 @@ from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.table.opening import open_table
 from tests.support.hdfs_cluster import HdfsCluster
 from tests.support.ingest_process import IngestProcess, job_conf
+from tests.support.ingest_server import IngestServer
 from tests.support.job_bench import change
 from tests.support.kafka_broker import new_topic, produce
 from tests.support.s3_server import S3Server
@@ -57,7 +58,11 @@ def place(request: pytest.FixtureRequest) -> Place:
 
 
 def test_a_job_that_is_killed_beside_a_remote_checkpoint(
-    place: Place, tmp_path: Path, kafka_broker: EmbeddedBroker, seed: int
+    place: Place,
+    tmp_path: Path,
+    kafka_broker: EmbeddedBroker,
+    ingest_server: IngestServer,
+    seed: int,
 ) -> None:
     topic = new_topic(kafka_broker, partitions=1)
     conf = job_conf(
@@ -104,9 +109,9 @@ def test_a_job_that_is_killed_beside_a_remote_checkpoint(
     assert sorted(kept) == sorted(f"no JSON {MESSAGES_PER_RUN * run}" for run in range(KILLS))
     assert not list(tmp_path.glob("*checkpoint*")), "nothing lies on this machine"
 
-    job.start("--set", "table.name=other")
-    assert job.finish() == 2
-    assert f"the checkpoint belongs to the table {place.table}, not" in job.log()
+    refused = ingest_server.run(conf, "table.name=other")
+    assert refused.code == 2
+    assert f"the checkpoint belongs to the table {place.table}, not" in refused.error
 
 
 def _numbers(begin: int) -> range:

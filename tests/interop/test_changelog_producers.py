@@ -92,6 +92,12 @@ CASES: dict[str, dict[str, Any]] = {
         "aggregation.remove-record-on-delete": True,
     },
     "full compaction": {"changelog-producer": "full-compaction"},
+    "full compaction that looks up": {
+        "changelog-producer": "full-compaction",
+        "force-lookup": True,
+        "merge-engine": "partial-update",
+        "partial-update.remove-record-on-delete": True,
+    },
     "full compaction of changed values": {
         "changelog-producer": "full-compaction",
         "changelog-producer.row-deduplicate": True,

@@ -25,7 +25,7 @@ from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.opening import open_for_writing
 from tests.interop.test_following import ours, texts
 from tests.simulation.actors import by_bucket, writing
-from tests.simulation.merging import Record, merge_of, merged
+from tests.simulation.merging import Record, merge_of, merged, placed
 from tests.simulation.test_every_kind import ALWAYS_REFUSED, EVERY_KIND, options_of
 from tests.support.datadriven import rewriting
 from tests.support.normal_rows import normal_rows
@@ -49,10 +49,30 @@ APPEND: Mapping[str, dict[str, str]] = {
     "no key, `deletion-vectors.enabled`": {"bucket": "-1", "deletion-vectors.enabled": "true"},
     "no key, buckets": {"bucket": "2", "bucket-key": "k"},
 }
+TAKES_DELETES: Mapping[str, dict[str, str]] = {
+    "deduplicate": {},
+    "partial-update": {"partial-update.remove-record-on-delete": "true"},
+    "aggregation": {
+        "aggregation.remove-record-on-delete": "true",
+        "fields.v.aggregate-function": "sum",
+    },
+    "first-row": {"ignore-delete": "true"},
+}
+"""What else a table of a merge engine says, so that it takes deletes."""
+DYNAMIC = {("none", "false"), ("lookup", "true"), ("lookup", "false")}
+"""Changelog producers and vectors of the tables with dynamic buckets."""
+LOOKUP = {"bucket": "-1", "changelog-producer": "lookup"}
 ACROSS: Mapping[str, dict[str, str]] = {
     "key without the partition": {"bucket": "-1"},
     "key without the partition, `input`": {"bucket": "-1", "changelog-producer": "input"},
-}
+    "key without the partition, `lookup`, vectors": {**LOOKUP, "deletion-vectors.enabled": "true"},
+    **{
+        f"key without the partition, `{engine}`, `lookup`, deletes": {
+            **LOOKUP, "merge-engine": engine, **TAKES_DELETES[engine],
+        }
+        for engine in ("partial-update", "aggregation", "first-row")
+    },
+}  # fmt: skip
 ARROW = pa.schema(
     [pa.field("k", pa.int32(), nullable=False), ("v", pa.int64()), ("p", pa.string()),
      ("t", pa.string())]
@@ -71,8 +91,12 @@ turns, and all read and follow it. *yes* means: rows and changes are those of an
 * *raw*: a library gives new rows as they were flushed, without those that they merge with.
 * *assigner*: Java's library has no writer that finds the older row in another partition. The test gives it rows through
   Paimon's `GlobalIndexAssigner`, as the sinks for Flink and Spark do.
+* *deletes*: the table has options of its merge engine by which deletes remove rows or are ignored, and gets some.
+  PyPaimon refuses such options. Tables of `deduplicate` get deletes anyway.
 * *files*: `stream-app check` looks at all files. It replays no changes, because none tell how rows were merged.
 * PyPaimon writes inserts alone here, because its rows have no kinds. Paimon has nothing like `check`.
+* Columns of type ARRAY, MAP and ROW stand in tables of their own (`tests/interop/test_nested_columns.py`). Java and
+  stream_app write and compact them in turns, with functions that merge them. Java and PyPaimon read them.
 * Java is Paimon 1.4, PyPaimon is 2.1.
 
 """  # noqa: E501
@@ -109,6 +133,11 @@ class Tried:
     @property
     def table(self) -> FileStoreTable:
         return open_for_writing(stream_app.open_table(str(self.path)).store)
+
+    @property
+    def _takes_deletes(self) -> bool:
+        engine = self.options.get("merge-engine", "deduplicate")
+        return TAKES_DELETES[engine].keys() <= self.options.keys()
 
     def run(self, pypaimon: PyPaimonReader) -> None:
         """All steps, in turns."""
@@ -174,7 +203,7 @@ class Tried:
         self.cells[who, "compact"] = YES
 
     def _changes(self, *, deletes: bool = True) -> list[Change]:
-        """Some new keys and some old ones; a deduplicating table may get deletes too."""
+        """Some new keys and some old ones; one of them may be deleted, for good."""
         first = self._epoch * (5 if self.has_key else 20)
         partition = "ab"[self._epoch % 2] if self.crosses else "a"
         changes: list[Change] = [
@@ -184,12 +213,15 @@ class Tried:
             )
             for k in range(first, first + 20)
         ]
-        if deletes and self.has_key and "merge-engine" not in self.options:
+        if deletes and self.has_key and self._takes_deletes:
             changes.append(("-D", {"k": first + 3, "v": 0, "p": partition, "t": None}))
         merge = merge_of(self.options)
-        for change in changes:
+        records = [(kind, dict(row)) for kind, row in changes]
+        for change in (
+            placed(self.rows.values(), records, self.options) if self.crosses else records
+        ):
             key = int(change[1]["k"])
-            row = merged(merge, self.rows.pop(key, None), [(change[0], dict(change[1]))])
+            row = merged(merge, self.rows.pop(key, None), [change])
             if row is not None:
                 self.rows[key] = row
         return changes
@@ -239,10 +271,16 @@ def refusal(options: Mapping[str, str]) -> str:
     return ""
 
 
+def wanted_options(kind: tuple[str, str, str, str]) -> dict[str, str]:
+    """Of the kind; with dynamic buckets it takes deletes."""
+    return options_of(kind) | (TAKES_DELETES[kind[0]] if kind[2] == "-1" else {})
+
+
 def kind_text(kind: tuple[str, str, str, str]) -> str:
     engine, producer, bucket, vectors = kind
     parts = [f"`{engine}`", f"`{producer}`"]
-    parts += ["`bucket = -1`"] if bucket == "-1" else []
+    if bucket == "-1":
+        parts += ["`bucket = -1`"] if engine == "deduplicate" else ["`bucket = -1`, deletes"]
     parts += ["vectors"] if vectors == "true" else []
     return ", ".join(parts)
 
@@ -269,21 +307,20 @@ def test_the_page_says_what_each_engine_does(
     tried: dict[str, Tried] = {}
     refused: dict[str, str] = {}
     for number, kind in enumerate(EVERY_KIND):
-        options, name = options_of(kind), kind_text(kind)
-        if what := refusal(options):
-            if kind[2] == "2":
-                refused[name] = what
-                # Paimon refuses it too, so there is none that a job could meet.
-                with pytest.raises((PaimonError, StreamAppError)):
-                    paimon_java.create(
-                        tmp_path / "db.db" / f"r{number}",
-                        COLUMNS,
-                        primary_keys=["k"],
-                        options=options,
-                    )
-                assert (kind[0], kind[1], kind[3]) in ALWAYS_REFUSED
-            continue
-        if kind[2] == "2" or kind[1:] == ("none", "-1", "false"):  # each engine, once
+        _, producer, bucket, vectors = kind
+        options, name = wanted_options(kind), kind_text(kind)
+        if bucket == "2" and (what := refusal(options)):
+            refused[name] = what
+            # Paimon refuses it too, so there is none that a job could meet.
+            with pytest.raises((PaimonError, StreamAppError)):
+                paimon_java.create(
+                    tmp_path / "db.db" / f"r{number}",
+                    COLUMNS,
+                    primary_keys=["k"],
+                    options=options,
+                )
+            assert (kind[0], producer, vectors) in ALWAYS_REFUSED
+        elif not refusal(options) and (bucket == "2" or (producer, vectors) in DYNAMIC):
             tried[name] = Tried(paimon_java, tmp_path / "db.db" / f"t{number}", options, True)
     for name, options in {**APPEND, **ACROSS}.items():
         path, crosses = tmp_path / "db.db" / f"a{len(tried)}", name in ACROSS

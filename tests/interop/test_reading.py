@@ -131,6 +131,32 @@ def assert_differences(
     }
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{"deletion_vectors__enabled": "true", "changelog_producer": "lookup"},
+     {"merge_engine": "first-row", "changelog_producer": "lookup"}],
+)  # fmt: skip
+def test_java_skips_new_files_between_versions_where_reads_do(
+    paimon_java: PaimonJava, tmp_path: Path, options: dict[str, str]
+) -> None:
+    made = small_table(tmp_path / "db.db" / "t", "k INT, v INT", ("k",), **options)
+    for value in (1, 2):
+        made.commit(("+I", {"k": 1, "v": value}), ("+I", {"k": 10 + value, "v": 0}))
+        made.compact()
+    last = made.table.snapshots.ids()[-1]
+    found = {}
+    for mode in ("delta", "changelog"):
+        wanted = {"incremental-between": f"1,{last}", "incremental-between-scan-mode": mode}
+        found[mode] = (
+            rows(
+                PaimonTable(made.table).read_incremental((1, last), scan_mode=mode, row_kind=True)
+            ),
+            by_content(paimon_java.read(f"{made.table.location}$audit_log", options=wanted)),
+        )
+    assert [len(each) for each in found["delta"]] == [2, 0]
+    assert found["changelog"][0] == found["changelog"][1] != []
+
+
 @pytest.mark.parametrize("name", ["every type", "partitions", "thin", "small files"])
 def test_versions_and_differences_are_javas(
     paimon_java: PaimonJava, tmp_path: Path, seed: int, name: str

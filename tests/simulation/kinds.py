@@ -92,8 +92,9 @@ KINDS: Mapping[str, SimulatedKind] = {
             **_LOOKUP, "bucket": ["-1"], "changelog-producer": ["lookup", "input", None],
             "dynamic-bucket.target-row-num": ["1", "2", None],
             "dynamic-bucket.initial-buckets": ["2", None],
+            "deletion-vectors.enabled": ["true", None, None],
         },
-        2, engines=_FOLDING,
+        2, engines=(*_FOLDING, "first-row"),
     ),
     # No bucket is ever full: a key that comes back after its delete comes into the bucket where it
     # was. In another one it could be lifted before its delete, which `state` does not know.

@@ -38,14 +38,16 @@ def partial_update(row: Record | None, change: Change) -> Record | None:
 
 
 def aggregation(options: Mapping[str, str]) -> Merge:
-    """Each column by its function."""
+    """Each column by its function; a delete may remove the row."""
     functions = {
         name: FUNCTIONS[options.get(f"fields.{name}.aggregate-function", "last_non_null_value")]
         for name in ("v", "p", "t")
     }
 
     def merge(row: Record | None, change: Change) -> Record | None:
-        _, new = change
+        kind, new = change
+        if kind == "-D" and "aggregation.remove-record-on-delete" in options:
+            return None
         if row is None:
             return new
         values = {name: both(row[name], new[name], f) for name, f in functions.items()}

@@ -127,6 +127,8 @@ class World:
         if self.strikes is not None and self.strikes[0] == len(self.done):
             self.struck.append(Fault(process.name, GROUPS[what], len(self.done), self.strikes[1]))
             fault = self.strikes[1]
+            if fault is FaultKind.OUTAGE:
+                self._outages[process.name] = OUTAGE_OPERATIONS
         self.done.append((what, process.name))
         self.note(f"{process.name} {what} {path}{f' {fault.value}' if fault else ''}\n")
         if fault is FaultKind.SLOW:

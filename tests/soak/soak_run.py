@@ -252,5 +252,6 @@ def _is_epoch(event: dict[str, Any]) -> bool:
 
 def _longest(event: dict[str, Any]) -> float:
     """Seconds of an epoch or of one of its compactions."""
-    epoch = sum(event.get(part, 0.0) for part in ("wait_s", "write_s", "commit_s"))
+    parts = ("wait_s", "read_s", "decode_s", "route_s", "write_s", "commit_s")
+    epoch = sum(event.get(part, 0.0) for part in parts)
     return max([epoch, *(float(each["seconds"]) for each in event.get("compactions", ()))])

@@ -49,7 +49,7 @@ def full_metrics(tables: int = 1) -> JobMetrics:
     job = JobMetrics("db")
     for number in range(tables):
         fill(job.of_table(f"t{number}"))
-        job.held(f"t{number}", is_held=False)
+        job.held(f"t{number}", None)
     job.quarantined({"t0": 1})
     job.disks.folders = {"warehouse": Path("/")}
     job.progress(SourceProgress(0, 1, 0, {}, {("t", "0"): 0}), 1000)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,9 @@ class Reports:
 
     ends_at: int | None = None
     epochs: list[EpochReport] = field(default_factory=list)
+
+    def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
+        """No test waits for it."""
 
     def epoch(self, report: EpochReport) -> None:
         self.epochs.append(report)

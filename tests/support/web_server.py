@@ -67,6 +67,13 @@ class Warehouse:
             connection.close()
 
 
+def versions(answer: http.client.HTTPResponse) -> Iterator[str]:
+    """The versions that a stream of events tells, as they come."""
+    for line in iter(answer.readline, b""):
+        if line.startswith(b"data: "):
+            yield line.removeprefix(b"data: ").decode().strip()
+
+
 @contextmanager
 def served(path: Path, token: str | None = None, clock: Clock | None = None) -> Iterator[Warehouse]:
     """The warehouse in a folder, with a server."""

@@ -4,7 +4,9 @@ Writes tests/fixtures/cdc/debezium_pg_alters.jsonl and debezium_mariadb_alters.j
 the same life twice: with schema envelopes (topics `envelope.…`), and without (`plain.…`).
 
 `python -m tests.testbed.capture shop` writes demo/debezium.jsonl anew: the demo's three tables,
-whose envelopes the demo repeats.
+whose envelopes the demo repeats. `python -m tests.testbed.capture settings` writes
+tests/fixtures/cdc/debezium_pg_settings.jsonl anew: one row's life under each setting that changes
+messages, in topics `SETTING.shop.typed`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -77,10 +80,153 @@ SHOP_LIFE = (
     "delete from public.order_items where order_id = 1",
 )
 
+TYPED = (
+    "create extension hstore with schema shop",
+    "create table typed (id int primary key, n numeric(10, 2), d date, t time(6),"
+    ' ts timestamp(6), tz timestamptz, i interval, h hstore, b bytea, "odd-name" text)',
+    "insert into typed values (1, 12.34, '2024-02-29', '23:59:59.123456',"
+    " '2024-02-29 23:59:59.123456', '2024-02-29 23:59:59.123456+02',"
+    " '1 day 02:03:04.5', 'a=>1,b=>NULL', '\\xfbff10', 'x')",
+    "create table signal (id varchar(42) primary key, type varchar(32), data varchar(2048))",
+    "create table outbox (id uuid primary key, aggregatetype varchar(40), aggregateid varchar(40),"
+    " type varchar(40), payload jsonb)",
+)
+TYPED_LIFE = (
+    "update typed set \"odd-name\" = 'y' where id = 1",
+    "insert into typed (id, n) values (2, 1)",
+    "delete from typed where id = 2",
+    "update typed set \"odd-name\" = 'x' where id = 1",
+)
+MORE_LIFE = {
+    "life_whole": (
+        "select pg_logical_emit_message(true, 'prefix', 'hello')",
+        "insert into signal values ('a', 'execute-snapshot',"
+        ' \'{"data-collections": ["shop.typed"], "type": "incremental"}\')',
+    ),
+    "life_outbox": (
+        "insert into outbox values (gen_random_uuid(), 'order', '7', 'paid',"
+        ' \'{"id": 7, "total": 1.5}\')',
+    ),
+}
+PLAIN = {"key.converter.schemas.enable": "false", "value.converter.schemas.enable": "false"}
+ONLY_TYPED = {"table.include.list": "shop.typed,shop.done"}
+ENVELOPE = {"value.converter.schemas.enable": "true"}
+MODES = {
+    "default": {},
+    "text": {
+        "decimal.handling.mode": "string",
+        "time.precision.mode": "isostring",
+        "binary.handling.mode": "hex",
+        "interval.handling.mode": "string",
+    },
+    "double": {
+        "decimal.handling.mode": "double",
+        "time.precision.mode": "connect",
+        "binary.handling.mode": "base64",
+        "hstore.handling.mode": "map",
+    },
+    "micros": {
+        "time.precision.mode": "microseconds",
+        "binary.handling.mode": "base64-url-safe",
+    },
+    "nanos": {"time.precision.mode": "nanoseconds"},
+    "clock": {"time.precision.mode": "adaptive_time_microseconds"},
+    "numeric": {"value.converter.decimal.format": "NUMERIC"},
+    "named": {"field.name.adjustment.mode": "avro", "schema.name.adjustment.mode": "avro"},
+    "propagated": {"column.propagate.source.type": ".*"},
+}
+FLAT = {
+    "transforms": "unwrap",
+    "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
+    "transforms.unwrap.add.fields": "op,db,schema,table",
+}
+_DELETES = "transforms.unwrap.delete.tombstone.handling.mode"
+TYPED_ONLY = {
+    "predicates": "typed",
+    "predicates.typed.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+    "predicates.typed.pattern": ".*typed",
+}
+SETTINGS: dict[str, dict[str, str]] = {
+    **{f"plain_{name}": mode for name, mode in MODES.items()},
+    **{f"envelope_{name}": {**mode, **ENVELOPE} for name, mode in MODES.items()},
+    "life_whole": {
+        "provide.transaction.metadata": "true",
+        "heartbeat.interval.ms": "100",
+        "signal.data.collection": "shop.signal",
+        "table.include.list": "shop.typed,shop.done,shop.signal",
+    },
+    "life_no_tombstones": {"tombstones.on.delete": "false"},
+    "life_skipped": {"skipped.operations": "d,t"},
+    "life_text_keys": {"key.converter": "org.apache.kafka.connect.storage.StringConverter"},
+    "life_cloud_events": {
+        "value.converter": "io.debezium.converters.CloudEventsConverter",
+        "value.converter.serializer.type": "json",
+        "value.converter.data.serializer.type": "json",
+    },
+    **{
+        f"life_flat_{mode.replace('-', '_')}": {**FLAT, _DELETES: mode}
+        for mode in (
+            "drop",
+            "tombstone",
+            "rewrite",
+            "rewrite-with-tombstone",
+            "delete-to-tombstone",
+        )
+    },
+    "life_flat_bare": {**FLAT, "transforms.unwrap.add.fields": ""},
+    "life_flat_prefix": {**FLAT, "transforms.unwrap.add.fields.prefix": "x_", _DELETES: "rewrite"},
+    "life_router": {
+        **TYPED_ONLY,
+        "transforms": "route",
+        "transforms.route.type": "io.debezium.transforms.ByLogicalTableRouter",
+        "transforms.route.predicate": "typed",
+        "transforms.route.topic.regex": "(.*)typed",
+        "transforms.route.topic.replacement": "$1all",
+    },
+    "life_router_field": {
+        **TYPED_ONLY,
+        "transforms": "route",
+        "transforms.route.type": "io.debezium.transforms.ByLogicalTableRouter",
+        "transforms.route.predicate": "typed",
+        "transforms.route.topic.regex": "(.*)typed",
+        "transforms.route.topic.replacement": "$1all",
+        "transforms.route.key.field.name": "origin",
+    },
+    "life_outbox": {
+        "predicates": "outbox",
+        "predicates.outbox.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+        "predicates.outbox.pattern": ".*outbox",
+        "transforms": "events",
+        "transforms.events.type": "io.debezium.transforms.outbox.EventRouter",
+        "transforms.events.predicate": "outbox",
+        "transforms.events.table.expand.json.payload": "true",
+        "table.include.list": "shop.done,shop.outbox",
+    },
+    "life_tokyo": {
+        **TYPED_ONLY,
+        "transforms": "zone",
+        "transforms.zone.type": "io.debezium.transforms.TimezoneConverter",
+        "transforms.zone.predicate": "typed",
+        "transforms.zone.converted.timezone": "Asia/Tokyo",
+    },
+    "life_inserted": {
+        "transforms": "place",
+        "transforms.place.type": "org.apache.kafka.connect.transforms.InsertField$Value",
+        "transforms.place.topic.field": "from_topic",
+    },
+    "life_hoisted": {
+        "transforms": "hoist",
+        "transforms.hoist.type": "org.apache.kafka.connect.transforms.HoistField$Value",
+        "transforms.hoist.field": "row",
+    },
+}
+
 
 def main(words: Sequence[str]) -> None:
     if words == ["shop"]:
         _capture_shop()
+    elif words == ["settings"]:
+        _capture_settings()
     else:
         _capture_alters()
 
@@ -109,6 +255,37 @@ def _capture_shop() -> None:
         postgres.wait_until_sent(testbed.connect)
         topics = [f"shop.public.{name}" for name in SHOP_TABLES]
         _write(CAPTURED, (each for topic in topics for each in _records(broker.bootstrap, topic)))
+
+
+def _capture_settings() -> None:
+    with (
+        tempfile.TemporaryDirectory(prefix="stream_app-capture-") as folder,
+        EmbeddedBroker(Path(folder)) as broker,
+        running_testbed(broker) as testbed,
+        testbed.postgres_database("shop") as postgres,
+    ):
+        for statement in TYPED:
+            postgres.execute(statement)
+        for name, settings in SETTINGS.items():
+            usual = {"topic.prefix": name, "slot.drop.on.stop": "true", **PLAIN, **ONLY_TYPED}
+            postgres.start_connector(testbed.connect, {**usual, **settings}, connector=name)
+            postgres.wait_until_sent(testbed.connect)
+            common = TYPED_LIFE if name.startswith("life_") else ()
+            for statement in (*common, *MORE_LIFE.get(name, ())):
+                postgres.execute(statement)
+            postgres.wait_until_sent(testbed.connect)
+            postgres.end_connector(testbed.connect, name)
+        _write(FIXTURES / "debezium_pg_settings.jsonl", _all_records(broker.bootstrap))
+
+
+def _all_records(bootstrap: str) -> Iterator[dict[str, Any]]:
+    """Of all topics of settings, without the table `done`; of a heartbeat the first."""
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap)
+    topics = sorted(name for name in consumer.topics() if not name.endswith(".done"))
+    consumer.close()
+    for topic in topics:
+        records = _records(bootstrap, topic)
+        yield from islice(records, 1 if "heartbeat" in topic else None)
 
 
 def _capture_alters() -> None:

@@ -84,6 +84,11 @@ class SourceDatabase(ABC):
         """Wait for it, and end it, as for one that was started here."""
         self._connectors.append(name)
 
+    def end_connector(self, connect: Connect, name: str) -> None:
+        """End one of the connectors."""
+        self._connectors.remove(name)
+        connect.delete(name)
+
     def close(self, connect: Connect) -> None:
         """End the connectors, and drop the database."""
         for name in self._connectors:

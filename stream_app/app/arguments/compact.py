@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from stream_app.app.arguments.table import add_table, named_table
+from stream_app.app.arguments.table_of_job import table_of_job
+from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.secrets import is_secret
 from stream_app.errors import UsageError
 from stream_app.model.options.core_options import option_problems
@@ -26,6 +30,7 @@ class CompactJob:
         full: merge whole buckets; else what the table's triggers ask for.
         follow: go on until stopped.
         spark: settings.
+        config: of the job that writes the table; None: nobody gives it.
         metrics_port: of the endpoint for Prometheus; None: there is none.
         terminal_width: characters of the terminal on which it all appears; 0: there is none.
     """
@@ -37,11 +42,19 @@ class CompactJob:
     spark: Mapping[str, str]
     metrics_port: int | None = None
     terminal_width: int = 0
+    config: AppConfig | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add them."""
     add_table(parser)
+    parser.add_argument(
+        "--conf",
+        type=Path,
+        metavar="FILE",
+        help="the configuration of the table's job: its table by name, file systems, Spark "
+        "settings, form of the log, webhook and OpenTelemetry are this one's too",
+    )
     parser.add_argument(
         "--partition",
         action="append",
@@ -87,8 +100,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--terminal-width", type=int, default=0, help=argparse.SUPPRESS)
 
 
-def compact_job(args: argparse.Namespace) -> CompactJob:
+def configuration(args: argparse.Namespace) -> AppConfig | None:
+    """The configuration that the arguments name.
+
+    Raises:
+        UsageError: it has problems.
+    """
+    return None if args.conf is None else load_config(args.conf, [], os.environ)
+
+
+def compact_job(args: argparse.Namespace, config: AppConfig | None) -> CompactJob:
     """The job that the arguments ask for.
+
+    Args:
+        config: see `configuration`.
 
     Raises:
         UsageError: an argument is wrong.
@@ -108,7 +133,12 @@ def compact_job(args: argparse.Namespace) -> CompactJob:
             fix="give both, or leave it out",
         )
     options, spark = _settings(args.set)
-    table = open_for_writing(named_table(args.table))
+    if config is None:
+        table = named_table(args.table)
+    else:
+        table = table_of_job(args.table, config, str(args.conf))
+        spark = {**config.spark, **spark}
+    table = open_for_writing(table)
     table = open_for_writing(table.with_options({**options, "write-only": "false"}))
     choice = CompactionChoice(
         partitions=tuple(map(parse_partition, args.partition)),
@@ -117,7 +147,7 @@ def compact_job(args: argparse.Namespace) -> CompactJob:
     )
     choice.check(table)
     full = not (args.minor or args.follow)
-    return CompactJob(table, choice, full, args.follow, spark, port, args.terminal_width)
+    return CompactJob(table, choice, full, args.follow, spark, port, args.terminal_width, config)
 
 
 def _settings(words: list[str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stream_app.app.doctor.observation import Observation, warning
+from stream_app.app.doctor.observation import Observation, fine, warning
 from stream_app.clock import Clock
 
 _APART_S = 5.0
@@ -13,7 +13,7 @@ _APART_S = 5.0
 def clock_observations(
     part: str, whose: str, time_ms: int, clock: Clock, *, may_be_behind: bool = False
 ) -> Iterator[Observation]:
-    """A warning if the times are more than five seconds apart.
+    """A warning if the times are more than five seconds apart; else that they agree.
 
     Args:
         whose: what has told the time.
@@ -28,3 +28,7 @@ def clock_observations(
             f"the time of {whose} is {abs(apart_s):.0f} s {which} this machine's clock",
             "let both machines follow a time server: expiry, tags and freshness go by these times",
         )
+    elif may_be_behind:
+        yield fine(part, f"the time of {whose} is not ahead of this machine's clock")
+    else:
+        yield fine(part, f"the time of {whose} agrees with this machine's clock")

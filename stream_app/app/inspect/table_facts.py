@@ -6,7 +6,7 @@ of its newest snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -55,18 +55,28 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
     Raises:
         CorruptFileError: a file of metadata is missing or damaged.
     """
-    newest = list(islice(table.snapshots.backwards(), _LOOKED_BACK))
+    newest = newest_snapshots(table)
     if not newest:
         return TableFacts()
     latest = newest[0]
     return TableFacts(
         snapshot=latest.snapshot_id,
         time_ms=latest.time_millis,
-        source_ms=next(filter(None, map(source_time_ms, newest)), None),
+        source_ms=newest_source_ms(newest),
         epochs=newest_epochs(table.snapshots) if of_job else {},
         rows=latest.total_record_count,
         sorted_runs=_runs_max(table, latest) if of_job and counts_runs else None,
     )
+
+
+def newest_snapshots(table: FileStoreTable) -> list[Snapshot]:
+    """A few, the newest first: enough to find the source's time."""
+    return list(islice(table.snapshots.backwards(), _LOOKED_BACK))
+
+
+def newest_source_ms(newest: Iterable[Snapshot]) -> int | None:
+    """Time of the newest message in snapshots, in ms since 1970; None: none of them tells."""
+    return next(filter(None, map(source_time_ms, newest)), None)
 
 
 def source_time_ms(snapshot: Snapshot) -> int | None:

@@ -12,8 +12,8 @@ import logging
 import os
 import sys
 import threading
-import traceback
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -21,14 +21,19 @@ from prometheus_client import CollectorRegistry
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from stream_app.app.arguments.compact import CompactJob, add_arguments, compact_job
-from stream_app.app.cli import exit_code
+from stream_app.app.arguments.compact import (
+    CompactJob,
+    add_arguments,
+    compact_job,
+    configuration,
+)
+from stream_app.app.config.app_config import StreamConfig
 from stream_app.app.config.secrets import Secrets, hiding
 from stream_app.app.config.settings import environment_secrets
 from stream_app.app.inspect.planned_compactions import planned_compactions
 from stream_app.app.job.event_log import warn_of_ignored_options
 from stream_app.app.job.event_texts import report_line
-from stream_app.app.job.job_log import log_to_stderr
+from stream_app.app.job.job_log import log_as, log_to_stderr, told
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.metrics.collectors import (
     CompactionCollector,
@@ -37,9 +42,12 @@ from stream_app.app.metrics.collectors import (
 )
 from stream_app.app.metrics.endpoint import serving
 from stream_app.app.metrics.jvm_metrics import JvmCollector
+from stream_app.app.monitoring.listener import Listeners
+from stream_app.app.monitoring.watchers import watchers
 from stream_app.app.output.listing import size_text
 from stream_app.clock import Clock
-from stream_app.errors import CompactionError, StreamAppError
+from stream_app.errors import CompactionError, UsageError
+from stream_app.log_facts import about
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.options.compaction_options import (
     COMPACTION_MAX_PARALLELISM,
@@ -49,12 +57,12 @@ from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
-from stream_app.spark.task_errors import readable
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable, table_label
 from stream_app.table.job.schema_adoption import newest_version
 from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.job.table_job import IdleReport
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -121,34 +129,43 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_arguments(parser)
     args = parser.parse_args(argv)
     log_to_stderr()
-    with hiding(Secrets(environment_secrets(os.environ))):
-        return _told(args)
-
-
-def _told(args: argparse.Namespace) -> int:
-    """Run the job, and report its errors."""
-    registry = CollectorRegistry()
     try:
-        job = compact_job(args)
-        with serving(registry, job.metrics_port), signs_of_life(job.table.clock) as signs:
-            signs.begin("Spark's session begins")
-            run(job, registry, signs)
-    except (StreamAppError, OSError) as error:
-        found = readable(error)
-        print(f"error: {found}", file=sys.stderr)
-        return exit_code(found)
-    except Exception:
-        traceback.print_exc()
-        return 1
-    return 0
+        config = configuration(args)
+    except UsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    if config is not None:
+        log_as(config.stream.log_format)
+    secrets = Secrets(environment_secrets(os.environ)) if config is None else config.secrets
+    with hiding(secrets):
+        return told(lambda: _watched(compact_job(args, config), secrets))
 
 
-def run(job: CompactJob, registry: CollectorRegistry, signs: SignsOfLife) -> None:
+def _watched(job: CompactJob, secrets: Secrets) -> None:
+    """Run the job, watched as its configuration says."""
+    registry, clock = CollectorRegistry(), job.table.clock
+    stream = StreamConfig() if job.config is None else job.config.stream
+    name = f"compact {table_label(job.table.location)}"
+    with (
+        serving(registry, job.metrics_port),
+        watchers(
+            stream, name, registry, clock, hide=secrets.hide, ends_by_itself=not job.follow
+        ) as listeners,
+        signs_of_life(clock) as signs,
+    ):
+        signs.begin("Spark's session begins")
+        run(job, registry, signs, listeners)
+
+
+def run(
+    job: CompactJob, registry: CollectorRegistry, signs: SignsOfLife, listeners: Listeners
+) -> None:
     """Compact until all compactions are done, or until the job is stopped.
 
     Args:
         registry: gets numbers about the compactions.
         signs: get the current activity.
+        listeners: get what is committed.
 
     Raises:
         CompactionError: some buckets could not be compacted; the others are.
@@ -171,7 +188,7 @@ def run(job: CompactJob, registry: CollectorRegistry, signs: SignsOfLife) -> Non
             return StreamTableCommit(table, user, executor, BATCH_COMMIT_IDENTIFIER)
 
         compaction = _Compaction(
-            job, stream_of(table), maintenance, stop_requested, table.clock, stream_of
+            job, stream_of(table), maintenance, stop_requested, table.clock, stream_of, listeners
         )
         compaction_numbers, expiry_numbers = CompactionCollector(), MaintenanceCollector()
         compaction_numbers.add(label, compaction.metrics)
@@ -179,7 +196,8 @@ def run(job: CompactJob, registry: CollectorRegistry, signs: SignsOfLife) -> Non
         jvm.attach(spark)
         for each in (compaction_numbers, expiry_numbers, store, jvm):
             registry.register(each)
-        compaction.run()
+        with about(table=label):
+            compaction.run()
     finally:
         maintenance.close()
         compactions.close()
@@ -201,6 +219,7 @@ class _Compaction:
     stop_requested: threading.Event
     clock: Clock
     stream_of: Callable[[FileStoreTable], StreamTableCommit] | None = None
+    listeners: Listeners = field(default_factory=Listeners)
     summary: CompactionSummary = field(default_factory=CompactionSummary)
     _snapshot_id: int | None = None
 
@@ -216,8 +235,22 @@ class _Compaction:
             self._once()
         seconds = self.clock.steady_seconds() - began
         runs: dict[object, int] = dict(self.stream.coordinator.back_pressure.sorted_runs())
-        print(self.summary.text(runs, self.stream.coordinator.dropped.total, seconds), flush=True)
+        self._say(self.summary.text(runs, self.stream.coordinator.dropped.total, seconds))
         self._check_stuck()
+
+    def _say(self, text: str, console: Console | None = None) -> None:
+        """A line for people on stdout; in a log of JSON lines it is one of them."""
+        if self._logs_json:
+            _LOG.info(text)
+        elif console is None:
+            print(text, flush=True)
+        else:
+            console.print(text, highlight=False, soft_wrap=True)
+
+    @property
+    def _logs_json(self) -> bool:
+        config = self.job.config
+        return config is not None and config.stream.log_format == "json"
 
     def _once(self) -> None:
         job = self.job
@@ -230,10 +263,10 @@ class _Compaction:
             if entry.file.level == 0 and job.table.kind.merges_by_key
         )
         steps = self.stream.compacting_whole(buckets) if job.full else self.stream.draining()
-        with _progress(self.job.terminal_width) as progress:
+        with _progress(0 if self._logs_json else job.terminal_width) as progress:
             task = progress.add_task("compacting", total=len(units))
             for report in self._reports(steps):
-                progress.console.print(report_line(report), highlight=False, soft_wrap=True)
+                self._say(report_line(report), progress.console)
                 progress.advance(task)
         if not self.summary.units:
             self.maintenance.after_commit()  # upkeep may be due by time alone
@@ -245,8 +278,9 @@ class _Compaction:
             self._adopt()
             self._touch()
             for report in self._reports(self.stream.draining()):
-                print(report_line(report), flush=True)
+                self._say(report_line(report))
             self.maintenance.while_idle()
+            self.listeners.tell(lambda each: each.looked())
             self.stop_requested.wait(interval)
 
     def _adopt(self) -> None:
@@ -276,13 +310,21 @@ class _Compaction:
         return buckets
 
     def _reports(self, steps: Iterator[Snapshot]) -> Iterator[CompactionReport]:
-        for _ in steps:
-            for report in self.stream.take_reports():
+        for snapshot in steps:
+            reports = self.stream.take_reports()
+            self._tell(snapshot, reports)
+            for report in reports:
                 self.summary.add(report)
                 yield report
             self.maintenance.after_commit()
             if self.stop_requested.is_set():
                 return
+
+    def _tell(self, snapshot: Snapshot, reports: tuple[CompactionReport, ...]) -> None:
+        label = table_label(self.job.table.location)
+        runs = Counter(self.stream.coordinator.back_pressure.sorted_runs().values())
+        report = IdleReport(snapshot, runs, reports, self.metrics())
+        self.listeners.tell(lambda each: each.idle_commit(label, report))
 
     def _check_stuck(self) -> None:
         paths = self.job.table.paths

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
+from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
 
@@ -15,28 +16,18 @@ KEPT = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EpochTimes:
+class PastEpoch:
     """One epoch of one table.
 
     Attributes:
         time_ms: when it was committed, since 1970 in UTC.
-        wait_s, route_s, write_s, commit_s: seconds; as in `EpochReport`, but `write_s` does not
-            have `route_s`.
     """
 
     epoch: int
     time_ms: int
     messages: int
     bytes: int
-    wait_s: float
-    route_s: float
-    write_s: float
-    commit_s: float
-
-    @property
-    def seconds(self) -> float:
-        """All parts together."""
-        return self.wait_s + self.route_s + self.write_s + self.commit_s
+    parts: EpochParts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +60,7 @@ class EpochHistory:
     """
 
     source_ms: int | None = None
-    _epochs: dict[str, deque[EpochTimes]] = field(default_factory=dict)
+    _epochs: dict[str, deque[PastEpoch]] = field(default_factory=dict)
     _jobs: dict[str, ShowsCompactions] = field(default_factory=dict)
 
     def watch(self, table: str, job: ShowsCompactions) -> None:
@@ -92,18 +83,15 @@ class EpochHistory:
                 self.source_ms = max(self.source_ms or 0, int(told))
         kept = self._epochs.setdefault(table, deque(maxlen=KEPT))
         kept.append(
-            EpochTimes(
+            PastEpoch(
                 epoch=report.epoch,
                 time_ms=time_ms,
                 messages=report.counts.messages,
                 bytes=report.bytes,
-                wait_s=report.wait_s,
-                route_s=report.route_s,
-                write_s=max(0.0, report.write_s - report.route_s),
-                commit_s=report.commit_s,
+                parts=report.parts,
             )
         )
 
-    def of(self, table: str) -> Sequence[EpochTimes]:
+    def of(self, table: str) -> Sequence[PastEpoch]:
         """Oldest first; called from other threads than `add`."""
         return tuple(self._epochs.get(table, ()))

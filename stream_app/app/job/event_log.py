@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import IO
 
+from stream_app.app.inspect.table_facts import newest_snapshots
 from stream_app.app.job.epoch_history import EpochHistory
 from stream_app.app.job.event_texts import (
     bytes_text,
@@ -30,10 +31,12 @@ from stream_app.cdc.column_drift import Column, DriftKind
 from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS
 from stream_app.cdc.message_format import Format
 from stream_app.clock import Clock
+from stream_app.errors import StreamAppError
 from stream_app.log_facts import about
 from stream_app.model.options.ignored_options import ignored_options
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, ColumnSighting
+from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.streaming_query import SourceProgress
@@ -90,10 +93,21 @@ class EventLog:
         if self.metrics is not None:
             self.metrics.maintenance.add(self.metrics.table, source)
 
+    def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
+        """The table is opened, and has brought messages from these topics so far."""
+        if self.metrics is None:
+            return
+        try:
+            newest = newest_snapshots(table)
+        except (StreamAppError, OSError):  # an epoch that needs them tells
+            return
+        self.metrics.opened(newest, topics)
+
     def epoch(self, report: EpochReport) -> None:
         """An epoch is committed."""
         offsets = report.counts.last_offsets()
-        with about(table=self._name, epoch=report.epoch, offsets=offsets):
+        seconds = {} if report.skipped else _rounded(report.parts)
+        with about(table=self._name, epoch=report.epoch, offsets=offsets, seconds=seconds):
             self._epoch(report)
         self.listeners.tell(lambda each: each.epoch(self._name, report))
 
@@ -107,7 +121,7 @@ class EventLog:
         self._epochs.add(report.epoch)
         self.history.add(self.table or "", report, self.clock.now_ms())
         counts = report.counts
-        total = report.wait_s + report.write_s + report.commit_s
+        total = report.parts.seconds
         _LOG.info(
             "%sepoch %d: %d messages, %d changes in %.2f s (%.0f/s), %d bad, %d skipped; "
             "%d files in %d buckets, %s; snapshots %s; %s",
@@ -123,7 +137,7 @@ class EventLog:
             report.buckets,
             bytes_text(report.bytes),
             snapshots_text(report.snapshots),
-            compaction_text(report.metrics, report.wait_s),
+            compaction_text(report.metrics, report.parts.wait_s),
         )
         _tell_set_aside(report.epoch, report.set_aside, self._prefix)
         columns = self._columns(counts.columns)
@@ -143,9 +157,7 @@ class EventLog:
                 "buckets": report.buckets,
                 "files": report.files,
                 "bytes": report.bytes,
-                "wait_s": round(report.wait_s, 4),
-                "write_s": round(report.write_s, 4),
-                "commit_s": round(report.commit_s, 4),
+                **{f"{name}_s": seconds for name, seconds in _rounded(report.parts).items()},
                 "snapshots": [_snapshot_event(snapshot) for snapshot in report.snapshots],
                 **_compaction_event(report),
             },
@@ -214,7 +226,7 @@ class EventLog:
     def held(self, table: str, waiting: HeldTable | None) -> None:
         """A table is held back, or has all epochs again."""
         if self.metrics is not None:
-            self.metrics.held(table, is_held=waiting is not None and waiting.has_failed)
+            self.metrics.held(table, waiting)
         if self.health is not None:
             self.health.held.pop(table, None)
             if waiting is not None and waiting.has_failed:
@@ -238,6 +250,8 @@ class EventLog:
 
     def unassigned(self, epoch: int, set_aside: SetAside) -> None:
         """Messages of an epoch belong to no table."""
+        if self.metrics is not None:
+            self.metrics.unassigned(set_aside)
         with about(epoch=epoch):
             _tell_set_aside(epoch, set_aside, "messages without a table: ")
         self.listeners.tell(lambda each: each.set_aside(self._name, set_aside))
@@ -281,6 +295,10 @@ class EventLog:
             line = {"event": event, "time_ms": self.clock.now_ms(), **of_table, **values}
             self.sink.write(json.dumps(line) + "\n")
             self.sink.flush()
+
+
+def _rounded(parts: EpochParts) -> dict[str, float]:
+    return {name: round(seconds, 4) for name, seconds in parts.by_name.items()}
 
 
 def _warn_of_column(

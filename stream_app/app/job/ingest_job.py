@@ -22,7 +22,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.app.arguments.ingest import add_arguments
-from stream_app.app.cli import exit_code
 from stream_app.app.config.app_config import AppConfig, SourceConfig, load_config
 from stream_app.app.config.format_setup import format_setup
 from stream_app.app.config.secrets import hidden, hiding
@@ -31,7 +30,7 @@ from stream_app.app.job.database_tables import DatabaseTables, warn_of_first_mes
 from stream_app.app.job.first_messages import check_first_messages, first_messages_of_all
 from stream_app.app.job.job_feeds import JobFeeds
 from stream_app.app.job.job_folders import hadoop_settings, make_local, open_folder, spark_location
-from stream_app.app.job.job_log import log_as, log_to_stderr, tell_end
+from stream_app.app.job.job_log import log_as, log_to_stderr, told
 from stream_app.app.job.one_table import job_table, wanted_schema
 from stream_app.app.job.preflight import (
     RECREATED_FIX,
@@ -49,7 +48,6 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import (
     NoGoodRecordError,
-    StreamAppError,
     TablesHeldError,
     UsageError,
     WrongSourceError,
@@ -81,7 +79,6 @@ from stream_app.spark.ingest.streaming_query import RunningStream
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
-from stream_app.spark.task_errors import readable
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger("stream_app")
@@ -103,20 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     log_as(config.stream.log_format)
     with hiding(config.secrets):
-        return _run(config, args.events)
-
-
-def _run(config: AppConfig, events: Path | None) -> int:
-    try:
-        run(config, SystemClock(), events)
-    except (StreamAppError, OSError) as error:
-        found = readable(error)
-        tell_end(error, str(found))
-        return exit_code(found)
-    except Exception as error:
-        tell_end(error, None)
-        return 1
-    return 0
+        return told(lambda: run(config, SystemClock(), args.events))
 
 
 def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
+from collections.abc import Callable
 
 from stream_app.app.monitoring.json_lines import JsonLines
+from stream_app.errors import FAILED, StreamAppError
+from stream_app.spark.task_errors import readable
 
 _LOG = logging.getLogger("stream_app")
 _LIBRARIES = {
@@ -46,6 +49,20 @@ def tell_end(error: BaseException, text: str | None) -> None:
         traceback.print_exception(error)
     else:
         print(f"error: {text}", file=sys.stderr)
+
+
+def told(work: Callable[[], None]) -> int:
+    """Do the work of a job, and tell its error; returns the process's exit code."""
+    try:
+        work()
+    except (StreamAppError, OSError) as error:
+        found = readable(error)
+        tell_end(error, str(found))
+        return found.exit_code if isinstance(found, StreamAppError) else FAILED
+    except Exception as error:
+        tell_end(error, None)
+        return FAILED
+    return 0
 
 
 def quiet_libraries() -> None:

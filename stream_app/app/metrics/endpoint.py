@@ -57,11 +57,14 @@ def _application(registry: CollectorRegistry, checks: Checks) -> Any:
     metrics: Any = make_wsgi_app(registry)
 
     def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-        check = checks.get(environ.get("PATH_INFO", ""))
-        if check is None:
+        path = environ.get("PATH_INFO", "")
+        if path == "/metrics":
             scraped: Iterable[bytes] = metrics(environ, start)
             return scraped
-        problems = check()
+        if path not in checks:  # a probe with a mistyped path must not succeed
+            start("404 Not Found", [_PLAIN])
+            return [f"there are {', '.join(['/metrics', *checks])}\n".encode()]
+        problems = checks[path]()
         start("503 Service Unavailable" if problems else "200 OK", [_PLAIN])
         return ["".join(f"{line}\n" for line in problems or ["ok"]).encode()]
 

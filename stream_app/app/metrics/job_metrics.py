@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import platform
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from prometheus_client import (
@@ -24,6 +24,7 @@ from prometheus_client import (
 )
 
 from stream_app import __version__
+from stream_app.app.inspect.table_facts import newest_source_ms
 from stream_app.app.metrics.collectors import (
     PREFIX,
     CompactionCollector,
@@ -38,6 +39,8 @@ from stream_app.cdc.column_drift import DriftKind
 from stream_app.clock import Clock, SystemClock
 from stream_app.model.row_kind import RowKind
 from stream_app.model.snapshot import Snapshot
+from stream_app.spark.ingest.dead_letters import SetAside
+from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.compact.report import CompactionReport
@@ -73,6 +76,7 @@ class JobMetrics:
     disks: DiskCollector = field(init=False)
     source: SourceMetrics = field(init=False)
     _labels: set[str] = field(init=False, default_factory=set)
+    _newest_work: list[tuple[int, int]] = field(init=False, default_factory=list)
     _held_tables: dict[str, set[str]] = field(init=False, default_factory=lambda: defaultdict(set))
     _epochs: Counter = field(init=False)
     _messages: Counter = field(init=False)
@@ -108,13 +112,15 @@ class JobMetrics:
         build.labels(__version__, platform.python_version()).set(1)
         self._make_counters()
         self._seconds = self._histogram(
-            "epoch_seconds", "Duration of an epoch, by part: wait, write, commit.", "part"
+            "epoch_seconds",
+            "Duration of an epoch, by part: wait, read, decode, route, write, commit.",
+            "part",
         )
         self._compaction_seconds = self._histogram(
             "compaction_duration_seconds", "Duration of a compaction that was committed."
         )
         self._committed = self._gauge(
-            "last_commit_timestamp_seconds", "When the newest snapshot of the job was committed."
+            "last_commit_timestamp_seconds", "When the newest snapshot was committed."
         )
         self._records = self._gauge("table_records", "Records in the files of the newest snapshot.")
         self._held = self._gauge(
@@ -169,13 +175,30 @@ class JobMetrics:
         of_one.table, of_one.name = label, name
         return of_one
 
-    def held(self, name: str, *, is_held: bool) -> None:
-        """Whether a table is held back by an error; the tables of one label are counted."""
+    def held(self, name: str, waiting: HeldTable | None) -> None:
+        """A table waits; those of one label that an error holds back are counted."""
         label = self.of_table(name).table
         names = self._held_tables[label]
+        is_held = waiting is not None and waiting.has_failed
         (names.add if is_held else names.discard)(name)
         self._held.labels(label).set(len(names))
-        self.source.held(label, name, is_held=is_held)
+        self.source.held(label, name, waiting)
+
+    def opened(self, newest: Sequence[Snapshot], topics: Collection[str]) -> None:
+        """The table is opened, before its first epoch of this run.
+
+        Args:
+            newest: its newest snapshots, from the newest on.
+            topics: those that have brought it messages.
+        """
+        self.source.opened(self.table, self.name, newest_source_ms(newest), topics)
+        if newest:
+            self._newest(newest[0])
+
+    def unassigned(self, set_aside: SetAside) -> None:
+        """Messages that belong to no table were set aside."""
+        self._bad.labels(self.table).inc(sum(set_aside.reasons.values()))
+        self._count_reasons(set_aside)
 
     def quarantined(self, waiting: Mapping[str, int]) -> None:
         """How many records wait in quarantine.
@@ -204,13 +227,24 @@ class JobMetrics:
         self._skipped.labels(self.table).inc(counts.skipped)
         self._bad.labels(self.table).inc(counts.bad)
         self._decoder_errors.labels(self.table).inc(counts.decoder_errors)
-        for reason, count in report.set_aside.reasons.items() if report.set_aside else ():
-            self._reasons.labels(self.table, reason).inc(count)
-        parts = {"wait": report.wait_s, "write": report.write_s, "commit": report.commit_s}
-        for part, seconds in parts.items():
-            self._seconds.labels(self.table, part).observe(seconds)
-        self.source.committed(self.table, self.name, counts.ends.values())
+        if report.set_aside:
+            self._count_reasons(report.set_aside)
+        self._parts(report)
+        self.source.committed(self.table, self.name, counts.ends)
         self.committed(report.snapshots, report.compactions)
+
+    def _count_reasons(self, set_aside: SetAside) -> None:
+        for reason, count in set_aside.reasons.items():
+            self._reasons.labels(self.table, reason).inc(count)
+
+    def _parts(self, report: EpochReport) -> None:
+        """All parts but the commit pass once for all tables of a round: they are the job's."""
+        parts, work = dict(report.parts.by_name), (report.epoch, report.began_ms)
+        self._seconds.labels(self.table, "commit").observe(parts.pop("commit"))
+        if self._newest_work != [work]:
+            self._newest_work[:] = [work]
+            for part, seconds in parts.items():
+                self._seconds.labels(self.store.label, part).observe(seconds)
 
     def committed(
         self, snapshots: Sequence[Snapshot], compactions: Sequence[CompactionReport]
@@ -218,11 +252,14 @@ class JobMetrics:
         """Snapshots were published, with these compactions."""
         for snapshot in snapshots:
             self._snapshots.labels(self.table, snapshot.commit_kind.value).inc()
-            self._committed.labels(self.table).set(snapshot.time_millis / 1000)
-            if snapshot.total_record_count is not None:
-                self._records.labels(self.table).set(snapshot.total_record_count)
+            self._newest(snapshot)
         for compaction in compactions:
             self._compaction_seconds.labels(self.table).observe(compaction.seconds)
+
+    def _newest(self, snapshot: Snapshot) -> None:
+        self._committed.labels(self.table).set(snapshot.time_millis / 1000)
+        if snapshot.total_record_count is not None:
+            self._records.labels(self.table).set(snapshot.total_record_count)
 
     def column(self, kind: DriftKind, name: str, records: int) -> None:
         """Records with an unknown column, or without one of the table; names must be few."""

@@ -1,13 +1,16 @@
 """Numbers of Spark's JVM on the driver and of its executors, asked for at each scrape.
 
-Source: Java `java.lang.management.ManagementFactory`; Spark `SparkStatusTracker.scala`.
+Source: Java `java.lang.management.ManagementFactory`; Spark `SparkStatusTracker.scala`; Linux,
+proc(5).
 """
 
 from __future__ import annotations
 
+import resource
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -55,6 +58,13 @@ class JvmCollector(Collector):
         heap = beans.getMemoryMXBean().getHeapMemoryUsage()
         yield self._gauge("jvm_heap_used_bytes", "Heap of the driver in use.", heap.getUsed())
         yield self._gauge("jvm_heap_max_bytes", "Most that it may become.", heap.getMax())
+        resident = _resident_bytes(int(context._jvm.java.lang.ProcessHandle.current().pid()))
+        if resident is not None:
+            yield self._gauge(
+                "jvm_resident_memory_bytes",
+                "Memory of the driver's JVM in all, as the system counts it.",
+                resident,
+            )
         threads = beans.getThreadMXBean().getThreadCount()
         yield self._gauge("jvm_threads", "Threads of the driver's JVM.", threads)
         seconds = self._counter("jvm_gc_seconds", "Time of garbage collections.", "collector")
@@ -80,3 +90,12 @@ class JvmCollector(Collector):
 
     def _counter(self, name: str, meaning: str, label: str) -> CounterMetricFamily:
         return CounterMetricFamily(PREFIX + name, meaning, labels=["table", label])
+
+
+def _resident_bytes(process: int) -> int | None:
+    """None: the system has no /proc."""
+    try:
+        pages = Path(f"/proc/{process}/statm").read_text().split()[1]
+    except OSError:
+        return None
+    return int(pages) * resource.getpagesize()

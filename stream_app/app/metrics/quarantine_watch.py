@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from stream_app.app.quarantine.kept_records import Quarantine
+from stream_app.app.quarantine.kept_records import COUNTED_MAX, Quarantine
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError
 from stream_app.fileio.file_io import FileStatus
@@ -29,11 +29,13 @@ class QuarantineWatch:
 
     Attributes:
         told: gets the counts by the table's name; '' has those of the folder itself.
+        most: a folder is counted up to here.
     """
 
     quarantine: Quarantine
     clock: Clock
     told: Callable[[Mapping[str, int]], None]
+    most: int = COUNTED_MAX
     _seen: dict[str, frozenset[FileStatus]] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
 
@@ -53,7 +55,7 @@ class QuarantineWatch:
         statuses = folder.files.list_status(folder.location)
         files = frozenset(each for each in statuses if not each.is_folder)
         if self._seen.get(name) != files:
-            self._counts[name] = folder.waiting_count()
+            self._counts[name] = folder.waiting_count(self.most)
             self._seen[name] = files
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
 from prometheus_client import Gauge
 
-from stream_app.app.metrics.health import SourceState
+from stream_app.app.metrics.health import POLL_S, SourceState
+from stream_app.app.metrics.table_lags import table_lags
 from stream_app.clock import Clock
-from stream_app.spark.epoch.decode_counts import PartitionEnd
+from stream_app.spark.epoch.decode_counts import PartitionEnd, Where
+from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.streaming_query import SourceProgress
 
 PARTITIONS_MAX = 1000
@@ -28,16 +31,21 @@ class SourceMetrics:
 
     Attributes:
         clock: ages are as of its time, at each scrape.
+        look_s: most seconds between two looks of Spark at the source, unless an epoch is at work.
     """
 
     gauge: MakesGauge
     clock: Clock
+    look_s: float = POLL_S
     _lag: int | None = None
     _looked_at_s: float | None = None
     _is_committed: bool = False
     _newest_s: dict[Key, float] = field(default_factory=dict)
-    _held: set[Key] = field(default_factory=set)
+    _waiting: dict[Key, HeldTable] = field(default_factory=dict)
+    _topics: dict[Key, set[str]] = field(default_factory=dict)
+    _lagging: set[str] = field(default_factory=set)
     _lags: Gauge = field(init=False)
+    _table_lags: Gauge = field(init=False)
     _behind: Gauge = field(init=False)
     _newest: Gauge = field(init=False)
     _freshness: Gauge = field(init=False)
@@ -45,6 +53,10 @@ class SourceMetrics:
 
     def __post_init__(self) -> None:
         self._lags = self.gauge("lag_messages", "Messages of the source that are not read yet.")
+        self._table_lags = self.gauge(
+            "table_lag_messages",
+            "Messages that a table lacks; absent where it shares a topic with other tables.",
+        )
         self._behind = self.gauge(
             "partition_lag_messages",
             "Messages of a Kafka partition that are not read yet.",
@@ -61,8 +73,23 @@ class SourceMetrics:
         )
         self._looked = self.gauge(
             "source_looked_timestamp_seconds",
-            "When Spark last told how far the source was read, also if there was nothing new.",
+            "When Spark last told how far the source was read; before that when the job began.",
         )
+
+    def began(self, label: str) -> None:
+        """The job begins: from now on it must look at the source."""
+        self._looked.labels(label).set(self.clock.now_ms() / 1000)
+
+    def opened(self, label: str, name: str, source_ms: int | None, topics: Collection[str]) -> None:
+        """A table is opened, before its first epoch of this run.
+
+        Args:
+            source_ms: time of the newest message in the table, in ms since 1970; None: unknown.
+            topics: those that have brought the table messages.
+        """
+        self._topics.setdefault((label, name), set()).update(topics)
+        if source_ms is not None:
+            self._has_message_of(label, name, source_ms / 1000)
 
     def progress(self, label: str, progress: SourceProgress, time_ms: int) -> None:
         """Spark has reported the source's state at this time."""
@@ -73,38 +100,71 @@ class SourceMetrics:
             self._lag = progress.lag
         for (topic, partition), behind in itertools.islice(progress.behind.items(), PARTITIONS_MAX):
             self._behind.labels(label, topic, partition).set(behind)
+        if progress.lag is not None:
+            self._tell_table_lags(progress)
 
-    def committed(self, label: str, name: str, ends: Iterable[PartitionEnd]) -> None:
+    def committed(self, label: str, name: str, ends: Mapping[Where, PartitionEnd]) -> None:
         """The newest messages of an epoch are in a table, which may share its label with others."""
         self._is_committed = True
-        times = [end.timestamp_ms for end in ends if end.timestamp_ms is not None]
+        self._topics.setdefault((label, name), set()).update(topic for topic, _ in ends)
+        times = [end.timestamp_ms for end in ends.values() if end.timestamp_ms is not None]
         if times:
-            self._newest_s[label, name] = max(times) / 1000
-            self._newest.labels(label).set(max(times) / 1000)
-            self._freshness.labels(label).set_function(partial(self._age, label))
+            self._has_message_of(label, name, max(times) / 1000)
 
-    def held(self, label: str, name: str, *, is_held: bool) -> None:
-        """Whether an error holds a table back."""
-        (self._held.add if is_held else self._held.discard)((label, name))
+    def held(self, label: str, name: str, waiting: HeldTable | None) -> None:
+        """A table waits, because of an error or for its compactions; None: it has all epochs."""
+        if waiting is None:
+            self._waiting.pop((label, name), None)
+        else:
+            self._waiting[label, name] = waiting
+            self._freshness.labels(label).set_function(partial(self._age, label))
 
     def state(self) -> SourceState:
         """Of all tables."""
         newest_s, looked_at_s = dict(self._newest_s), self._looked_at_s
+        keys = {*newest_s, *self._waiting}
         return SourceState(
-            stale_s=self._greatest_age(newest_s, newest_s) if newest_s else None,
-            looked_s=None if looked_at_s is None else self.clock.now_ms() / 1000 - looked_at_s,
+            stale_s=self._greatest_age(newest_s, keys) if keys else None,
+            looked_s=None if looked_at_s is None else self._now_s() - looked_at_s,
             lag=self._lag,
             is_committed=self._is_committed,
         )
 
+    def _has_message_of(self, label: str, name: str, time_s: float) -> None:
+        self._newest_s[label, name] = max(time_s, self._newest_s.get((label, name), time_s))
+        self._newest.labels(label).set(self._newest_s[label, name])
+        self._freshness.labels(label).set_function(partial(self._age, label))
+
+    def _tell_table_lags(self, progress: SourceProgress) -> None:
+        begins = {key: waiting.begin for key, waiting in dict(self._waiting).items()}
+        topics = {key: set(names) for key, names in dict(self._topics).items()}
+        found = table_lags(topics, progress.behind, progress.end_offsets, begins)
+        totals: Counter[str] = Counter()
+        for (label, _), lag in found.items():
+            totals[label] += lag
+        for label in self._lagging - totals.keys():  # their topics have become other tables' too
+            self._table_lags.remove(label)
+        for label, lag in totals.items():
+            self._table_lags.labels(label).set(lag)
+        self._lagging = set(totals)
+
     def _age(self, label: str) -> float:
         newest_s = dict(self._newest_s)
-        return self._greatest_age(newest_s, [key for key in newest_s if key[0] == label])
+        keys = {*newest_s, *self._waiting}
+        return self._greatest_age(newest_s, [key for key in keys if key[0] == label])
 
     def _greatest_age(self, newest_s: Mapping[Key, float], keys: Iterable[Key]) -> float:
-        held = [newest_s[key] for key in keys if key in self._held]
+        now_s, waiting = self._now_s(), dict(self._waiting)
+        held = [newest_s.get(key, waiting[key].since_ms / 1000) for key in keys if key in waiting]
+        if held:
+            return max(0.0, now_s - min(held))
         # An epoch that had nothing for a table has brought it as far as the others.
-        begin_s = min(held, default=max(newest_s.values()))
-        if not held and self._lag == 0:
-            return 0.0
-        return max(0.0, self.clock.now_ms() / 1000 - begin_s)
+        begin_s = max(newest_s.values(), default=now_s)
+        if self._lag == 0 and self._looked_at_s is not None:
+            if now_s - self._looked_at_s <= self.look_s:
+                return 0.0
+            begin_s = max(begin_s, self._looked_at_s)  # then the tables had all there was
+        return max(0.0, now_s - begin_s)
+
+    def _now_s(self) -> float:
+        return self.clock.now_ms() / 1000

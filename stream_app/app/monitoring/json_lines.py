@@ -10,9 +10,9 @@ from stream_app.log_facts import current_facts
 
 
 class JsonLines(logging.Formatter):
-    """``time``, ``level``, ``logger``, ``message``; then ``table``, ``epoch``, ``offsets``.
+    """``time``, ``level``, ``logger``, ``message``; then what the line is about (`log_facts`).
 
-    The latter are there where they are known; ``exception`` has the trace of an error.
+    ``exception`` has the trace of an error.
     """
 
     def format(self, record: logging.LogRecord) -> str:

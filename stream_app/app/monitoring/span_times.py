@@ -1,8 +1,8 @@
 """The spans of an epoch, as names with times: pure.
 
 A report has durations, and the moments at which the epoch began and was reported. Reading and
-decoding alternate in the tasks of one stage: their spans share its time by what tasks spent on
-each. A compaction's span is as long as its work, and ends with the commit that publishes it.
+decoding alternate in a task: their spans stand one after the other, each as long as its share. A
+compaction's span is as long as its work, and ends with the commit that publishes it.
 """
 
 from __future__ import annotations
@@ -27,27 +27,20 @@ class SpanTime:
 
 
 def common_spans(report: EpochReport, now_ms: int) -> Iterator[SpanTime]:
-    """What an epoch does once for all tables: read, decode, wait, write.
+    """What an epoch does once for all tables: read, decode, route, wait, write.
 
     Args:
         report: of the table that was committed first.
         now_ms: when it was reported.
     """
-    counts = report.counts
-    routed_ms = report.began_ms + _ms(report.route_s)
-    worked_s = counts.read_s + counts.decode_s
-    share = counts.read_s / worked_s if worked_s else 0.5
-    read_ms = report.began_ms + _ms(report.route_s * share)
-    task_seconds = "stream_app.task_seconds"
-    yield SpanTime(
-        name="read", begin_ms=report.began_ms, end_ms=read_ms, facts={task_seconds: counts.read_s}
-    )
-    yield SpanTime(
-        name="decode", begin_ms=read_ms, end_ms=routed_ms, facts={task_seconds: counts.decode_s}
-    )
-    written_ms = now_ms - _ms(report.commit_s)
-    begun_ms = written_ms - _ms(report.write_s - report.route_s)
-    yield SpanTime(name="wait", begin_ms=begun_ms - _ms(report.wait_s), end_ms=begun_ms)
+    parts, begin_ms = report.parts, report.began_ms
+    for name in ("read", "decode", "route"):
+        end_ms = begin_ms + _ms(parts.by_name[name])
+        yield SpanTime(name=name, begin_ms=begin_ms, end_ms=end_ms)
+        begin_ms = end_ms
+    written_ms = now_ms - _ms(parts.commit_s)
+    begun_ms = written_ms - _ms(parts.write_s)
+    yield SpanTime(name="wait", begin_ms=begun_ms - _ms(parts.wait_s), end_ms=begun_ms)
     yield SpanTime(name="write", begin_ms=begun_ms, end_ms=written_ms)
 
 
@@ -63,7 +56,7 @@ def commit_spans(table: str, report: EpochReport | IdleReport, now_ms: int) -> I
             "stream_app.files": report.files,
             "stream_app.bytes": report.bytes,
         }
-        begin_ms = now_ms - _ms(report.commit_s)
+        begin_ms = now_ms - _ms(report.parts.commit_s)
         yield SpanTime(name="commit", begin_ms=begin_ms, end_ms=now_ms, facts=facts)
     for compaction in report.compactions:
         yield SpanTime(

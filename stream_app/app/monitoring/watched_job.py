@@ -14,23 +14,20 @@ from tempfile import gettempdir
 
 from pyspark.sql import SparkSession
 
-from stream_app.app.config.app_config import ENVIRONMENT, AppConfig
+from stream_app.app.config.app_config import AppConfig
 from stream_app.app.job.event_log import EventLog
 from stream_app.app.metrics.endpoint import serving
-from stream_app.app.metrics.health import JobHealth
+from stream_app.app.metrics.health import POLL_S, JobHealth
 from stream_app.app.metrics.job_metrics import JobMetrics
 from stream_app.app.metrics.quarantine_watch import QuarantineWatch, watching
-from stream_app.app.monitoring.extra import otlp_module
-from stream_app.app.monitoring.listener import JobListener, Listeners
 from stream_app.app.monitoring.spark_numbers import SparkNumbers
-from stream_app.app.monitoring.webhook import Receiver, Webhook
+from stream_app.app.monitoring.watchers import watchers
 from stream_app.app.quarantine.kept_records import open_quarantine
 from stream_app.cdc.formats import format_named
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
-from stream_app.spark.task_errors import readable
 from stream_app.table.file_store_table import table_label
 
 _LOG = logging.getLogger(__name__)
@@ -80,6 +77,8 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
     name = table_label(config.table.path) if is_one else config.name
     metrics = JobMetrics(name, clock)
     metrics.disks.folders = _local_folders(config)
+    metrics.source.look_s = stream.trigger_ms / 1000 + POLL_S
+    metrics.source.began(name)
     with ExitStack() as stack:
         health = JobHealth(
             clock,
@@ -89,39 +88,19 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
             hide=config.secrets.hide,
         )
         stack.enter_context(serving(metrics.registry, stream.metrics_port, health))
-        listeners: list[JobListener] = []
-        if stream.otlp_endpoint is not None:
-            endpoint = None if stream.otlp_endpoint == ENVIRONMENT else stream.otlp_endpoint
-            telemetry = otlp_module().Telemetry(endpoint, name, metrics.registry, clock)
-            telemetry.begin()
-            stack.callback(telemetry.end)
-            listeners.append(telemetry)
-        if stream.webhook_url is not None:
-            receiver = Receiver(stream.webhook_url, stream.webhook_secret)
-            webhook = Webhook(receiver, name, clock, hide=config.secrets.hide)
-            webhook.begin()
-            stack.callback(webhook.end)
-            stack.enter_context(_stop_is_told(webhook, is_drained=stream.is_available_now))
-            listeners.append(webhook)
+        listeners = stack.enter_context(
+            watchers(
+                stream, name, metrics.registry, clock,
+                hide=config.secrets.hide, ends_by_itself=stream.is_available_now,
+            )
+        )  # fmt: skip
         log = EventLog(
             clock, metrics=metrics, message_format=format_named(config.source.format),
-            health=health, listeners=Listeners(listeners),
+            health=health, listeners=listeners,
         )  # fmt: skip
         if stream.metrics_port is not None or stream.otlp_endpoint is not None:
             stack.enter_context(watching(_quarantine(config, clock, metrics)))
         yield WatchedJob(log, metrics, stream.spark_metrics)
-
-
-@contextmanager
-def _stop_is_told(webhook: Webhook, *, is_drained: bool) -> Iterator[None]:
-    """Tell that the job stops; a job that ends when its source is drained only by an error."""
-    try:
-        yield
-    except BaseException as error:
-        webhook.stopped(readable(error))
-        raise
-    if not is_drained:
-        webhook.stopped(None)
 
 
 def _local_folders(config: AppConfig) -> dict[str, Path]:

@@ -14,12 +14,14 @@ import logging
 import queue
 import threading
 import urllib.request
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
+from urllib.parse import unquote, urlsplit
 
 from stream_app import __version__
 from stream_app.app.monitoring.listener import JobListener
@@ -51,7 +53,7 @@ _OPENER = urllib.request.build_opener(_NoRedirects)
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """Where notices go; `secret` signs them, None: they have no signature."""
+    """Where notices go, perhaps with a user; `secret` signs them, None: they have no signature."""
 
     url: str = field(repr=False)
     secret: str | None = field(default=None, repr=False)
@@ -63,7 +65,12 @@ class Receiver:
         if self.secret is not None:
             digest = hmac.new(self.secret.encode(), body, hashlib.sha256).hexdigest()
             headers[SIGNATURE] = f"sha256={digest}"
-        return urllib.request.Request(self.url, body, headers, method="POST")
+        parts = urlsplit(self.url)
+        if parts.username is not None:  # urllib would take it for a part of the host's name
+            user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            headers["Authorization"] = f"Basic {b64encode(user.encode()).decode()}"
+        url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        return urllib.request.Request(url, body, headers, method="POST")
 
 
 @dataclass(slots=True)

@@ -111,15 +111,15 @@ class Quarantine:
         """The quarantine of one of these tables."""
         return Quarantine(f"{self.location}/{name}", self.files)
 
-    def records(self) -> Iterator[KeptRecord]:
-        """All records of all files, file by file.
+    def records(self, *, newest_first: bool = False) -> Iterator[KeptRecord]:
+        """All records of all files, file by file in the order of epochs.
 
         Raises:
             CorruptFileError: a line is no record.
         """
-        for name in sorted(self._names(), key=_in_order):
+        for name in sorted(self._names(), key=_in_order, reverse=newest_first):
             if name.endswith(".jsonl"):
-                yield from self._records_of(name)
+                yield from self._records_of(name, newest_first=newest_first)
 
     def waiting(self, committed: Collection[str]) -> list[KeptRecord]:
         """The records with which nothing was done, each once.
@@ -135,7 +135,9 @@ class Quarantine:
                 found[record.identity] = record
         return list(found.values())
 
-    def each_waiting(self, committed: Collection[str] = ()) -> Iterator[KeptRecord]:
+    def each_waiting(
+        self, committed: Collection[str] = (), *, newest_first: bool = False
+    ) -> Iterator[KeptRecord]:
         """The records of `waiting`, of which only a number each stays in memory.
 
         Of the copies of a record it gives the first.
@@ -145,16 +147,16 @@ class Quarantine:
                 found its commit.
         """
         done, seen = self._done(committed), set[int]()
-        for record in self.records():
+        for record in self.records(newest_first=newest_first):
             identity = record.identity
             number = hash(identity)
             if identity not in done and number not in seen:
                 seen.add(number)
                 yield record
 
-    def waiting_count(self) -> int:
-        """How many records `each_waiting` has; `COUNTED_MAX` at most."""
-        return sum(1 for _ in islice(self.each_waiting(), COUNTED_MAX))
+    def waiting_count(self, most: int = COUNTED_MAX) -> int:
+        """How many records `each_waiting` has; `most` at most."""
+        return sum(1 for _ in islice(self.each_waiting(), most))
 
     def marks(self) -> list[Mark]:
         """All marks."""
@@ -208,8 +210,9 @@ class Quarantine:
         except FileNotFoundError:
             return []
 
-    def _records_of(self, name: str) -> Iterator[KeptRecord]:
-        for line in self.files.read_bytes(f"{self.location}/{name}").splitlines():
+    def _records_of(self, name: str, *, newest_first: bool = False) -> Iterator[KeptRecord]:
+        lines = self.files.read_bytes(f"{self.location}/{name}").splitlines()
+        for line in reversed(lines) if newest_first else lines:
             if line.strip():
                 yield self._record(name, line)
 
@@ -244,6 +247,11 @@ class Quarantine:
             ) from None
 
 
+def can_open(location: str) -> bool:
+    """Whether a folder's file system needs no JVM."""
+    return is_local(location) or is_on_s3(location) or is_on_hdfs(location)
+
+
 def open_quarantine(location: str, options: dict[str, str] | Any) -> Quarantine:
     """The quarantine in a folder.
 
@@ -253,7 +261,7 @@ def open_quarantine(location: str, options: dict[str, str] | Any) -> Quarantine:
     Raises:
         UsageError: the folder is on a file system that only Spark reaches.
     """
-    if not (is_local(location) or is_on_s3(location) or is_on_hdfs(location)):
+    if not can_open(location):
         raise UsageError(
             "only Spark reaches the quarantine's file system",
             where=location,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -22,13 +22,19 @@ from stream_app.app.top.keyboard import DOWN, PAGE_DOWN, PAGE_UP, UP
 from stream_app.app.web.site import Site
 from stream_app.app.web.table_list import ORDERS, TROUBLE, ListChoice
 from stream_app.errors import StreamAppError
-from stream_app.model.snapshot import CommitKind
+from stream_app.model.snapshot import (
+    BATCH_COMMIT_IDENTIFIER,
+    SECONDS_PROPERTY,
+    CommitKind,
+    Snapshot,
+)
+from stream_app.spark.epoch.epoch_parts import parts_text, parts_told
 
 _STYLES = {READY: "green", WAITING: "yellow", EMPTY: "yellow"}
 _LINES_AROUND = 5
 """The title, the head of the list with its rules, and the line of keys."""
 _SNAPSHOTS, _LOOKED_BACK, _COMPACTIONS = 4, 30, 4
-DETAIL_LINES = 4 + _SNAPSHOTS + _COMPACTIONS
+DETAIL_LINES = 5 + _SNAPSHOTS + _COMPACTIONS
 _COLUMNS = (
     "table", "state", "behind", "lag", "changed", "epoch", "snapshot", "runs", "reason"
 )  # fmt: skip
@@ -157,6 +163,14 @@ def detail_of(site: Site, name: str) -> RenderableType:
         return Text(f"{name}: {visible(str(error))}", style="red", overflow="ellipsis")
 
 
+def _parts(newest: Sequence[Snapshot]) -> Iterator[str]:
+    """Where the seconds of each epoch went, before its commit."""
+    for one in newest:
+        parts = parts_told((one.properties or {}).get(SECONDS_PROPERTY))
+        if parts:
+            yield visible(f"epoch {one.commit_identifier}: {parts_text(parts)}")
+
+
 def _details(site: Site, name: str) -> list[Text]:
     table = site.open(name)
     newest = list(islice(table.snapshots.backwards(), _LOOKED_BACK))
@@ -165,9 +179,11 @@ def _details(site: Site, name: str) -> list[Text]:
         return [*lines, Text("no snapshot yet")]
     for one in newest[:_SNAPSHOTS]:
         added = f"{one.delta_record_count or 0:+,} records in files"
-        epoch = "" if one.commit_identifier > 1 << 62 else f", epoch {one.commit_identifier}"
+        is_epoch = one.commit_identifier < BATCH_COMMIT_IDENTIFIER
+        epoch = f", epoch {one.commit_identifier}" if is_epoch else ""
         kind, time = one.commit_kind.value, time_text(one.time_millis)
         lines.append(Text(f"  snapshot {one.snapshot_id} {kind} {time}{epoch}, {added}"))
+    lines += [Text(f"  {told}") for told in islice(_parts(newest), 1)]
     compacts = (one for one in newest if one.commit_kind is CommitKind.COMPACT)
     rows = (row for one in compacts for row in compactions_of(table, one))
     for row in islice(rows, _COMPACTIONS):

@@ -17,7 +17,8 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(
         "broker",
         help="run a Kafka broker for trials",
-        description="Run a Kafka broker for trials, at 127.0.0.1, until Ctrl-C.",
+        description="Run a Kafka broker for trials, at 127.0.0.1, until Ctrl-C.\n"
+        "Programs that write to it must create their topics, as Kafka Connect does.",
         epilog="example:\n  stream-app broker /tmp/kafka 9092",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

@@ -11,7 +11,12 @@ import shutil
 import sys
 from typing import Any
 
-from stream_app.app.arguments.compact import CompactJob, add_arguments, compact_job
+from stream_app.app.arguments.compact import (
+    CompactJob,
+    add_arguments,
+    compact_job,
+    configuration,
+)
 from stream_app.app.inspect.planned_compactions import PlannedCompaction, planned_compactions
 from stream_app.app.launch.spark_log import become_spark
 from stream_app.app.launch.spark_submit import submit_command
@@ -24,6 +29,7 @@ examples:
   stream-app compact warehouse/shop.db/orders --partition dt=2026-11-20 --partition dt=2026-11-21
   stream-app compact warehouse/shop.db/orders --where "dt < '2026-11-01'" --partition-idle-time 1d
   stream-app compact warehouse/shop.db/orders --follow        # beside a job with write-only = true
+  stream-app compact orders --conf conf/orders.toml --follow  # with its log, webhook and settings
 
 The table's writers continue meanwhile. If another writer changes a bucket first, this command drops
 its compaction of that bucket, and no row is lost."""
@@ -52,7 +58,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     Raises:
         UsageError: an argument is wrong.
     """
-    job = compact_job(args)
+    job = compact_job(args, configuration(args))
     if args.dry_run:
         plan = planned(job)
         for line in Listing(PlannedCompaction, plan).lines():

@@ -14,7 +14,8 @@ from stream_app.app.config.settings import environment_secrets, file_io_options
 from stream_app.app.job.job_folders import open_folder
 from stream_app.app.web.actions import token_of
 from stream_app.app.web.extra import serving_module
-from stream_app.app.web.site import LOCAL_HOST, JobSite, Site, WarehouseSite
+from stream_app.app.web.job_site import JobSite
+from stream_app.app.web.site import LOCAL_HOST, Site, WarehouseSite
 from stream_app.clock import SystemClock
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import file_io_of

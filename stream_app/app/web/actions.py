@@ -131,6 +131,7 @@ class Actions:
         """Begin an action; it has ended already when it takes a moment only.
 
         Args:
+            name: of a table; empty: of none, whose records alone can be replayed.
             form: ``action``, and ``tag`` for a tag's name.
 
         Raises:
@@ -144,9 +145,12 @@ class Actions:
             "tag": lambda: self._tag(name, form.get("tag", "").strip()),
             "replay": lambda: self.site.replay(name),
         }
+        if not name:
+            known = {"replay": known["replay"]}
         if what not in known:
             raise UsageError(f"there is no action {what!r}", fix=f"choose {', '.join(known)}")
-        self.site.open(name)
+        if name:
+            self.site.open(name)
         with self._lock:
             runs = self._runs.setdefault(name, deque(maxlen=_KEPT_RUNS))
             if runs and runs[0].state == RUNNING:
@@ -187,14 +191,15 @@ class Actions:
                 _send(process, signal.SIGKILL)
 
     def _run(self, name: str, run: ActionRun, work: Callable[[], Iterator[str]]) -> None:
-        _LOG.info("%s: the page begins %s", name, run.what)
+        _LOG.info("%s: the page begins %s", name or self.site.title, run.what)
         state = FAILED
         try:
             for line in work():
                 run.tell(line)
             state = DONE
         except (StreamAppError, OSError) as error:
-            run.tell(str(error))
+            for line in str(error).splitlines():
+                run.tell(line.strip())
         except Exception as error:
             _LOG.exception("%s: the action %s failed", name, run.what)
             run.tell(f"{type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""The newest epochs as stacked bars: what each waited, read, wrote and committed.
+"""The newest epochs as stacked bars of their parts.
 
 Units of length are those of the drawing, which is `WIDTH` wide and scales with the page.
 """
@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stream_app.app.job.epoch_history import EpochTimes
+from stream_app.app.job.epoch_history import PastEpoch
+from stream_app.spark.epoch.epoch_parts import parts_text
 
 WIDTH = 600
 HEIGHT = 90
-_PARTS = ("wait", "route", "write", "commit")
-_NAMES = ("wait", "read and decode", "write", "commit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +39,13 @@ class EpochChart:
     messages_per_s: float
 
 
-def epoch_chart(epochs: Sequence[EpochTimes]) -> EpochChart | None:
+def epoch_chart(epochs: Sequence[PastEpoch]) -> EpochChart | None:
     """The chart of some epochs; None: there are none."""
     if not epochs:
         return None
-    longest = max(one.seconds for one in epochs) or 1.0
+    longest = max(one.parts.seconds for one in epochs) or 1.0
     step = WIDTH / max(len(epochs), 20)
-    seconds = sum(one.seconds for one in epochs)
+    seconds = sum(one.parts.seconds for one in epochs)
     return EpochChart(
         bars=tuple(_bar(one, index * step, step - 1, longest) for index, one in enumerate(epochs)),
         longest_s=longest,
@@ -54,19 +53,15 @@ def epoch_chart(epochs: Sequence[EpochTimes]) -> EpochChart | None:
     )
 
 
-def _bar(one: EpochTimes, x: float, width: float, longest: float) -> EpochBar:
+def _bar(one: PastEpoch, x: float, width: float, longest: float) -> EpochBar:
     parts, top = [], float(HEIGHT)
-    for kind in _PARTS:
-        height = HEIGHT * getattr(one, f"{kind}_s") / longest
+    for kind, seconds in one.parts.by_name.items():
+        height = HEIGHT * seconds / longest
         top -= height
         parts.append((kind, round(top, 1), round(height, 1)))
-    times = ", ".join(
-        f"{name} {getattr(one, f'{kind}_s'):.2f} s"
-        for kind, name in zip(_PARTS, _NAMES, strict=True)
-    )
     return EpochBar(
         x=round(x, 1),
         width=round(width, 1),
-        title=f"epoch {one.epoch}: {one.messages:,} messages; {times}",
+        title=f"epoch {one.epoch}: {one.messages:,} messages; {parts_text(one.parts.by_name)}",
         parts=tuple(parts),
     )

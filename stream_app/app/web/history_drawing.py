@@ -27,6 +27,7 @@ class SnapshotBar:
     """One snapshot.
 
     Attributes:
+        records: that it brought to files or took from them.
         kind: in lower case, such as ``append``.
         marks: names of tags and consumers that stand at it.
         is_going: whether the next expiry deletes it.
@@ -37,6 +38,7 @@ class SnapshotBar:
     width: float
     height: float
     snapshot: int
+    records: int
     kind: str
     title: str
     marks: tuple[str, ...]
@@ -78,6 +80,7 @@ def snapshot_bars(
                 width=round(step - 1, 1),
                 height=height,
                 snapshot=one.snapshot_id,
+                records=count,
                 kind=kind,
                 title=_title(one, told),
                 marks=here,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -10,8 +12,9 @@ from markupsafe import escape
 
 from stream_app import __version__
 from stream_app.app.output.age_text import age_text
-from stream_app.app.output.listing import size_text, value_text
+from stream_app.app.output.listing import size_text, time_text
 from stream_app.app.output.text_table import visible
+from stream_app.errors import StreamAppError
 
 
 def _page_environment() -> Environment:
@@ -27,10 +30,10 @@ def _page_environment() -> Environment:
         "age": age_text,
         "visible": lambda value: visible(str(value)),
         "lines": lambda text: "\n".join(visible(line.strip()) for line in str(text).splitlines()),
-        "raw": _raw,
+        "payload": _payload,
     }
-    found.tests |= {"known_in": _known_in}
-    found.globals |= {"value_text": value_text, "version": __version__}
+    found.tests |= {"known_in": _known_in, "error": lambda it: isinstance(it, StreamAppError)}
+    found.globals |= {"time_text": time_text, "version": __version__}
     return found
 
 
@@ -39,8 +42,15 @@ def _known_in(name: str, rows: Sequence[object]) -> bool:
     return any(getattr(row, name) is not None for row in rows)
 
 
-def _raw(data: bytes | None) -> str:
-    return "null" if data is None else data.decode(errors="backslashreplace")
+def _payload(data: bytes | None) -> str:
+    """A message as text, without the schema that a converter may have put before its values."""
+    if data is None:
+        return "null"
+    with suppress(ValueError):
+        told = json.loads(data)
+        if isinstance(told, dict) and told.keys() == {"schema", "payload"}:
+            return json.dumps(told["payload"], ensure_ascii=False)
+    return data.decode(errors="backslashreplace")
 
 
 _ENVIRONMENT = _page_environment()

@@ -1,8 +1,9 @@
 """The HTTP server of the pages.
 
 Pages are read from the tables when they are asked for. A browser keeps a page's event stream open;
-the server looks for new snapshots while somebody listens, and the browser then fetches the page's
-middle again. Without JavaScript the page is the same and stands still.
+the server looks for new snapshots while somebody listens, and tells the version of what it finds. A
+browser whose page has another version fetches the page again. Without JavaScript the page is the
+same and stands still.
 
 The server answers to the names that it was started for only, so that a foreign page cannot read it
 through a name that it has pointed here. Pages load nothing from elsewhere.
@@ -11,9 +12,9 @@ through a name that it has pointed here. Pages load nothing from elsewhere.
 from __future__ import annotations
 
 import asyncio
-import json
+import hashlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -42,7 +43,9 @@ from stream_app.app.web.pages import escaped, page
 from stream_app.app.web.site import Site
 from stream_app.app.web.table_list import ORDERS, ListChoice, states
 from stream_app.app.web.table_page import QUERY_ROWS_MAX, changes_of, rows_of, table_page
+from stream_app.app.web.table_parts import BadRecords, bad_records
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
+from stream_app.table.storage_errors import storage_error
 
 _LOG = logging.getLogger(__name__)
 _STATIC = Path(__file__).parent / "static"
@@ -81,6 +84,7 @@ def web_app(site: Site, hosts: list[str], actions: Actions) -> Starlette:
             Route("/tables/{name}/rows", pages.rows),
             Route("/tables/{name}/changes", pages.changes),
             Route("/tables/{name}/actions", pages.act, methods=["POST"]),
+            Route("/actions", pages.act, methods=["POST"]),
             Route("/settings", pages.settings),
             Route("/events", pages.events),
             Route("/events/{name}", pages.events),
@@ -106,10 +110,13 @@ class _Pages:
             tables = self.site.tables()
             return self._page(
                 "tables", tables=tables, chosen=choice.chosen(tables), choice=choice,
-                states=states(tables), orders=ORDERS,
+                states=states(tables), orders=ORDERS, live=live,
+                glance=self.site.glance(tables), homeless=self._homeless(),
+                action_runs=self.actions.runs(""),
             )  # fmt: skip
 
-        return await self._answer(read, "/events")
+        live = await self._live("")
+        return await self._answer(read, live)
 
     async def table(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -117,17 +124,24 @@ class _Pages:
         def read() -> str:
             table, status = self.site.open(name), self.site.status(name)
             now, epochs = self.site.compactions(name), self.site.epochs(name)
+            glance = self.site.glance(())
             shown = table_page(name, table, partial(self.site.quarantine, name), now)
             return self._page(
                 "table", shown=shown, status=status, chart=epoch_chart(epochs), epochs=epochs,
                 can_replay=self._can_replay(name), action_runs=self.actions.runs(name),
+                live=live, no_ends=glance and glance.no_ends,
             )  # fmt: skip
 
-        return await self._answer(read, f"/events/{quote(name, safe='')}")
+        live = await self._live(name)
+        return await self._answer(read, live)
 
     async def act(self, request: Request) -> Response:
-        """Begin an action, and go back to the page of the table, which tells its outcome."""
-        name, length = request.path_params["name"], request.headers.get("content-length", "")
+        """Begin an action, and go back to the page of the table, which tells its outcome.
+
+        Without a table it is the job's, and the list tells.
+        """
+        name = request.path_params.get("name", "")
+        length = request.headers.get("content-length", "")
         if not length.isdecimal() or int(length) > _FORM_MAX:
             return self._problem(UsageError("this is no form of the page"), 413)
         form = dict(parse_qsl((await request.body()).decode(errors="replace")))
@@ -140,7 +154,8 @@ class _Pages:
             return self._problem(error, 404)
         except StreamAppError as error:
             return self._problem(error, 409)
-        return RedirectResponse(f"/tables/{quote(name, safe='')}#actions", 303, headers=_HEADERS)
+        page_of = f"/tables/{quote(name, safe='')}" if name else "/"
+        return RedirectResponse(f"{page_of}#actions", 303, headers=_HEADERS)
 
     async def rows(self, request: Request) -> Response:
         name, where = request.path_params["name"], request.query_params.get("where", "").strip()
@@ -161,25 +176,25 @@ class _Pages:
 
     async def changes(self, request: Request) -> Response:
         name = request.path_params["name"]
-        events = f"/events/{quote(name, safe='')}"
 
         def read() -> str:
             columns, rows = changes_of(self.site.open(name), _CHANGED_SNAPSHOTS)
             return self._page(
                 "changes", name=name, columns=columns, rows=rows,
-                snapshots=_CHANGED_SNAPSHOTS,
+                snapshots=_CHANGED_SNAPSHOTS, live=live,
             )  # fmt: skip
 
-        return await self._answer(read, events)
+        live = await self._live(name)
+        return await self._answer(read, live)
 
     async def settings(self, _: Request) -> Response:
-        return await self._answer(lambda: self._page("settings", flat=_flat))
+        return await self._answer(lambda: self._page("settings"))
 
     async def healthy(self, _: Request) -> Response:
         return PlainTextResponse("alive\n", headers=_HEADERS)
 
     async def events(self, request: Request) -> Response:
-        """An event ``changed`` whenever the page of a table, or the list, has something new."""
+        """The version of the page of a table, or of the list, now and whenever it is another."""
         name = request.path_params.get("name", "")
         if name:
             try:
@@ -194,25 +209,31 @@ class _Pages:
             headers=_HEADERS,
         )
 
-    async def _answer(self, read: Callable[[], str], events: str = "") -> Response:
+    async def _live(self, name: str) -> _Live:
+        """Asked before the page is read: what is read may be newer, never older."""
+        path = f"/events/{quote(name, safe='')}" if name else "/events"
+        version = self._versions.get(name) or _Version(self.site, self.actions, name)
+        return _Live(path, await version.now())
+
+    async def _answer(self, read: Callable[[], str], live: _Live | None = None) -> Response:
         """A page, or the page of its error.
 
         Args:
-            events: path of the events by which the page comes up again; empty: it stands still.
+            live: None: the page stands still.
         """
         try:
             text = await run_in_threadpool(read)
         except TableNotFoundError as error:
-            return self._problem(error, 404, events)
+            return self._problem(error, 404, live)
         except StreamAppError as error:
-            return self._problem(error, 500, events)
+            return self._problem(error, 500, live)
         except OSError as error:
             problem = StreamAppError(str(error), fix="look at the store, and load the page again")
-            return self._problem(problem, 500, events)
+            return self._problem(problem, 500, live)
         return self._html(text, 200)
 
-    def _problem(self, error: StreamAppError, status: int, events: str = "") -> Response:
-        return self._html(self._page("problem", error=error, events=events), status)
+    def _problem(self, error: StreamAppError, status: int, live: _Live | None = None) -> Response:
+        return self._html(self._page("problem", error=error, live=live), status)
 
     def _html(self, text: str, status: int) -> Response:
         """A page without secrets."""
@@ -221,7 +242,18 @@ class _Pages:
         return HTMLResponse(text, status, headers=_HEADERS)
 
     def _page(self, template: str, **values: Any) -> str:
-        return page(template, site=self.site, can_act=self.actions.are_on, **values)
+        return page(
+            template, **{"site": self.site, "live": None, "can_act": self.actions.are_on} | values
+        )
+
+    def _homeless(self) -> Sequence[BadRecords] | StreamAppError:
+        """The bad messages that belong to no table, or why they cannot be read."""
+        try:
+            return bad_records((), partial(self.site.quarantine, ""))
+        except StreamAppError as error:
+            return error
+        except OSError as error:
+            return storage_error(error)
 
     def _can_replay(self, name: str) -> bool:
         try:
@@ -234,36 +266,54 @@ class _Pages:
     ) -> AsyncIterator[str]:
         looks = asyncio.get_running_loop().time
         version = self._versions.setdefault(name, _Version(self.site, self.actions, name))
-        seen, said_at = await version.now(), looks()
+        seen, said_at = "", looks()
         yield "retry: 2000\n\n"
         while not await is_gone():
-            await asyncio.sleep(LOOK_S)
             now = await version.now()
             if now != seen:
                 seen, said_at = now, looks()
-                yield f"event: changed\ndata: {json.dumps(name)}\n\n"
+                yield f"event: changed\ndata: {now}\n\n"
             elif looks() - said_at > _ALIVE_S:
                 said_at = looks()
                 yield ": nothing new\n\n"
+            await asyncio.sleep(LOOK_S)
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """By what a page learns that it is old.
+
+    Attributes:
+        path: of its events.
+        version: of what it shows.
+    """
+
+    path: str
+    version: str
 
 
 @dataclass(slots=True)
 class _Version:
-    """What tells whether a page is still right, looked up once for all its listeners."""
+    """What tells whether a page is still right, looked up once for all its listeners.
+
+    The same things have the same version, also of another process: a page may outlive its server.
+    """
 
     site: Site
     actions: Actions
     name: str
-    _value: Hashable = None
+    _value: str = ""
     _at: float = float("-inf")
     _took_s: float = 0.0
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def now(self) -> Hashable:
+    async def now(self) -> str:
+        """A digest."""
         async with self._lock:
             began = asyncio.get_running_loop().time()
             if began - self._at >= max(LOOK_S / 2, _REST * self._took_s):
-                self._value = await run_in_threadpool(self._look)
+                found = await run_in_threadpool(self._look)
+                self._value = hashlib.sha256(repr(found).encode()).hexdigest()[:16]
                 self._at = asyncio.get_running_loop().time()
                 self._took_s = self._at - began
         return self._value
@@ -276,13 +326,21 @@ class _Version:
                 status = self.site.status(self.name)
                 return (
                     status and _coarse(status),
+                    status and status.lag is None,
                     table.snapshots.latest_id(),
                     table.schema.schema_id,
                     now and now.under_way,
                     epochs[-1].epoch if epochs else None,
                     self.actions.pulse(self.name),
                 )
-            return tuple((_coarse(one), one.snapshot) for one in self.site.tables())
+            tables = self.site.tables()
+            glance = self.site.glance(tables)
+            return (
+                tuple((_coarse(one), one.snapshot) for one in tables),
+                glance and (glance.no_ends, glance.running, glance.queued, glance.waiting),
+                glance and glance.is_late(tables),
+                self.actions.pulse(""),
+            )
         except (StreamAppError, OSError) as error:
             return str(error)
 
@@ -299,14 +357,3 @@ def _limit(text: str | None) -> int:
     if len(text) > len(str(QUERY_ROWS_MAX)):
         return QUERY_ROWS_MAX
     return min(max(1, int(text)), QUERY_ROWS_MAX)
-
-
-def _flat(settings: Mapping[str, object], prefix: str = "") -> list[tuple[str, object]]:
-    """Keys with dots, and their values."""
-    found: list[tuple[str, object]] = []
-    for key, value in settings.items():
-        if isinstance(value, Mapping):
-            found += _flat(value, f"{prefix}{key}.")
-        elif value not in (None, "", ()):
-            found.append((f"{prefix}{key}", value))
-    return found

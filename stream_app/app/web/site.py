@@ -5,29 +5,19 @@ A site is asked from threads of the server, and keeps no table open.
 
 from __future__ import annotations
 
-import importlib
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.secrets import Secrets, is_secret
-from stream_app.app.config.settings import file_io_variables
-from stream_app.app.inspect.job_status import EMPTY, READY, UNREADABLE, JobStatus, TableStatus
-from stream_app.app.inspect.source_ends import source_ends
+from stream_app.app.config.secrets import Secrets
+from stream_app.app.inspect.job_status import EMPTY, READY, UNREADABLE, TableStatus
 from stream_app.app.inspect.table_facts import RememberedFacts, freshness_s
-from stream_app.app.job.epoch_history import CompactionsNow, EpochHistory, EpochTimes
-from stream_app.app.quarantine.choice import Choice
-from stream_app.app.quarantine.kept_records import Quarantine, open_quarantine
-from stream_app.app.quarantine.later_changes import ReadRange
-from stream_app.app.quarantine.outcome import replay_lines
+from stream_app.app.job.epoch_history import CompactionsNow, PastEpoch
+from stream_app.app.quarantine.kept_records import Quarantine
+from stream_app.app.web.job_glance import JobGlance
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
 from stream_app.fileio.file_io import FileIO
-from stream_app.kafka.offset_ranges import Offsets
-from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import each
 from stream_app.table.opening import open_table
@@ -35,9 +25,6 @@ from stream_app.table.opening import open_table
 LOCAL_HOST = "127.0.0.1"
 """Where pages are served unless another address is given."""
 _DATABASE = ".db"
-_ENDS_S = 5.0
-_REST = 4
-"""Times the duration of a look at all tables until the next one."""
 _THREADS = 8
 """Tables that are looked at together: on a store of objects a look is one answer of it."""
 
@@ -68,6 +55,14 @@ class Site(Protocol):
         """The status of each table, by name."""
         ...
 
+    def glance(self, tables: Sequence[TableStatus]) -> JobGlance | None:
+        """The job as a whole; None: these are not the tables of a job.
+
+        Args:
+            tables: all of them.
+        """
+        ...
+
     def open(self, name: str) -> FileStoreTable:
         """One of them as it is now.
 
@@ -77,15 +72,19 @@ class Site(Protocol):
         """
         ...
 
-    def settings(self) -> Mapping[str, Mapping[str, object]]:
-        """The job's configuration by section, without secrets; empty without a job."""
+    def settings(self) -> Mapping[str, Mapping[str, str]]:
+        """Section → key → value of the job's configuration, without secrets; or empty."""
         ...
 
     def quarantine(self, name: str) -> Quarantine | None:
-        """The records of a table that were set aside; None: the job keeps none."""
+        """The records of a table that were set aside; None: the job keeps none.
+
+        Args:
+            name: empty: of those that belong to no table.
+        """
         ...
 
-    def epochs(self, name: str) -> Sequence[EpochTimes]:
+    def epochs(self, name: str) -> Sequence[PastEpoch]:
         """The newest epochs of a table, oldest first; none when this process is not its job."""
         ...
 
@@ -94,7 +93,7 @@ class Site(Protocol):
         ...
 
     def replay(self, name: str) -> Iterator[str]:
-        """Replay the records of a table's quarantine; lines that tell it.
+        """Replay the records of a table's quarantine, or of no table; lines that tell it.
 
         Raises:
             UsageError: there is no quarantine, or a record cannot be replayed safely.
@@ -139,11 +138,15 @@ class WarehouseSite:
         """See `Site.status`."""
         return self._status((name, self._path(name)))
 
+    def glance(self, tables: Sequence[TableStatus]) -> JobGlance | None:  # noqa: ARG002 - as `epochs`
+        """See `Site.glance`."""
+        return None
+
     def open(self, name: str) -> FileStoreTable:
         """See `Site.open`."""
         return self._open(self._path(name))
 
-    def settings(self) -> Mapping[str, Mapping[str, object]]:
+    def settings(self) -> Mapping[str, Mapping[str, str]]:
         """See `Site.settings`."""
         return {}
 
@@ -151,7 +154,7 @@ class WarehouseSite:
         """See `Site.quarantine`."""
         return None
 
-    def epochs(self, name: str) -> Sequence[EpochTimes]:  # noqa: ARG002 - no job, no epochs
+    def epochs(self, name: str) -> Sequence[PastEpoch]:  # noqa: ARG002 - no job, no epochs
         """See `Site.epochs`."""
         return ()
 
@@ -218,153 +221,6 @@ class WarehouseSite:
             fresh_s=freshness_s(now_ms, facts.source_ms, None),
             changed_s=max(0, now_ms - facts.time_ms) // 1000,
         )
-
-
-@dataclass(slots=True)
-class JobSite:
-    """The tables of a job, by its configuration; the job may run or not.
-
-    Attributes:
-        history: of the job that runs in this process; None: none does.
-        ask_ends: where the topics end; None: of the broker.
-        read: reads ranges of the topics for a replay; None: by Kafka's client.
-    """
-
-    config: AppConfig
-    checkpoint: Folder
-    clock: Clock
-    history: EpochHistory | None = None
-    ask_ends: Callable[[], Offsets | None] | None = None
-    read: ReadRange | None = None
-    _ends: Offsets | None = None
-    _ends_at: float = float("-inf")
-    _newest_ms: int | None = None
-    _newest_until: float = float("-inf")
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _facts: RememberedFacts = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._facts = RememberedFacts(
-            self._open, self.clock, of_job=True, counts_runs=self.history is None
-        )
-
-    @property
-    def title(self) -> str:
-        """See `Site.title`."""
-        return self.config.name
-
-    @property
-    def secrets(self) -> Secrets:
-        """See `Site.secrets`."""
-        return self.config.secrets
-
-    def tables(self) -> Sequence[TableStatus]:
-        """See `Site.tables`."""
-        return list(map(self._with_runs, self._status(self._source_ends()).tables()))
-
-    def status(self, name: str) -> TableStatus | None:
-        """See `Site.status`."""
-        one = self._status(self._source_ends()).table(name, self._newest_message_ms())
-        return None if one is None else self._with_runs(one)
-
-    def open(self, name: str) -> FileStoreTable:
-        """See `Site.open`."""
-        return self._open(self._path(name))
-
-    def settings(self) -> Mapping[str, Mapping[str, object]]:
-        """See `Site.settings`."""
-        return self.config.masked()
-
-    def quarantine(self, name: str) -> Quarantine | None:
-        """See `Site.quarantine`."""
-        folder = self.config.stream.quarantine
-        if folder is None:
-            return None
-        of_table = folder if self.config.sync is None else f"{folder}/{name}"
-        return open_quarantine(of_table, self.config.file_system)
-
-    def epochs(self, name: str) -> Sequence[EpochTimes]:
-        """See `Site.epochs`."""
-        if self.history is None:
-            return ()
-        return self.history.of(self._own_name(name))
-
-    def compactions(self, name: str) -> CompactionsNow | None:
-        """See `Site.compactions`."""
-        return None if self.history is None else self.history.compactions(self._own_name(name))
-
-    def replay(self, name: str) -> Iterator[str]:
-        """See `Site.replay`."""
-        self._path(name)
-        quarantine = self.quarantine(name)
-        if quarantine is None:
-            raise UsageError(
-                "the job has no quarantine", where=self.title, fix="set stream.quarantine"
-            )
-        # Imported only when it is asked for: it needs Spark's package and a broker's client.
-        replays = importlib.import_module("stream_app.app.quarantine.job_replay")
-        own = None if self.config.sync is None else name
-        for one in replays.job_replays(self.config, quarantine, own, self.read).values():
-            yield from replay_lines(one.run(Choice(), dry_run=False), dry_run=False)
-
-    def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
-        """See `Site.compact_command`; secrets travel by the environment alone."""
-        words = [self._path(name)]
-        for key, value in self.config.spark.items():
-            if not is_secret(key):
-                words += ["--set", f"{key}={value}"]
-        return words, file_io_variables(self.config.file_system)
-
-    def _own_name(self, name: str) -> str:
-        """The name in the history."""
-        return "" if self.config.sync is None else name
-
-    def _path(self, name: str) -> str:
-        path = self._status(None).paths().get(name)
-        if path is None:
-            raise TableNotFoundError(
-                f"the job has no table {name}", where=self.title, fix="choose one of the list"
-            )
-        return path
-
-    def _open(self, path: str) -> FileStoreTable:
-        return open_table(path, self.clock, file_io_options=self.config.file_system)
-
-    def _status(self, ends: Offsets | None) -> JobStatus:
-        return JobStatus(
-            config=self.config,
-            checkpoint=self.checkpoint,
-            ends=ends,
-            now_ms=self.clock.now_ms(),
-            facts_of=self._facts.of,
-        )
-
-    def _with_runs(self, one: TableStatus) -> TableStatus:
-        """With the sorted runs that the job of this process knows; others are in the facts."""
-        now = self.compactions(one.table)
-        if now is None or not now.numbers.buckets:
-            return one
-        return replace(one, sorted_runs=now.numbers.sorted_runs_max)
-
-    def _newest_message_ms(self) -> int | None:
-        """As `JobStatus.newest_ms`, but not always of now: that looks at all tables."""
-        if self.history is not None:
-            return self.history.source_ms
-        began = self.clock.steady_seconds()
-        if began >= self._newest_until:
-            self._newest_ms = self._status(None).newest_ms()
-            now = self.clock.steady_seconds()
-            self._newest_until = now + max(_ENDS_S, _REST * (now - began))
-        return self._newest_ms
-
-    def _source_ends(self) -> Offsets | None:
-        """Asked of the broker at most each `_ENDS_S` seconds; a broker that is away is slow."""
-        with self._lock:
-            if self.clock.steady_seconds() - self._ends_at > _ENDS_S:
-                ask = self.ask_ends or partial(source_ends, self.config.source, lambda _: None)
-                self._ends = ask()
-                self._ends_at = self.clock.steady_seconds()
-            return self._ends
 
 
 def _is_unicode(name: str) -> bool:

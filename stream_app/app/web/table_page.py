@@ -39,12 +39,14 @@ from stream_app.app.web.tree_drawing import BUCKETS_SHOWN, BucketTree, bucket_tr
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.read.stream_start import stream_start
 from stream_app.table.api.paimon_table import PaimonTable
+from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import ChangelogFollow, Following, changelog_batches
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 ROWS_SHOWN = 20
+RUNS_LISTED = 100
 QUERY_ROWS_MAX = 200
 CHANGES_READ = 50_000
 """Changes of a snapshot that a page reads: the first load of a table may have millions."""
@@ -122,8 +124,8 @@ def table_page(
         now=now,
         expiry=expiry,
         versions=parts.some("schemas", lambda: schema_versions(table)),
-        listings=list(_listings(table, latest, compactions, parts)),
-        bad=parts.some("quarantine", lambda: bad_records(table, quarantine)),
+        listings=list(_listings(table, latest, compactions, runs, parts)),
+        bad=parts.some("quarantine", lambda: _bad(table, quarantine)),
         problems=parts.problems(),
     )
 
@@ -191,6 +193,12 @@ def _cut(value: str | None) -> str | None:
     return value if value is None or len(value) <= _TEXT_MAX else value[: _TEXT_MAX - 1] + "…"
 
 
+def _bad(
+    table: FileStoreTable, quarantine: Callable[[], Quarantine | None]
+) -> Sequence[BadRecords]:
+    return bad_records(frozenset(newest_epochs(table.snapshots)), quarantine)
+
+
 def _overview(table: FileStoreTable, latest: Snapshot | None) -> Overview | None:
     return None if latest is None else overview(table, latest)
 
@@ -238,6 +246,7 @@ def _listings(
     table: FileStoreTable,
     latest: Snapshot | None,
     compactions: Sequence[CompactionRow],
+    runs: Sequence[LevelRow],
     parts: Parts,
 ) -> Iterator[tuple[str, Listing]]:
     yield "Compactions", Listing(CompactionRow, compactions[:ROWS_SHOWN])
@@ -251,6 +260,7 @@ def _listings(
         found = parts.one(title.lower(), partial(listing, name, table, latest))
         if found is not None:
             yield title, Listing(found.row_type, list(found.rows[-ROWS_SHOWN:])[::-1])
+    yield "Sorted runs", Listing(LevelRow, runs[:RUNS_LISTED])
     if latest is not None:
         files = parts.some("files", lambda: largest_files(table, latest))
         yield "Largest files", Listing(FileRow, files)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import TypeVar
@@ -17,7 +17,6 @@ from stream_app.errors import StreamAppError
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.schema.schema_diff import schema_differences
 from stream_app.planning.upkeep.expire_config import expire_config
-from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.storage_errors import storage_error
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
@@ -170,7 +169,7 @@ def space_amplification(runs: Sequence[LevelRow]) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadRecords:
-    """Records of one kind of reason that wait in the quarantine, with some examples.
+    """Records of one kind of reason that wait in the quarantine, with the newest as examples.
 
     Attributes:
         is_all: whether no other record of this kind can wait.
@@ -183,9 +182,12 @@ class BadRecords:
 
 
 def bad_records(
-    table: FileStoreTable, quarantine: Callable[[], Quarantine | None]
+    committed: Collection[str], quarantine: Callable[[], Quarantine | None]
 ) -> list[BadRecords]:
-    """The first `BAD_COUNTED` of those that wait, by kind of reason, the most frequent first.
+    """The newest `BAD_COUNTED` of those that wait, by kind of reason, the most frequent first.
+
+    Args:
+        committed: as `Quarantine.each_waiting`.
 
     Raises:
         CorruptFileError: a file of the folder is no quarantine's.
@@ -193,9 +195,8 @@ def bad_records(
     opened = quarantine()
     if opened is None:
         return []
-    waiting = opened.each_waiting(frozenset(newest_epochs(table.snapshots)))
     counts, examples = Counter[str](), dict[str, list[KeptRecord]]()
-    for record in islice(waiting, BAD_COUNTED):
+    for record in islice(opened.each_waiting(committed, newest_first=True), BAD_COUNTED):
         kind = record.kind
         counts[kind] += 1
         if counts[kind] <= _EXAMPLES:

@@ -76,18 +76,36 @@ def apply_schema(
     readings: tuple[ColumnReading, ...],
     fields: Mapping[str, ConnectField],
     chosen: Mapping[str, Encoding],
+    *,
+    sends_bytes: bool = True,
 ) -> tuple[ColumnReading, ...]:
     """The readings with the encodings of the schema.
 
     Args:
         chosen: encodings that the user has set by column; they win.
+        sends_bytes: whether the connector is said to send bytes as bytes; else as some text.
     """
-    return tuple(
-        reading
-        if reading.name not in fields
-        else _told(reading, fields[reading.name], is_chosen=reading.name in chosen)
-        for reading in readings
-    )
+
+    def told(reading: ColumnReading) -> ColumnReading:
+        field = fields.get(reading.name)
+        if field is None:
+            return reading
+        is_chosen = reading.name in chosen
+        if not is_chosen and sends_bytes and _is_text_of_bytes(reading, field):
+            return reading.refusing(
+                "is text in the message's schema, and binary.handling.mode is bytes: it is "
+                "base64, base64-url-safe or hex at the connector, or another type "
+                f"(column.{reading.name}.encoding can tell it)"
+            )
+        return _told(reading, field, is_chosen=is_chosen)
+
+    return tuple(map(told, readings))
+
+
+def _is_text_of_bytes(reading: ColumnReading, field: ConnectField) -> bool:
+    """Hexadecimal digits can be read as base64, so nothing but the connector's mode tells."""
+    is_text = field.literal == "string" and field.parameters.get(SOURCE_TYPE) not in _TEXT_TYPES
+    return is_text and reading.family is Family.BINARY and not field.semantic
 
 
 def _told(reading: ColumnReading, field: ConnectField, *, is_chosen: bool) -> ColumnReading:

@@ -150,7 +150,12 @@ class DebeziumJson:
         if prefix not in self._groups:
             fields = self._schemas.get(prefix, {})
             self._groups[prefix] = FramedGroup(
-                apply_schema(self._readings, fields, self._options.encodings),
+                apply_schema(
+                    self._readings,
+                    fields,
+                    self._options.encodings,
+                    sends_bytes=self._options.sends_bytes,
+                ),
                 fingerprint=hashlib.sha256(prefix).hexdigest(),
             )
         return self._groups[prefix]
@@ -203,7 +208,12 @@ class DebeziumJson:
             fields = connect_fields(wrapped.schema)
             inner = decode_records(
                 [wrapped.payload],
-                apply_schema(self._readings, fields, self._options.encodings),
+                apply_schema(
+                    self._readings,
+                    fields,
+                    self._options.encodings,
+                    sends_bytes=self._options.sends_bytes,
+                ),
                 self._settings,
             )
             if inner.wrapped:

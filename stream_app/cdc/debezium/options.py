@@ -63,7 +63,7 @@ OPTIONS: tuple[FormatOption, ...] = (
     ),
     FormatOption(
         BINARY_MODE,
-        "How the connector writes bytes.",
+        "How the connector writes bytes; also for messages with a schema, which does not tell it.",
         ("bytes", "base64", "base64-url-safe", "hex"),
     ),
     TRUNCATE_OPTION,
@@ -130,6 +130,11 @@ class DebeziumOptions(CheckedOptions):
     def looks_up(self) -> bool:
         """Whether values that an update leaves out are looked up in the table."""
         return self.modes[UNCHANGED_VALUES] == "lookup"
+
+    @property
+    def sends_bytes(self) -> bool:
+        """Whether the connector sends bytes as bytes; else as text of some encoding."""
+        return self.modes[BINARY_MODE] == "bytes"
 
     @property
     def placeholder(self) -> Placeholder:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.model.changelog_producer import ProducerTraits, producer_traits
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.bucket_options import BUCKET_OPTIONS
+from stream_app.model.options.changelog_producer import ProducerTraits, producer_traits
 from stream_app.model.options.commit_options import COMMIT_OPTIONS
 from stream_app.model.options.compaction_options import (
     COMMIT_FORCE_COMPACT,
@@ -157,6 +157,8 @@ def _other_problems(key: str, value: str) -> list[str]:
         return [unknown_key("option", key, [f"{column}.{known}" for known in FIELD_KEYS])]
     if what in ("distinct", "ignore-retract") and value.lower() not in ("true", "false"):
         return [f"option {key!r}: {value!r} is neither true nor false"]
+    if what == "count-limit" and not value.isdecimal():
+        return [f"option {key!r}: {value!r} is no whole number"]
     return []
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import enum
 
-from stream_app.model.changelog_producer import ProducerTraits
+from stream_app.model.options.changelog_producer import ProducerTraits
 from stream_app.model.snapshot import CommitKind, Snapshot
 
 

@@ -19,6 +19,7 @@ from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch
 from stream_app.cdc.column_drift import Column
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.source_table import SourceTable, merged
+from stream_app.spark.epoch.epoch_parts import TaskSeconds
 
 COLUMN_NAMES_MAX = 64
 """Limit for unknown and for missing columns: messages may contain any number of names."""
@@ -64,7 +65,8 @@ class DecodeCounts:
 
     Attributes:
         kinds: changes of each `RowKind`, in its order.
-        read_s, decode_s: seconds that tasks have waited for messages, and decoded them.
+        read_s, decode_s: seconds that tasks have waited for messages, and decoded them; the sums.
+        slowest: the task before the shuffle that lasted longest, with all of its tables.
         requests: to the store, by tasks that write: see `fileio.counted_file_io`.
         decoder_errors: number of bad messages at which the decoder itself failed.
         columns: unknown and missing ones; see `cdc.column_drift`.
@@ -81,6 +83,7 @@ class DecodeCounts:
     kinds: tuple[int, ...] = (0,) * len(RowKind)
     read_s: float = field(default=0.0, compare=False)
     decode_s: float = field(default=0.0, compare=False)
+    slowest: TaskSeconds = field(default_factory=TaskSeconds, compare=False)
     requests: Mapping[str, int] = field(default_factory=dict, compare=False)
     ends: Mapping[Where, PartitionEnd] = field(default_factory=dict)
     tables: TablesSeen = field(default_factory=dict)
@@ -103,6 +106,7 @@ class DecodeCounts:
             kinds=tuple(map(sum, zip(self.kinds, other.kinds, strict=True))),
             read_s=self.read_s + other.read_s,
             decode_s=self.decode_s + other.decode_s,
+            slowest=max(self.slowest, other.slowest),
             requests=Counter(self.requests) + Counter(other.requests),
             ends=ends,
             tables={

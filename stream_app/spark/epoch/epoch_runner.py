@@ -18,6 +18,7 @@ from stream_app.kafka.offset_ranges import Offsets
 from stream_app.model.bucket_change import BucketChange
 from stream_app.spark.epoch.blocks import UNREADABLE, BlockKind, bad_records_of, newcomers_of
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of
+from stream_app.spark.epoch.epoch_parts import TaskSeconds
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.table_failure import failure_of
 from stream_app.spark.epoch.write_task import TaskResult
@@ -64,6 +65,11 @@ class EpochOutput:
     tables: Sequence[TableOutput]
     newcomers: pa.Table
     unreadable: pa.Table
+
+    @property
+    def slowest(self) -> TaskSeconds:
+        """The task before the shuffle that lasted longest."""
+        return max((table.counts.slowest for table in self.tables), default=TaskSeconds())
 
 
 Writing = Callable[[EpochPlan], EpochOutput]

@@ -24,6 +24,7 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA, concat_rows, whole_messa
 from stream_app.clock import Clock, SystemClock
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE, Block, BlockKind
 from stream_app.spark.epoch.decode_counts import DecodeCounts, Where, counts_of_batch
+from stream_app.spark.epoch.epoch_parts import TaskSeconds
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.table_failure import failure_bytes
 from stream_app.spark.epoch.unchanged_values import is_incomplete, with_messages
@@ -74,6 +75,7 @@ class _Router:
     def __init__(self, plan: EpochPlan, clock: Clock) -> None:
         self._plan = plan
         self._clock = clock
+        self._began = clock.steady_seconds()
         self._read_s = 0.0
         self._gathered: dict[tuple[int, Where], _Gathered] = {}
         self._gathered_bytes = 0
@@ -89,6 +91,7 @@ class _Router:
             self._read_s += self._clock.steady_seconds() - began
             yield batch
             began = self._clock.steady_seconds()
+        self._read_s += self._clock.steady_seconds() - began
 
     def take(
         self, table: int, where: Where, messages: pa.RecordBatch, sources: Sequence[str] = ()
@@ -175,9 +178,13 @@ class _Router:
     def finish(self) -> Iterator[Block]:
         """The last blocks, and the counts of each table."""
         yield from self._cut()
+        total_s = self._clock.steady_seconds() - self._began
+        decode_s = sum(counts.decode_s for counts in self._counts.values())
+        task = TaskSeconds(total_s, self._read_s, decode_s)
         for table, of_table in self._counts.items():
             # Reading is for all tables of the task: the first one's counts take it along.
-            counts, self._read_s = replace(of_table, read_s=self._read_s), 0.0
+            counts = replace(of_table, read_s=self._read_s, slowest=task)
+            self._read_s = 0.0
             yield Block(
                 table=table,
                 kind=BlockKind.COUNTS,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, Protocol
 
@@ -21,8 +21,13 @@ import pyarrow as pa
 from stream_app.clock import Clock
 from stream_app.errors import StoppedError
 from stream_app.log_facts import about
-from stream_app.model.snapshot import SOURCE_END_PROPERTY, SOURCE_TIME_PROPERTY
+from stream_app.model.snapshot import (
+    SECONDS_PROPERTY,
+    SOURCE_END_PROPERTY,
+    SOURCE_TIME_PROPERTY,
+)
 from stream_app.spark.epoch.decode_counts import DecodeCounts, TablesSeen, Where
+from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.epoch.epoch_plan import EpochPlan, TablePlan
 from stream_app.spark.epoch.epoch_runner import EpochRunner, Messages, TableOutput, Writing
 from stream_app.spark.ingest.dead_letters import SetAside
@@ -81,15 +86,6 @@ class Share:
     set_aside: SetAside | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
-    """Seconds before and in the Spark job of a round; `route_s` are part of `write_s`."""
-
-    wait_s: float
-    write_s: float
-    route_s: float = 0.0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochBegun(Generic[Messages]):
     """An epoch whose messages are decoded.
@@ -115,13 +111,14 @@ class Round(Generic[Messages]):
     """The commits of a round.
 
     Attributes:
+        times: of all parts before the commits.
         begins: of tables that their source has emptied in this epoch; this round adds some.
         isolation: gets the errors of tables; None: there is one table, or all fail together.
         totals, committed: of the tables that this round has committed.
     """
 
     begun: EpochBegun[Messages]
-    times: Times
+    times: EpochParts
     begins: dict[str, Mapping[Where, int]]
     runner: EpochRunner[Messages]
     clock: Clock
@@ -256,7 +253,7 @@ class Round(Generic[Messages]):
     def _commit(self, share: Share) -> EpochReport:
         began = self.clock.steady_seconds()
         feed, output = share.feed, share.output
-        properties = _properties(output.counts, self.begun.source_end)
+        properties = _properties(output.counts, self.begun.source_end, self.times)
         for (topic, partition), offset in output.counts.truncated.items():
             _LOG.warning(
                 "%s: the source has emptied its table (topic %s, partition %d, offset %d): all "
@@ -279,11 +276,8 @@ class Round(Generic[Messages]):
             buckets=len(output.changes),
             files=len(files),
             bytes=sum(file.file_size for file in files),
-            wait_s=self.times.wait_s,
-            write_s=self.times.write_s,
-            route_s=self.times.route_s,
+            parts=replace(self.times, commit_s=self.clock.steady_seconds() - began),
             began_ms=self.begun.began_ms,
-            commit_s=self.clock.steady_seconds() - began,
             snapshots=committed.snapshots,
             sorted_runs=feed.job.sorted_runs(),
             compactions=committed.compactions,
@@ -296,8 +290,8 @@ class Round(Generic[Messages]):
         share.feed.listener.epoch(report)
 
 
-def _properties(counts: DecodeCounts, source_end: str) -> dict[str, str]:
-    properties = {SOURCE_END_PROPERTY: source_end}
+def _properties(counts: DecodeCounts, source_end: str, times: EpochParts) -> dict[str, str]:
+    properties = {SOURCE_END_PROPERTY: source_end, SECONDS_PROPERTY: times.as_property}
     if offsets := counts.last_offsets():
         properties[OFFSETS_PROPERTY] = json.dumps(offsets, sort_keys=True)
     if (newest_ms := counts.newest_ms) is not None:

@@ -19,15 +19,15 @@ from stream_app.clock import Clock
 from stream_app.errors import CommitError, StoppedError
 from stream_app.model.schema.origin import Origin
 from stream_app.spark.epoch.decode_counts import DecodeCounts, Where
+from stream_app.spark.epoch.epoch_parts import EpochParts, epoch_parts
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
-from stream_app.spark.epoch.epoch_runner import EpochRunner, Messages
+from stream_app.spark.epoch.epoch_runner import EpochOutput, EpochRunner, Messages
 from stream_app.spark.ingest.epoch_round import (
     SOURCE_ORDER,
     EpochBegun,
     Isolation,
     Round,
     Share,
-    Times,
 )
 from stream_app.spark.ingest.held_tables import CompactionWaitError
 from stream_app.spark.ingest.table_feed import Arrived, EpochReport, Newcomers, TableFeed
@@ -123,16 +123,12 @@ class EpochRun(Generic[Messages]):
         for _ in range(_ROUNDS_MAX):
             if not (lacking or looks):
                 return committed
-            began = self.clock.steady_seconds()
-            plan, others = self._ready(begun.plan, lacking)
-            waited = self.clock.steady_seconds()
-            output = begun.write(plan)
-            write_s = begun.route_s + self.clock.steady_seconds() - waited
+            plan, others, output, times = self._written(begun, lacking)
             parts = zip(self.feeds, plan.tables, output.tables, strict=True)
             shares = [Share(feed, part, of) for feed, part, of in parts if part is not None]
             work = Round(
                 begun=begun,
-                times=Times(waited - began, write_s, begun.route_s),
+                times=times,
                 begins=begins,
                 runner=self.runner,
                 clock=self.clock,
@@ -161,6 +157,22 @@ class EpochRun(Generic[Messages]):
             where=", ".join(feed.job.table.location for feed in lacking),
             fix="see which other job commits to the table so often, and stop one of both",
         )
+
+    def _written(
+        self, begun: EpochBegun[Messages], lacking: Sequence[TableFeed]
+    ) -> tuple[EpochPlan, list[TableFeed], EpochOutput, EpochParts]:
+        """Write what can be written; also the tables that cannot, and the seconds so far."""
+        began = self.clock.steady_seconds()
+        plan, others = self._ready(begun.plan, lacking)
+        waited = self.clock.steady_seconds()
+        output = begun.write(plan)
+        times = epoch_parts(
+            output.slowest,
+            wait_s=waited - began,
+            routing_s=begun.route_s,
+            writing_s=self.clock.steady_seconds() - waited,
+        )
+        return plan, others, output, times
 
     def make(self, name: str, epoch: int, messages: Messages, source_end: str) -> bool:
         """Make a table that could not be made before; returns whether it has messages."""

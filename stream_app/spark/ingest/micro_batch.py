@@ -172,6 +172,7 @@ class MicroBatch(Generic[Messages]):
         if self._apart is None:
             for feed in self.feeds:
                 feed.job.open(self.log.query_id())
+                feed.listener.opened(feed.job.table, feed.met().keys())
             lacks = min(feed.job.last_epoch for feed in self.feeds) + 1
         else:
             lacks = self._apart.open_all() + 1

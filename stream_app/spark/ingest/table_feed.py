@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
@@ -16,6 +16,7 @@ from stream_app.cdc.message_format import MessageFormat
 from stream_app.model.schema.origin import Origin
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.decode_counts import DecodeCounts, TablesSeen
+from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.epoch.epoch_plan import MessageSplitter, TablePlan
 from stream_app.spark.epoch.epoch_runner import TableOutput
 from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
@@ -29,15 +30,12 @@ from stream_app.table.job.table_job import IdleReport, TableJob
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochReport:
-    """One table's result of an epoch, and its times (seconds).
+    """One table's result of an epoch.
 
     Attributes:
         skipped: whether the table had the epoch already.
         set_aside: the bad records; None: there are none.
-        wait_s: back-pressure before the epoch's work, of all tables.
-        write_s: reading, decoding, routing and writing: the Spark job, of all tables.
-        route_s: the part of `write_s` before writing: reading, decoding and routing.
-        began_ms: when `write_s` began, since 1970 in UTC.
+        began_ms: when reading began, since 1970 in UTC.
         sorted_runs, compactions, metrics: as in `IdleReport`, at the epoch's end.
     """
 
@@ -48,11 +46,8 @@ class EpochReport:
     buckets: int = 0
     files: int = 0
     bytes: int = 0
-    wait_s: float = 0.0
-    write_s: float = 0.0
-    route_s: float = 0.0
+    parts: EpochParts = field(default_factory=EpochParts)
     began_ms: int = 0
-    commit_s: float = 0.0
     snapshots: tuple[Snapshot, ...] = ()
     sorted_runs: Mapping[int, int] = field(default_factory=dict)
     compactions: tuple[CompactionReport, ...] = ()
@@ -61,6 +56,14 @@ class EpochReport:
 
 class TableListener(Protocol):
     """Gets the events of one table."""
+
+    def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
+        """The table is opened, before its first epoch of this run or after a failure.
+
+        Args:
+            topics: those that have brought it messages, as the checkpoint remembers.
+        """
+        ...
 
     def epoch(self, report: EpochReport) -> None:
         """An epoch is committed."""

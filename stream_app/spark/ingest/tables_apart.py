@@ -62,11 +62,13 @@ class TablesApart(Generic[Messages]):
     def open(self, feeds: Sequence[TableFeed]) -> None:
         """See `Isolation.open`; reads several tables at a time."""
         user, newest = self.log.query_id(), self.held.tables.newest
+        topics = {feed.name: self.met(feed).keys() for feed in feeds}
 
         def opened(feed: TableFeed) -> BaseException | None:
             try:
                 feed.job.open(user)
                 feed.job.check_epochs(self._epoch + 1, newest.get(feed.name, -1))
+                feed.listener.opened(feed.job.table, topics[feed.name])
             except Exception as error:
                 return error
             return None

@@ -141,6 +141,8 @@ def _before_rows(
     options = table.options
     if traits_of(options.merge_engine).needs_lookup:
         return FirstRowChangelog(request.max_level, above)
+    if options.producer.by_full_compaction:
+        return FullCompactionChangelog(request.max_level)
     keeps_newest = traits_of(options.merge_engine).keeps_newest
     is_needed = not keeps_newest or table.merges_by_vectors
     if options.looks_up and (is_needed or options.producer.by_lookup):
@@ -152,8 +154,6 @@ def _before_rows(
             deletes_found=table.merges_by_vectors,
             asks_for_keys=_asks_for_keys(table),
         )
-    if options.producer.by_full_compaction:
-        return FullCompactionChangelog(request.max_level)
     return None
 
 

@@ -47,6 +47,7 @@ def test_the_shop_arrives_in_the_store(testbed: Testbed, s3: S3Server, tmp_path:
             "stream.quarantine": f"{lake}/quarantine",
             "stream.trigger": "availableNow",
             "stream.metrics-port": str(a_free_port()),
+            "stream.web-port": str(a_free_port()),
             "spark.spark.driver.extraJavaOptions": fast_jvm(),
         }
         flags = [word for item in settings.items() for word in ("--set", "=".join(item))]

@@ -171,6 +171,22 @@ def test_a_lost_change_is_found_behind_expired_snapshots(tmp_path: Path) -> None
     assert "latest-full" in finding.fix
 
 
+@pytest.mark.parametrize("vectors", ["false", "true"])
+def test_a_row_that_is_told_merged_and_kept_as_it_came_is_no_lost_change(
+    tmp_path: Path, vectors: str
+) -> None:
+    """The group of a null sequence: Paimon's own files and changelog say the same."""
+    made = small_table(
+        tmp_path / "db.db" / "t", "k INT, v INT, g INT", ("k",),
+        merge_engine="partial-update", changelog_producer="lookup",
+        fields__g__sequence_group="v", deletion_vectors__enabled=vectors,
+    )  # fmt: skip
+    made.commit(("+I", {"k": 1, "v": 1, "g": None}), ("+I", {"k": 2, "v": 1, "g": 1}))
+    made.compact()
+    assert [row["v"] for row in read_rows(made.table)] == [1, 1]
+    assert sound_report(made.table).replayed
+
+
 def test_an_overwrite_is_where_a_replay_begins(tmp_path: Path) -> None:
     made = a_table(tmp_path, changelog_producer="input")
     Damage(made.table).snapshot(3, commit_kind=CommitKind.OVERWRITE)

@@ -202,7 +202,7 @@ def test_set_is_checked_as_the_options_of_a_table_are(tmp_path: Path) -> None:
     add_arguments(parser)
     args = parser.parse_args([table.location, "--set", "record-level.expire-time=1d"])
     with pytest.raises(UnsupportedTableError, match="time-field is not set"):
-        compact_job(args)
+        compact_job(args, None)
 
 
 def test_a_write_only_job_that_is_started_anew_for_each_epoch_has_a_bound(tmp_path: Path) -> None:

@@ -68,5 +68,6 @@ def test_what_the_readme_and_the_example_write_is_not_the_demos(tmp_path: Path) 
     (tmp_path / "readme.toml").write_text(example)
     for path in (tmp_path / "readme.toml", ROOT / "conf" / "orders.toml"):
         config = load_config(path, [], {})
-        assert Path(config.table.path).parent != Path(of_demo.sync.path("orders")).parent
+        table = config.table.path if config.sync is None else config.sync.path("orders")
+        assert Path(table).parent != Path(of_demo.sync.path("orders")).parent
         assert config.stream.checkpoint != of_demo.stream.checkpoint

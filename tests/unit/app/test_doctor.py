@@ -171,7 +171,9 @@ def on_s3(job: Job, s3: S3Server) -> str:
 
 def test_a_store_is_really_tried_and_left_clean(job: Job, s3: S3Server) -> None:
     bucket = on_s3(job, s3)
-    assert [one.level for one in job.seen("warehouse")] == [Level.OK]
+    written, clock = job.seen("warehouse")
+    assert [written.level, clock.level] == [Level.OK, Level.OK]
+    assert clock.what == "the time of the store agrees with this machine's clock"
     assert not s3_backends[DEFAULT_ACCOUNT_ID]["aws"].get_bucket(bucket).keys
 
 

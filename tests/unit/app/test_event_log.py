@@ -19,6 +19,7 @@ from stream_app.spark.epoch.decode_counts import (
     ColumnSighting,
     DecodeCounts,
 )
+from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.compact.metrics import CompactionMetrics
@@ -75,7 +76,11 @@ def test_an_epoch_tells_of_its_compactions(
 ) -> None:
     events, sink = log
     report = EpochReport(
-        epoch=7, wait_s=3.25, sorted_runs={5: 1, 1: 7}, compactions=(REPORT,), metrics=METRICS
+        epoch=7,
+        parts=EpochParts(wait_s=3.25, read_s=0.5),
+        sorted_runs={5: 1, 1: 7},
+        compactions=(REPORT,),
+        metrics=METRICS,
     )
     events.epoch(report)
     line, compacted = caplog.messages
@@ -83,9 +88,12 @@ def test_an_epoch_tells_of_its_compactions(
     assert compacted == LINE
     told = json.loads(sink.getvalue())
     assert TOLD.items() <= told.items()
+    assert (told["wait_s"], told["read_s"], told["write_s"]) == (3.25, 0.5, 0.0)
 
     caplog.clear()
-    quiet = replace(report, wait_s=0.01, compactions=(), metrics=CompactionMetrics())
+    quiet = replace(
+        report, parts=EpochParts(wait_s=0.01), compactions=(), metrics=CompactionMetrics()
+    )
     events.epoch(quiet)
     [line] = caplog.messages
     assert line.endswith("; at most 0 runs, 0 compacting")

@@ -130,6 +130,8 @@ init --from-topic t --bootstrap-servers x --type-mapping nope
 init --from-topic t --bootstrap-servers x --source-format nope
 remove-orphan-files T --older-than soon
 remove-orphan-files T --older-than 0s
+compact T --dry-run --conf nowhere
+compact nothing --dry-run --conf job.toml
 compact T --dry-run --where "k = 1"
 compact T --dry-run --where "dt = = 1"
 compact T --dry-run --partition nope=1

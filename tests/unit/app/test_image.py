@@ -20,6 +20,7 @@ import yaml
 from stream_app import __version__
 from stream_app.app.config.app_config import load_config
 from stream_app.app.launch.jar_sets import KAFKA_BROKER_VERSION
+from tests.support.ingest_process import a_free_port
 
 ROOT = Path(__file__).parents[3]
 DOCKER = ROOT / "docker"
@@ -103,6 +104,9 @@ def test_the_parts_of_compose_know_each_other() -> None:
     monitor = yaml.safe_load((DOCKER / "prometheus" / "prometheus.yml").read_text())
     [scrape] = monitor["scrape_configs"]
     assert scrape["static_configs"] == [{"targets": [f"app:{job.stream.metrics_port}"]}]
+    page = f"127.0.0.1:{job.stream.web_port}:{job.stream.web_port}"
+    assert page in SERVICES["app"]["ports"]
+    assert job.stream.web_host == "0.0.0.0", "else only the container itself reaches it"
     provisioning = DOCKER / "grafana" / "provisioning"
     [source] = yaml.safe_load((provisioning / "datasources" / "prometheus.yaml").read_text())[
         "datasources"
@@ -190,6 +194,21 @@ def test_the_health_check_is_the_jobs_answer(
         )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == ends
     assert asked == ["/healthz"]
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [("entrypoint.sh\0web\0--conf\0x", 0), ("entrypoint.sh\0ingest", 1), ("job.sh\0ingest", 1)],
+)
+def test_a_container_that_runs_no_job_is_healthy(tmp_path: Path, command: str, code: int) -> None:
+    """Nothing answers at the job's port here."""
+    (tmp_path / "cmdline").write_text(f"tini\0--\0/opt/stream_app/bin/{command}\0")
+    done = subprocess.run(
+        [sys.executable, DOCKER / "healthcheck.py", tmp_path / "cmdline"],
+        env={**os.environ, "STREAM_APP_STREAM__METRICS_PORT": str(a_free_port())},
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == code
 
 
 @pytest.mark.parametrize(

@@ -109,11 +109,13 @@ def test_probes_ask_the_jobs_endpoint(release: dict[str, Object]) -> None:
         for name in ("startup", "liveness", "readiness")
     }
     assert paths == {"startup": "/healthz", "liveness": "/healthz", "readiness": "/readyz"}
-    [port] = container["ports"]
+    ports = {each["name"]: str(each["containerPort"]) for each in container["ports"]}
     variables = {each["name"]: each.get("value") for each in container["env"]}
-    assert variables["STREAM_APP_STREAM__METRICS_PORT"] == str(port["containerPort"])
-    [served] = release["Service"]["spec"]["ports"]
-    assert served["targetPort"] == port["name"]
+    assert variables["STREAM_APP_STREAM__METRICS_PORT"] == ports["metrics"]
+    assert variables.get("STREAM_APP_STREAM__WEB_PORT") == ports.get("web")
+    assert ("web" in ports) == (variables.get("STREAM_APP_STREAM__WEB_HOST") == "0.0.0.0")
+    served = [each["targetPort"] for each in release["Service"]["spec"]["ports"]]
+    assert served == list(ports)
 
 
 def test_objects_find_the_pod(release: dict[str, Object]) -> None:

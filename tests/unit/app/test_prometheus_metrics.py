@@ -8,8 +8,9 @@ import shutil
 import socket
 import threading
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 
 import pyarrow as pa
 import pytest
@@ -17,6 +18,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from stream_app import __version__
+from stream_app.app.job.event_log import EventLog
 from stream_app.app.metrics.collectors import CompactionCollector
 from stream_app.app.metrics.endpoint import serving
 from stream_app.app.metrics.job_metrics import TABLE_LABELS_MAX, JobMetrics
@@ -26,8 +28,10 @@ from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import file_io_of
-from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
+from stream_app.spark.epoch.decode_counts import DecodeCounts
+from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
+from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.job_folder import Folder
@@ -41,6 +45,7 @@ REPORT = CompactionReport(
     partition="", bucket=0, reason="size ratio", levels=(0, 0), output_level=5, files_in=2,
     bytes_in=3072, files_out=1, bytes_out=2048, upgraded=0, seconds=0.8125,
 )  # fmt: skip
+HELD = HeldTable(since_epoch=7, begin={}, reason="no", since_ms=1, retry_ms=None)
 COMPACTIONS = CompactionMetrics(
     buckets=8, level0_files_max=4, level0_files=12, sorted_runs_max=5, queued=2, running=1,
     begun=9, completed=4, failed=1, dropped=1, bytes_in=3072, bytes_out=2048, seconds=3.25,
@@ -74,8 +79,9 @@ def test_epochs_and_lag() -> None:
         messages=10, changes=12, skipped=1, bad=2, decoder_errors=1, kinds=(7, 2, 2, 1),
         read_s=0.25, decode_s=1.5,
     )  # fmt: skip
-    metrics.epoch(EpochReport(epoch=0, counts=counts, wait_s=0.5, write_s=2.0, commit_s=0.25))
-    metrics.epoch(EpochReport(epoch=1, counts=counts, wait_s=0.0, write_s=4.0, commit_s=0.25))
+    parts = EpochParts(wait_s=0.5, read_s=0.125, decode_s=1.5, route_s=0.25, write_s=2.0)
+    metrics.epoch(EpochReport(epoch=0, counts=counts, parts=parts))
+    metrics.epoch(EpochReport(epoch=1, counts=counts, parts=EpochParts(write_s=4.0)))
     metrics.epoch(EpochReport(epoch=1, skipped=True))
     metrics.progress(SourceProgress(1, 10, 77, {}), 1000)
     metrics.progress(SourceProgress(1, 10, None, {}), 2000)
@@ -98,57 +104,32 @@ def test_epochs_and_lag() -> None:
         "epoch_seconds_sum write": 6,
         "epoch_seconds_count write": 2,
         "epoch_seconds_sum wait": 0.5,
+        "epoch_seconds_sum read": 0.125,
+        "epoch_seconds_sum decode": 1.5,
+        "epoch_seconds_sum route": 0.25,
         "epoch_seconds_bucket 2.5 write": 1,
         "epoch_seconds_bucket 5.0 write": 2,
     }.items()
 
 
-def test_freshness_is_the_age_of_the_newest_message_while_there_are_newer_ones() -> None:
-    clock = StandingClock(100_000)
-    metrics = JobMetrics("db", clock)
-    fresh, held = metrics.of_table("t"), metrics.of_table("held")
-    assert metrics.source.state().stale_s is None
-    for table, second in ((fresh, 90), (held, 40)):
-        ends = {("topic", 0): PartitionEnd(7, second * 1000), ("topic", 1): PartitionEnd(9, None)}
-        table.epoch(EpochReport(epoch=0, counts=DecodeCounts(ends=ends)))
-    metrics.held("held", is_held=True)
-
-    def freshness() -> list[float | None]:
-        name = "stream_app_freshness_seconds"
-        return [
-            metrics.registry.get_sample_value(name, {"table": f"db.{one}"}) for one in ("t", "held")
-        ]
-
-    assert freshness() == [10, 60], "nobody knows the lag"
-    metrics.progress(SourceProgress(0, 1, 0, {}, {("topic", "0"): 0}), 100_000)
-    assert freshness() == [0, 60], "the job is at the end of its topics"
-    metrics.progress(SourceProgress(0, 1, 5, {}, {("topic", "0"): 5}), 100_000)
-    clock.sleep(5)
-    assert freshness() == [15, 65]
-    assert metrics.source.state().stale_s == 65
-    quiet = metrics.of_table("quiet")
-    ends = {("topic", 0): PartitionEnd(1, 1000)}
-    quiet.epoch(EpochReport(epoch=1, counts=DecodeCounts(ends=ends)))
-    name = "stream_app_freshness_seconds"
-    assert metrics.registry.get_sample_value(name, {"table": "db.quiet"}) == 15, "as the others"
-    behind = {"table": "db", "topic": "topic", "partition": "0"}
-    assert metrics.registry.get_sample_value("stream_app_partition_lag_messages", behind) == 5
-
-
-def test_the_label_of_others_has_the_age_of_the_oldest_that_is_held() -> None:
-    clock = StandingClock(100_000)
-    metrics = JobMetrics("db", clock)
-    for number in range(TABLE_LABELS_MAX + 3):
-        ends = {("topic", 0): PartitionEnd(7, 50_000 + 100 * number)}
-        metrics.of_table(f"t{number}").epoch(EpochReport(epoch=0, counts=DecodeCounts(ends=ends)))
-    label = {"table": "db.(others)"}
-    name = "stream_app_freshness_seconds"
-    assert metrics.registry.get_sample_value(name, label) == pytest.approx(29.8)
-    for number in (1, 2):
-        metrics.held(f"t{TABLE_LABELS_MAX + number}", is_held=True)
-    assert metrics.registry.get_sample_value(name, label) == pytest.approx(29.9)
-    metrics.held(f"t{TABLE_LABELS_MAX + 1}", is_held=False)
-    assert metrics.registry.get_sample_value(name, label) == pytest.approx(29.8)
+def test_the_parts_of_an_epoch_of_many_tables_count_once() -> None:
+    metrics = JobMetrics("db")
+    parts = EpochParts(read_s=2.0, decode_s=1.0, commit_s=0.5)
+    first = EpochReport(epoch=3, parts=parts, began_ms=10)
+    again = replace(first, began_ms=20)  # read again, for a table whose schema has changed
+    metrics.of_table("a").epoch(first)
+    metrics.of_table("b").epoch(first)
+    metrics.of_table("c").epoch(again)
+    found = {
+        (sample.labels["table"], sample.labels["part"]): sample.value
+        for family in metrics.registry.collect()
+        for sample in family.samples
+        if sample.name == "stream_app_epoch_seconds_sum"
+    }
+    assert found[("db", "read")] == 4.0
+    assert found[("db", "decode")] == 2.0
+    assert {table for table, part in found if part != "commit"} == {"db"}
+    assert [found[(f"db.{name}", "commit")] for name in "abc"] == [0.5] * 3
 
 
 def test_bad_records_by_reason_and_columns() -> None:
@@ -164,6 +145,16 @@ def test_bad_records_by_reason_and_columns() -> None:
     assert found["stream_app_bad_records_by_reason_total other"] == 0
     assert found["stream_app_unknown_column_records_total phone"] == 7
     assert not [name for name in found if "missing_column" in name]
+
+
+def test_messages_without_a_table_count_as_bad_records_of_the_job() -> None:
+    job = JobMetrics("db")
+    aside = SetAside(file="f", first="", reasons={"not-json": 3, "no-table": 1})
+    EventLog(StandingClock(0), metrics=job).unassigned(4, aside)
+    of_job = {"table": "db"}
+    assert job.registry.get_sample_value("stream_app_bad_records_total", of_job) == 4
+    by_reason = {**of_job, "reason": "not-json"}
+    assert job.registry.get_sample_value("stream_app_bad_records_by_reason_total", by_reason) == 3
 
 
 def test_requests_to_the_store_are_counted_by_kind(tmp_path: Path) -> None:
@@ -300,8 +291,12 @@ def test_the_endpoint_is_there_for_the_duration() -> None:
     metrics, port = JobMetrics("db.t"), a_free_port()
     threads = threading.active_count()
     url = f"http://127.0.0.1:{port}/metrics"
-    with serving(metrics.registry, port), urllib.request.urlopen(url, timeout=60) as answer:
-        assert 'stream_app_epochs_total{table="db.t"} 0.0' in answer.read().decode()
+    with serving(metrics.registry, port):
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            assert 'stream_app_epochs_total{table="db.t"} 0.0' in answer.read().decode()
+        for mistyped in ("", "/", "/metrics/", "/ready", "/readyz/"):
+            with pytest.raises(HTTPError, match="404"):
+                urllib.request.urlopen(url.removesuffix("/metrics") + mistyped, timeout=60)
     with pytest.raises(URLError, match="refused"):
         urllib.request.urlopen(url, timeout=60)
     assert threading.active_count() == threads
@@ -333,7 +328,7 @@ def test_each_of_many_tables_has_its_label_and_those_beyond_the_limit_one() -> N
         table = job.of_table(f"t{number}")
         table.epoch(EpochReport(epoch=0, counts=DecodeCounts(changes=5)))
         table.compactions.add(table.table, lambda: COMPACTIONS)
-        job.held(f"t{number}", is_held=number in (1, TABLE_LABELS_MAX + 1))
+        job.held(f"t{number}", HELD if number in (1, TABLE_LABELS_MAX + 1) else None)
     by_label = {
         (sample.name, sample.labels.get("table", "")): sample.value
         for family in job.registry.collect()
@@ -349,7 +344,7 @@ def test_each_of_many_tables_has_its_label_and_those_beyond_the_limit_one() -> N
         label: value for (name, label), value in by_label.items() if name.endswith("held_tables")
     }
     assert {label for label, value in held.items() if value} == {"db.t1", "db.(others)"}
-    job.held("t1", is_held=False)
+    job.held("t1", None)
     assert job.registry.get_sample_value("stream_app_held_tables", {"table": "db.t1"}) == 0
     text = generate_latest(job.registry).decode()
     assert text.count("# TYPE stream_app_buckets gauge") == 1

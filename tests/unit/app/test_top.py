@@ -20,6 +20,8 @@ from stream_app.app.top.screen import View, detail_of, screen
 from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import SystemClock
 from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.model.snapshot import SECONDS_PROPERTY
+from stream_app.spark.epoch.epoch_parts import TaskSeconds, epoch_parts
 from tests.support.small_table import small_table
 from tests.support.web_server import rows
 
@@ -87,14 +89,16 @@ def test_the_details_are_those_of_the_table(tmp_path: Path) -> None:
         tmp_path / "shop.db" / "orders", "k INT, v STRING", ("k",),
         num_sorted_run__compaction_trigger=3,
     )  # fmt: skip
+    parts = epoch_parts(TaskSeconds(3.0, 2.0, 0.5), wait_s=0, routing_s=4.0, writing_s=1.0)
     for key in range(4):
-        orders.commit(*rows(key))
+        orders.commit(*rows(key), properties={SECONDS_PROPERTY: parts.as_property})
     orders.compact()
     site = WarehouseSite(*file_io_of(str(tmp_path)), {}, SystemClock())
     shown = text_of(detail_of(site, "shop.orders"))
     latest = orders.table.snapshots.latest()
     assert latest is not None
     assert f"snapshot {latest.snapshot_id} {latest.commit_kind.value}" in shown
+    assert ": wait 0.00 s, read 2.00 s, decode 0.50 s, route 1.50 s, write 1.00 s" in shown
     assert "compacted bucket 0" in shown
     assert "next: nothing is due" in shown
     (tmp_path / "shop.db/orders/snapshot" / f"snapshot-{latest.snapshot_id}").write_text("{")

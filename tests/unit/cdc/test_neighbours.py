@@ -23,8 +23,8 @@ from tests.support.reference_decoder import BAD, meanings
 from tests.support.reference_json import NoJsonError, parse
 from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of
 
-GOOD_NEIGHBOURS, AMONG_GOOD = 2_000, 2
-TEXTS_MIN, TEXTS_TOGETHER = 40, 600
+GOOD_NEIGHBOURS, AMONG_GOOD = 2_000, 1
+TEXTS_MIN, TEXTS_TOGETHER = 20, 300
 REFUSED_KEY = 2**63
 """Two neighbours with it that the parser refuses make it hand over a small batch as a whole."""
 _UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}

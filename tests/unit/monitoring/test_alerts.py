@@ -46,7 +46,7 @@ def grouped(expression: str) -> set[str]:
     """The labels by which a query adds up."""
     return {
         label
-        for labels in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression)
+        for labels in re.findall(r"\b(?:by|on|ignoring|without) \(([^)]*)\)", expression)
         for label in re.split(r", *", labels)
     }
 
@@ -54,7 +54,7 @@ def grouped(expression: str) -> set[str]:
 def check_query(expression: str, metrics: Mapping[str, frozenset[str]]) -> None:
     found = list(queried(expression))
     assert found or _NO_METRICS & set(re.findall(r"\w+", expression)), expression
-    known = {"instance", "job"}
+    known = {"instance", "job", "pod"}
     for name, labels in found:
         assert name in metrics, f"{name} is no metric: {expression}"
         assert labels <= metrics[name] | known, expression
@@ -80,7 +80,8 @@ def test_the_dashboard_asks_for_what_is_there() -> None:
     for expression, legend in dashboard_queries():
         check_query(expression, metrics)
         labels = set(re.findall(r"\{\{(\w+)\}\}", legend))
-        assert labels <= set().union(*(metrics[name] for name, _ in queried(expression))), legend
+        known = {"instance"}.union(*(metrics[name] for name, _ in queried(expression)))
+        assert labels <= known, legend
 
 
 def test_the_dashboard_shows_each_panel_once_and_side_by_side() -> None:

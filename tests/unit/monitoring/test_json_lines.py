@@ -18,6 +18,7 @@ from stream_app.app.metrics.job_metrics import JobMetrics
 from stream_app.errors import UsageError
 from stream_app.log_facts import about
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
+from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.spark.ingest.table_feed import EpochReport
@@ -55,9 +56,12 @@ def lines() -> Iterator[Lines]:
 def test_an_epoch_is_one_line_with_table_epoch_and_offsets(lines: Lines) -> None:
     log = EventLog(StandingClock(), metrics=JobMetrics("shop")).of_table("orders")
     ends = {("t", 0): PartitionEnd(41, None)}
-    log.epoch(EpochReport(epoch=7, counts=DecodeCounts(messages=2, ends=ends)))
+    parts = EpochParts(read_s=0.25, decode_s=1.5)
+    log.epoch(EpochReport(epoch=7, counts=DecodeCounts(messages=2, ends=ends), parts=parts))
     [line] = lines.taken()
-    assert list(line) == ["time", "level", "logger", "message", "table", "epoch", "offsets"]
+    known = ["table", "epoch", "offsets", "seconds"]
+    assert list(line) == ["time", "level", "logger", "message", *known]
+    assert (line["seconds"]["read"], line["seconds"]["decode"]) == (0.25, 1.5)
     assert line["message"].startswith("orders: epoch 7: 2 messages, 0 changes in ")
     assert (line["table"], line["epoch"]) == ("shop.orders", 7)
     assert line["offsets"] == {"t": {"0": 41}}

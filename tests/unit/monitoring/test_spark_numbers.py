@@ -64,6 +64,7 @@ def test_spark_has_the_jobs_numbers_and_the_job_has_sparks(spark: SparkSession) 
     job.jvm.attach(spark)
     seen = found()
     assert 0 < seen["jvm_heap_used_bytes"] <= seen["jvm_heap_max_bytes"]
+    assert seen["jvm_resident_memory_bytes"] > 0
     assert seen["executors"] == 1
     assert seen["tasks_running"] >= 0, "other tests share the session"
     assert seen["jvm_threads"] > 10

@@ -77,6 +77,20 @@ def test_what_is_told() -> None:
         assert SIGNATURE not in receiver.posted[0].headers
 
 
+def test_a_user_in_the_address_becomes_basic_authorization() -> None:
+    with http_receiver() as receiver:
+        webhook = a_webhook(receiver)
+        url = webhook.receiver.url.replace("://", "://shop:p%40ss@")
+        webhook.receiver = Receiver(url)
+        webhook.begin()
+        webhook.stopped(None)
+        webhook.end()
+        [notice] = receiver.posted
+        assert notice.path == "/hook/T0001"
+        assert notice.headers["Authorization"] == "Basic c2hvcDpwQHNz"  # shop:p@ss
+        assert notice.headers["Host"] == receiver.url.removeprefix("http://")
+
+
 def test_a_stop_on_request_is_no_error() -> None:
     with http_receiver() as receiver:
         webhook = a_webhook(receiver)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -14,17 +15,18 @@ import pytest
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.settings import file_io_options, file_io_variables
 from stream_app.app.job.epoch_history import EpochHistory
+from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.of_job import page_of_job
 from stream_app.app.web.serving import serving
-from stream_app.app.web.site import JobSite
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.decode_counts import DecodeCounts
+from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
 from tests.support.database_job import DatabaseJob
-from tests.support.database_topic import Message, a_row, change, creates
-from tests.support.web_server import PATIENCE_S, Warehouse
+from tests.support.database_topic import GARBAGE, Message, a_row, change, creates
+from tests.support.web_server import PATIENCE_S, Warehouse, versions
 
 TOKEN = "0123456789abcdef"
 
@@ -35,7 +37,7 @@ def page_of(
 ) -> Iterator[Warehouse]:
     """The job's pages; `unread` messages are in the topic that the job has not seen."""
 
-    def ends() -> Offsets:
+    def ends(_: object) -> Offsets:
         return {"all": {"0": len(job.sent) + unread}}
 
     site = JobSite(job.config, job.checkpoint, job.clock, history, ask_ends=ends, read=job.read)
@@ -62,7 +64,7 @@ def test_tables_of_a_database_with_lag_and_freshness(tmp_path: Path) -> None:
         words = page.words("/")
         assert re.search(r"orders ready 30 s 0 s ago 4 1 ", words)
         assert re.search(r"items ready 30 s 5 min ago 4 0 ", words), "as far as the others"
-        assert "lag 4 messages that are not read" in page.words("/tables/orders")
+        assert "lag 4 messages that are not read" in page.words("/tables/ods.orders")
 
 
 def test_one_table_is_as_fresh_as_in_the_list(tmp_path: Path) -> None:
@@ -70,13 +72,13 @@ def test_one_table_is_as_fresh_as_in_the_list(tmp_path: Path) -> None:
     job.time_ms = job.clock.now_ms()
     job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     job.clock.sleep(300)
-    site = JobSite(job.config, job.checkpoint, job.clock, ask_ends=lambda: {"all": {"0": 9}})
+    site = JobSite(job.config, job.checkpoint, job.clock, ask_ends=lambda _: {"all": {"0": 9}})
     assert [site.status(one.table) for one in site.tables()] == list(site.tables())
     job.time_ms = job.clock.now_ms()
     job.run(*creates("shop.orders", [2]))
     job.clock.sleep(7)
     assert [one.fresh_s for one in site.tables()] == [7, 7]
-    quiet = site.status("items")
+    quiet = site.status("ods.items")
     assert quiet is not None
     assert (quiet.fresh_s, quiet.lag) == (7, 6)
     assert site.status("nosuch") is None
@@ -86,7 +88,7 @@ def test_a_page_of_a_running_job_reads_its_own_table_alone(tmp_path: Path) -> No
     job = DatabaseJob(tmp_path)
     job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     history = EpochHistory()
-    site = JobSite(job.config, job.checkpoint, job.clock, history, ask_ends=lambda: None)
+    site = JobSite(job.config, job.checkpoint, job.clock, history, ask_ends=lambda _: None)
     for file in (Path(job.sync.path("orders")) / "manifest").iterdir():
         file.unlink()  # they tell sorted runs only
     shutil.rmtree(job.sync.path("items"))
@@ -96,7 +98,7 @@ def test_a_page_of_a_running_job_reads_its_own_table_alone(tmp_path: Path) -> No
         job.table("orders").snapshots.snapshot(1), properties={SOURCE_TIME_PROPERTY: at}
     )
     history.add("items", EpochReport(epoch=0, snapshots=(snapshot,)), job.clock.now_ms())
-    told = site.status("orders")
+    told = site.status("ods.orders")
     assert told is not None
     assert (told.state, told.sorted_runs, told.fresh_s) == ("ready", 6, 8)
 
@@ -107,16 +109,17 @@ def test_an_open_page_sees_that_its_job_falls_behind(tmp_path: Path) -> None:
     unread = [0]
     site = JobSite(
         job.config, job.checkpoint, job.clock,
-        ask_ends=lambda: {"all": {"0": len(job.sent) + unread[0]}},
+        ask_ends=lambda _: {"all": {"0": len(job.sent) + unread[0]}},
     )  # fmt: skip
     with serving(site, "127.0.0.1", 0) as address:
         page = Warehouse(tmp_path, address)
-        for events in ("/events/orders", "/events"):
+        for events in ("/events/ods.orders", "/events"):
             with page.asked(events) as answer:
-                assert answer.readline() == b"retry: 2000\n"
+                told = versions(answer)
+                first = next(told)
                 unread[0] += 5
                 job.clock.sleep(60)
-                assert b"event: changed\n" in iter(answer.readline, b"")
+                assert next(told) != first
 
 
 def test_a_table_in_trouble_says_why_and_the_others_go_on(tmp_path: Path) -> None:
@@ -128,9 +131,9 @@ def test_a_table_in_trouble_says_why_and_the_others_go_on(tmp_path: Path) -> Non
     with page_of(job) as page:
         listed = page.words("/")
         assert "2 tables, 1 in trouble" in listed
-        assert listed.index(" orders held") < listed.index(" items ready")
-        assert "cannot" in page.get("/tables/orders", status=500)
-        assert ">new 1<" in page.get("/tables/items/rows")
+        assert listed.index(" ods.orders held") < listed.index(" ods.items ready")
+        assert "cannot" in page.get("/tables/ods.orders", status=500)
+        assert ">new 1<" in page.get("/tables/ods.items/rows")
         assert "schema" in re.sub("<[^>]+>", " ", listed)
 
 
@@ -168,18 +171,25 @@ def test_a_running_job_shows_its_epochs_and_compactions(tmp_path: Path) -> None:
     history = EpochHistory()
     history.watch("orders", Busy())
     counts = DecodeCounts(messages=1000)
-    report = EpochReport(epoch=0, counts=counts, wait_s=1, route_s=3, write_s=5, commit_s=2)
+    parts = EpochParts(wait_s=1, read_s=0.5, decode_s=2, route_s=0.5, write_s=2, commit_s=2)
+    report = EpochReport(epoch=0, counts=counts, parts=parts)
     history.add("orders", report, job.clock.now_ms())
     with page_of(job, history) as page:
-        words = page.words("/tables/orders")
+        words = page.words("/tables/ods.orders")
         assert "back-pressure 4.5 s epochs waited" in words
         assert "compactions 1 running 2 wait, 3 done, 0 failed" in words
         assert "compacting: size ratio, levels 0 → 5, 1 files, 100 B" in words
         assert "throughput 125 messages a second, at work" in words
-        times = "wait 1.00 s, read and decode 3.00 s, write 2.00 s, commit 2.00 s"
-        assert f"epoch 0: 1,000 messages; {times}" in words
+        times = "wait 1.00 s, read 0.50 s, decode 2.00 s, route 0.50 s, write 2.00 s, commit 2.00 s"
+        assert f" 8.00 s epoch 0: 1,000 messages; {times} epoch 0 epoch 0 waited" in words
+        assert re.search(
+            r"together wait .* 0 8\.00 1\.00 0\.50 2\.00 0\.50 2\.00 2\.00 1,000", words
+        )
+        words = page.words("/")
+        assert "throughput 125 messages a second, of the last 5 min" in words
+        assert "compactions 1 running 2 wait" in words
     with page_of(job) as page:
-        words = page.words("/tables/orders")
+        words = page.words("/tables/ods.orders")
         assert "Rows over time" in words
         assert "back-pressure" not in words
 
@@ -190,15 +200,79 @@ def test_the_quarantine_is_replayed_from_the_page(tmp_path: Path) -> None:
     job.run(bad("shop.items", 2))
     [kept] = Path(f"{job.config.stream.quarantine}/items").glob("epoch-*.jsonl")
     with page_of(job) as page:
-        assert re.search(r"value: 1 record .*none", page.words("/tables/items"))
+        words = page.words("/tables/ods.items")
+        assert re.search(
+            r'value: 1 record .* \{"before": null, "after": \{"id": 2, .*"none"', words
+        )
+        assert re.search(r"ods.items ready .* 1 ods.items? |items ready .* 1 ", page.words("/"))
         form = {"action": "replay", "token": TOKEN}
-        assert page.post("/tables/items/actions", form)[0] == 303
-        assert "replay done still bad: " in page.words("/tables/items")
+        assert page.post("/tables/ods.items/actions", form)[0] == 303
+        assert "replay done still bad: " in page.words("/tables/ods.items")
         kept.write_text(kept.read_text().replace('\\"n\\":\\"none\\"', '\\"n\\":1'))
         job.sent[1] = job.sent[1][0], (job.sent[1][1] or b"").replace(b'"n":"none"', b'"n":1')
-        page.post("/tables/items/actions", form)
-        assert "replayed 1 record: 1 changes in snapshot" in page.words("/tables/items")
+        page.post("/tables/ods.items/actions", form)
+        assert "replayed 1 record: 1 changes in snapshot" in page.words("/tables/ods.items")
     assert job.rows("items") == {1: "new 1", 2: "new 2"}
+
+
+def test_bad_messages_without_a_table_are_shown_and_replayed(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.run(*creates("shop.items", [1]), GARBAGE)
+    [kept] = Path(f"{job.config.stream.quarantine}").glob("epoch-*.jsonl")
+    with page_of(job) as page, page.asked("/events") as answer:
+        first = next(told := versions(answer))
+        words = page.words("/")
+        assert "quarantine 1 bad records that wait Bad messages without a table" in words
+        assert "1 record topic all, partition 0, offset 1: is not JSON" in words
+        form = {"action": "replay", "token": TOKEN}
+        assert page.post("/actions", {**form, "action": "tag"})[0] == 409
+        assert page.post("/actions", form)[0] == 303
+        assert "replay done no record belongs to a table" in page.words("/")
+        assert next(told) != first
+        [mended] = creates("shop.items", [2])
+        line = json.loads(kept.read_text())
+        line |= {
+            name: (told or b"").decode()
+            for name, told in zip(("key", "value"), mended, strict=True)
+        }
+        kept.write_text(json.dumps(line))
+        job.sent[1] = mended
+        page.post("/actions", form)
+        assert "replayed 1 record: 1 changes in snapshot" in page.words("/")
+    assert job.rows("items") == {1: "new 1", 2: "new 2"}
+
+
+def test_the_list_says_that_the_broker_does_not_answer(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    why = "no broker answers"
+    site = JobSite(job.config, job.checkpoint, job.clock, ask_ends=lambda told: told(why))
+    with serving(site, "127.0.0.1", 0) as address:
+        page = Warehouse(tmp_path, address)
+        assert f"what is unread: {why}" in page.words("/"), "before there is a table"
+        job.time_ms = job.clock.now_ms()
+        job.run(*creates("shop.orders", [1]))
+        job.clock.sleep(60)
+        assert "orders ready 1 min" in page.words("/")
+        assert f"lag unknown {why}" in page.words("/tables/ods.orders")
+        job.clock.sleep(300)
+        assert "orders behind 6 min" in page.words("/")
+        assert "the broker does not tell what is unread" in page.words("/tables/ods.orders")
+
+
+def test_a_job_that_is_away_is_seen_in_the_list(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.time_ms = job.clock.now_ms()
+    job.run(*creates("shop.orders", [1]))
+    job.clock.sleep(3600)
+    with page_of(job) as page:
+        words = page.words("/")
+        assert "newest commit 1 h ago" in words
+        assert "orders ready up to date" in words, "nothing is unread"
+    with page_of(job, unread=1) as page:
+        words = page.words("/")
+        assert "newest commit 1 h ago messages wait: does the job run?" in words
+        assert "orders behind 1 h 1 h ago 1 " in words
+        assert "the job commits nothing: look whether it runs" in words
 
 
 def test_the_page_of_a_container_answers_to_other_names(
@@ -224,11 +298,11 @@ def test_settings_hide_secrets_and_a_compaction_gets_them_by_the_environment(
     given = {"s3.endpoint": "http://store", "s3.secret-key": "very-secret"}
     spark = {"spark.master": "local[2]", "spark.ssl.keyPassword": "very-secret"}
     config: AppConfig = replace(job.config, file_system=given, spark=spark)
-    words, further = JobSite(config, job.checkpoint, job.clock).compact_command("orders")
+    words, further = JobSite(config, job.checkpoint, job.clock).compact_command("ods.orders")
     assert words == [job.sync.path("orders"), "--set", "spark.master=local[2]"]
     assert file_io_options(further) == given
     assert further == file_io_variables(given)
-    site = JobSite(config, job.checkpoint, job.clock, ask_ends=lambda: None)
+    site = JobSite(config, job.checkpoint, job.clock, ask_ends=lambda _: None)
     with serving(site, "127.0.0.1", 0) as address:
         text = Warehouse(tmp_path, address).get("/settings")
     assert "http://store" in text

@@ -1,68 +1,123 @@
-// Fetches the middle of the page again when the server tells that something has changed, and lets
-// ages grow in between. After each it rests four times as long as that took, so that an open page
-// of a large table does not keep the server busy.
+// Keeps an open page right without loading it again. The server tells the version of what it shows
+// in an event stream, first of all when the stream opens; a page of another version is fetched, and
+// only what differs is put in its place. So forms, open entries, scrolling and focus stay.
 "use strict";
 const live = document.getElementById("live");
 const path = document.body.dataset.events;
+const LATER_MS = 5000; // until the next try, when the server or a proxy before it does not answer
+const REST = 4; // times as long as a refresh took: an open page of a large table must not keep the server busy
+let events = null;
+let wanted = document.body.dataset.version;
 let busy = false;
-let again = false;
 let shownAt = performance.now();
 
+function listen() {
+  if (document.hidden) return;
+  events = new EventSource(path);
+  events.addEventListener("open", () => say("live"));
+  events.addEventListener("changed", (told) => {
+    wanted = told.data;
+    refresh();
+  });
+  events.addEventListener("error", (error) => {
+    say("not connected");
+    // A browser tries again by itself, but not after an answer such as 502.
+    if (error.target.readyState === EventSource.CLOSED) setTimeout(listenAgain, LATER_MS);
+  });
+}
+
+function listenAgain() {
+  if (events === null || events.readyState === EventSource.CLOSED) listen();
+}
+
+// A browser keeps six connections to a server, so hidden tabs give theirs back.
+function hiddenOrShown() {
+  if (document.hidden) {
+    events?.close();
+    events = null;
+  } else listenAgain();
+}
+
 async function refresh() {
-  if (busy) {
-    again = true;
+  if (busy || wanted === document.body.dataset.version) return;
+  if (selects()) {
+    say("waits for the end of your selection");
     return;
   }
   busy = true;
+  const asked = wanted;
   const began = performance.now();
+  let rest = LATER_MS;
   try {
     // Also what cannot be shown is a page, with the reason.
     const answer = await fetch(location.href, { cache: "no-store" });
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-    if (fresh.getElementById("main")) show(fresh);
+    if (fresh.getElementById("main")) {
+      show(fresh);
+      // What was read may be newer than what was told, never older.
+      document.body.dataset.version = fresh.body.dataset.version;
+      if (wanted === asked) wanted = document.body.dataset.version;
+      rest = REST * (performance.now() - began);
+    }
   } catch {
     say("not connected");
-  } finally {
-    setTimeout(rested, 4 * (performance.now() - began));
   }
+  setTimeout(() => {
+    busy = false;
+    refresh();
+  }, rest);
 }
 
-function rested() {
-  busy = false;
-  if (again) {
-    again = false;
-    refresh();
-  }
+function selects() {
+  const chosen = getSelection();
+  return !chosen.isCollapsed && document.getElementById("main").contains(chosen.anchorNode);
 }
 
 function show(fresh) {
-  const open = new Set(
-    [...document.querySelectorAll("details[open] > summary")].map((one) => one.textContent),
-  );
-  for (const summary of fresh.querySelectorAll("details > summary")) {
-    summary.parentElement.open = open.has(summary.textContent);
-  }
-  // What is being typed stays, and so does the place of the keyboard.
-  for (const kept of document.querySelectorAll("main form")) {
-    const twin = [...fresh.querySelectorAll("main form")].find((one) => one.className === kept.className);
-    if (twin && kept.contains(document.activeElement)) twin.replaceWith(kept);
-  }
-  const focus = document.activeElement;
-  const link = focus && focus.getAttribute("href");
-  document.getElementById("main").replaceChildren(...fresh.getElementById("main").children);
-  if (focus && focus.isConnected) focus.focus({ preventScroll: true });
-  else if (link) {
-    const twin = [...document.querySelectorAll("main a")].find((one) => one.getAttribute("href") === link);
-    if (twin) twin.focus({ preventScroll: true });
-  }
+  become(document.getElementById("main"), fresh.getElementById("main"));
   shownAt = performance.now();
-  document.body.dataset.shown = String(Number(document.body.dataset.shown || 0) + 1);
   say("live");
+}
+
+// Nodes of one kind, at one place or with one key, stand for the same thing.
+function keyOf(node) {
+  return `${node.nodeName} ${node.dataset?.key ?? node.attributes?.["aria-labelledby"]?.value ?? ""}`;
+}
+
+// Makes a node like a fresh one.
+function become(node, fresh) {
+  if (node.nodeType !== Node.ELEMENT_NODE) {
+    if (node.nodeValue !== fresh.nodeValue) node.nodeValue = fresh.nodeValue;
+    return;
+  }
+  for (const name of new Set([...node.getAttributeNames(), ...fresh.getAttributeNames()])) {
+    const value = fresh.getAttribute(name);
+    if (name === "open") continue; // opened or closed by hand
+    if (value === null) node.removeAttribute(name);
+    else if (node.getAttribute(name) !== value) node.setAttribute(name, value);
+  }
+  const children = [...fresh.childNodes];
+  const keys = children.map(keyOf);
+  let at = node.firstChild;
+  children.forEach((child, index) => {
+    while (at && keyOf(at) !== keys[index] && !keys.includes(keyOf(at), index)) at = without(at);
+    if (at && keyOf(at) === keys[index]) {
+      become(at, child);
+      at = at.nextSibling;
+    } else node.insertBefore(child, at);
+  });
+  while (at) at = without(at);
+}
+
+function without(node) {
+  const next = node.nextSibling;
+  node.remove();
+  return next;
 }
 
 function say(text) {
   if (live.textContent !== text) live.textContent = text;
-  live.className = text === "live" ? "on" : "off";
+  live.className = text === "not connected" ? "off" : "on";
 }
 
 function age(seconds) {
@@ -80,6 +135,7 @@ function age(seconds) {
 }
 
 setInterval(() => {
+  if (selects()) return;
   const passed = Math.floor((performance.now() - shownAt) / 1000);
   for (const one of document.querySelectorAll("[data-since]")) {
     one.textContent = age(Number(one.dataset.since) + passed);
@@ -87,8 +143,7 @@ setInterval(() => {
 }, 1000);
 
 if (path) {
-  const events = new EventSource(path);
-  events.addEventListener("open", () => say("live"));
-  events.addEventListener("changed", refresh);
-  events.addEventListener("error", () => say("not connected"));
+  listen();
+  document.addEventListener("visibilitychange", hiddenOrShown);
+  document.addEventListener("selectionchange", refresh);
 }

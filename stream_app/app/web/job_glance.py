@@ -1,0 +1,80 @@
+"""A whole job in a few numbers, and which of its tables are behind: decided by their status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from stream_app.app.inspect.job_status import BEHIND, READY, TableStatus
+from stream_app.app.job.epoch_history import CompactionsNow, PastEpoch
+from stream_app.app.output.age_text import age_text
+
+_WINDOW_S = 300
+"""Seconds of a throughput; a table's epochs may be kept for less."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobGlance:
+    """What the list says of a job as a whole.
+
+    Attributes:
+        is_here: whether the job runs in this process.
+        max_staleness_s: seconds for which a table may be behind.
+        changed_s: seconds since the newest commit of any table; None: there is none.
+        no_ends: why the broker does not tell where the topics end; None: it does.
+        messages_per_s: of all tables, lately; None: the job runs elsewhere.
+        running, queued: compactions of all tables; None: the job runs elsewhere.
+        waiting: records in quarantine by table, of which there are some; '' has those of no table.
+    """
+
+    is_here: bool = False
+    max_staleness_s: int = 300
+    changed_s: int | None = None
+    no_ends: str | None = None
+    messages_per_s: float | None = None
+    running: int | None = None
+    queued: int | None = None
+    waiting: Mapping[str, int] = field(default_factory=dict)
+
+    def is_late(self, tables: Iterable[TableStatus]) -> bool:
+        """Whether the job commits nothing, though messages wait or may wait."""
+        is_old = self.changed_s is not None and self.changed_s > self.max_staleness_s
+        return is_old and (self.no_ends is not None or any(one.lag for one in tables))
+
+    def judged(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
+        """The tables; a ready one that is behind for too long is in state ``behind``."""
+        is_late = self.is_late(tables)
+        return [self._judged(one, is_late=is_late) for one in tables]
+
+    def _judged(self, one: TableStatus, *, is_late: bool) -> TableStatus:
+        known = self.no_ends is not None or one.lag is not None
+        too_old = one.fresh_s is not None and one.fresh_s > self.max_staleness_s
+        if one.state != READY or not (known and too_old):
+            return one
+        reason = f"behind for longer than stream.max-staleness, {age_text(self.max_staleness_s)}"
+        if self.no_ends is not None:
+            reason = f"{reason}; the broker does not tell what is unread"
+        elif is_late:
+            reason = f"{reason}; the job commits nothing: look whether it runs"
+        return replace(one, state=BEHIND, reason=reason)
+
+
+def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
+    """Throughput of the last minutes.
+
+    Args:
+        tables: the epochs of each, oldest first.
+    """
+    since, rate = now_ms - 1000 * _WINDOW_S, 0.0
+    for epochs in tables:
+        if epochs:
+            first = epochs[0].time_ms - round(1000 * epochs[0].parts.seconds)
+            seconds = max(1.0, (now_ms - max(since, first)) / 1000)
+            rate += sum(one.messages for one in epochs if one.time_ms > since) / seconds
+    return rate
+
+
+def compactions_of_all(found: Iterable[CompactionsNow | None]) -> tuple[int, int]:
+    """How many run, and how many wait for a thread."""
+    numbers = [one.numbers for one in found if one is not None]
+    return sum(one.running for one in numbers), sum(one.queued for one in numbers)

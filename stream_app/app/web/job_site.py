@@ -1,0 +1,248 @@
+"""The tables of a job as pages show them, by its configuration; the job may run or not."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.secrets import Secrets, is_secret
+from stream_app.app.config.settings import file_io_variables
+from stream_app.app.config.toml_text import toml_settings
+from stream_app.app.inspect.job_status import JobStatus, TableStatus
+from stream_app.app.inspect.source_ends import source_ends
+from stream_app.app.inspect.table_facts import RememberedFacts
+from stream_app.app.job.epoch_history import CompactionsNow, EpochHistory, PastEpoch
+from stream_app.app.metrics.quarantine_watch import QuarantineWatch
+from stream_app.app.quarantine.choice import Choice
+from stream_app.app.quarantine.kept_records import Quarantine, can_open, open_quarantine
+from stream_app.app.quarantine.later_changes import ReadRange
+from stream_app.app.quarantine.outcome import replay_lines
+from stream_app.app.web.job_glance import JobGlance, compactions_of_all, messages_per_s
+from stream_app.app.web.table_parts import BAD_COUNTED
+from stream_app.clock import Clock
+from stream_app.errors import TableNotFoundError, UsageError
+from stream_app.kafka.offset_ranges import Offsets
+from stream_app.spark.job_folder import Folder
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_table
+
+_ENDS_S = 5.0
+_REST = 4
+"""Times the duration of a look at all tables, or at the broker, until the next one."""
+
+
+@dataclass(slots=True)
+class JobSite:
+    """The tables of a job, by its configuration; the job may run or not.
+
+    A table is ``DATABASE.TABLE``, as in the warehouse and in metrics.
+
+    Attributes:
+        history: of the job that runs in this process; None: none does.
+        ask_ends: where the topics end, or None with the reason told; None: of the broker.
+        read: reads ranges of the topics for a replay; None: by Kafka's client.
+    """
+
+    config: AppConfig
+    checkpoint: Folder
+    clock: Clock
+    history: EpochHistory | None = None
+    ask_ends: Callable[[Callable[[str], None]], Offsets | None] | None = None
+    read: ReadRange | None = None
+    _ends: Offsets | None = None
+    _no_ends: str | None = None
+    _ends_until: float = float("-inf")
+    _newest_ms: int | None = None
+    _newest_until: float = float("-inf")
+    _waiting: Mapping[str, int] = field(default_factory=dict)
+    _waiting_until: float = float("-inf")
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _facts: RememberedFacts = field(init=False)
+    _watch: QuarantineWatch | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._facts = RememberedFacts(
+            self._open, self.clock, of_job=True, counts_runs=self.history is None
+        )
+        folder = self.config.stream.quarantine
+        self._watch = None
+        if folder is not None and can_open(folder):
+            quarantine = open_quarantine(folder, self.config.file_system)
+            self._watch = QuarantineWatch(quarantine, self.clock, self._counted, most=BAD_COUNTED)
+
+    @property
+    def title(self) -> str:
+        """See `Site.title`."""
+        return self.config.name
+
+    @property
+    def secrets(self) -> Secrets:
+        """See `Site.secrets`."""
+        return self.config.secrets
+
+    def tables(self) -> Sequence[TableStatus]:
+        """See `Site.tables`."""
+        found = list(map(self._shown, self._status(self._source_ends()).tables()))
+        return self._judge(found).judged(found)
+
+    def status(self, name: str) -> TableStatus | None:
+        """See `Site.status`."""
+        ends, own = self._source_ends(), self._own_name(name)
+        one = self._status(ends).table(own or "", self._newest_message_ms())
+        if own is None or one is None:
+            return None
+        return self._judge(()).judged([self._shown(one)])[0]
+
+    def glance(self, tables: Sequence[TableStatus]) -> JobGlance:
+        """See `Site.glance`."""
+        found = replace(self._judge(tables), waiting=self._waiting_records())
+        if self.history is None:
+            return found
+        names = [one.table for one in tables]
+        running, queued = compactions_of_all(map(self.compactions, names))
+        rate = messages_per_s(map(self.epochs, names), self.clock.now_ms())
+        return replace(found, messages_per_s=rate, running=running, queued=queued)
+
+    def open(self, name: str) -> FileStoreTable:
+        """See `Site.open`."""
+        return self._open(self._path(name))
+
+    def settings(self) -> Mapping[str, Mapping[str, str]]:
+        """See `Site.settings`."""
+        return toml_settings(self.config)
+
+    def quarantine(self, name: str) -> Quarantine | None:
+        """See `Site.quarantine`."""
+        folder, is_whole = self.config.stream.quarantine, self.config.sync is None
+        if folder is None or (is_whole and not name):
+            return None
+        of_table = f"{folder}/{self._own_name(name)}" if name and not is_whole else folder
+        return open_quarantine(of_table, self.config.file_system)
+
+    def epochs(self, name: str) -> Sequence[PastEpoch]:
+        """See `Site.epochs`."""
+        return () if self.history is None else self.history.of(self._key(name))
+
+    def compactions(self, name: str) -> CompactionsNow | None:
+        """See `Site.compactions`."""
+        return None if self.history is None else self.history.compactions(self._key(name))
+
+    def replay(self, name: str) -> Iterator[str]:
+        """See `Site.replay`."""
+        if name:
+            self._path(name)
+        quarantine = self.quarantine(name)
+        if quarantine is None:
+            raise UsageError(
+                "the job has no quarantine", where=self.title, fix="set stream.quarantine"
+            )
+        # Imported only when it is asked for: it needs Spark's package and a broker's client.
+        replays = importlib.import_module("stream_app.app.quarantine.job_replay")
+        own = self._own_name(name) if name and self.config.sync is not None else None
+        found = replays.job_replays(self.config, quarantine, own, self.read)
+        if not found:
+            yield "no record belongs to a table of the job by the rules of today"
+        for one in found.values():
+            yield from replay_lines(one.run(Choice(), dry_run=False), dry_run=False)
+        self._waiting_until = float("-inf")
+
+    def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
+        """See `Site.compact_command`; secrets travel by the environment alone."""
+        words = [self._path(name)]
+        for key, value in self.config.spark.items():
+            if not is_secret(key):
+                words += ["--set", f"{key}={value}"]
+        return words, file_io_variables(self.config.file_system)
+
+    def _name(self, own: str) -> str:
+        """The name on pages of a table of the job."""
+        return own if self.config.sync is None else f"{self.config.sync.database}.{own}"
+
+    def _own_name(self, name: str) -> str | None:
+        """The name in the job; None: it is of another database."""
+        if self.config.sync is None:
+            return name
+        database = f"{self.config.sync.database}."
+        return name.removeprefix(database) if name.startswith(database) else None
+
+    def _key(self, name: str) -> str:
+        """The name in the history."""
+        return "" if self.config.sync is None else self._own_name(name) or ""
+
+    def _path(self, name: str) -> str:
+        path = self._status(None).paths().get(self._own_name(name) or "")
+        if path is None:
+            raise TableNotFoundError(
+                f"the job has no table {name}", where=self.title, fix="choose one of the list"
+            )
+        return path
+
+    def _shown(self, one: TableStatus) -> TableStatus:
+        """With its name on pages, and the sorted runs that the job of this process knows."""
+        one = replace(one, table=self._name(one.table))
+        now = self.compactions(one.table)
+        if now is None or not now.numbers.buckets:
+            return one
+        return replace(one, sorted_runs=now.numbers.sorted_runs_max)
+
+    def _judge(self, tables: Sequence[TableStatus]) -> JobGlance:
+        """What tells whether tables are behind; of one table alone the newest commit is unknown."""
+        ages = [one.changed_s for one in tables if one.changed_s is not None]
+        return JobGlance(
+            is_here=self.history is not None,
+            max_staleness_s=self.config.stream.max_staleness // 1000,
+            changed_s=min(ages, default=None),
+            no_ends=self._no_ends,
+        )
+
+    def _waiting_records(self) -> Mapping[str, int]:
+        """Counted at most each minute, and only what has changed."""
+        with self._lock:
+            if self._watch is not None and self.clock.steady_seconds() >= self._waiting_until:
+                self._waiting_until = self.clock.steady_seconds() + self._watch.look()
+        return self._waiting
+
+    def _counted(self, waiting: Mapping[str, int]) -> None:
+        only = self.config.sync is None
+        names = {own: self.title if only else own and self._name(own) for own in waiting}
+        self._waiting = {names[own]: count for own, count in waiting.items() if count}
+
+    def _open(self, path: str) -> FileStoreTable:
+        return open_table(path, self.clock, file_io_options=self.config.file_system)
+
+    def _status(self, ends: Offsets | None) -> JobStatus:
+        return JobStatus(
+            config=self.config,
+            checkpoint=self.checkpoint,
+            ends=ends,
+            now_ms=self.clock.now_ms(),
+            facts_of=self._facts.of,
+        )
+
+    def _newest_message_ms(self) -> int | None:
+        """As `JobStatus.newest_ms`, but not always of now: that looks at all tables."""
+        if self.history is not None:
+            return self.history.source_ms
+        began = self.clock.steady_seconds()
+        if began >= self._newest_until:
+            self._newest_ms = self._status(None).newest_ms()
+            now = self.clock.steady_seconds()
+            self._newest_until = now + max(_ENDS_S, _REST * (now - began))
+        return self._newest_ms
+
+    def _source_ends(self) -> Offsets | None:
+        """Asked of the broker at most each `_ENDS_S` seconds; it is slow to be away."""
+        with self._lock:
+            began = self.clock.steady_seconds()
+            if began >= self._ends_until:
+                reasons: list[str] = []
+                ask = self.ask_ends or partial(source_ends, self.config.source)
+                self._ends = ask(reasons.append)
+                self._no_ends = reasons[0] if reasons else None
+                now = self.clock.steady_seconds()
+                self._ends_until = now + max(_ENDS_S, _REST * (now - began))
+            return self._ends

@@ -1,0 +1,96 @@
+"""Where the seconds of an epoch go: pure.
+
+A task before the shuffle measures itself. The driver measures back-pressure, the Spark jobs and the
+commits. `epoch_parts` puts both together, so that the parts of an epoch add up to its duration.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TaskSeconds:
+    """One task before the shuffle; the one that lasts longest is the greatest.
+
+    Attributes:
+        read_s: seconds in which it waited for messages.
+        decode_s: seconds in which it decoded them, for all tables.
+    """
+
+    total_s: float = 0.0
+    read_s: float = 0.0
+    decode_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochParts:
+    """Seconds of an epoch, in the order in which they pass; all but `commit_s` are of all tables.
+
+    Attributes:
+        wait_s: back-pressure before the epoch's rows are written.
+        read_s, decode_s: of the task that lasted longest, for which the others wait.
+        route_s: the rest of the tasks before the shuffle: buckets, blocks, and Spark's own work.
+        write_s: the tasks behind the shuffle.
+    """
+
+    wait_s: float = 0.0
+    read_s: float = 0.0
+    decode_s: float = 0.0
+    route_s: float = 0.0
+    write_s: float = 0.0
+    commit_s: float = 0.0
+
+    @property
+    def by_name(self) -> Mapping[str, float]:
+        """``wait``, ``read``, ``decode``, ``route``, ``write``, ``commit`` → seconds."""
+        return {name.removesuffix("_s"): seconds for name, seconds in asdict(self).items()}
+
+    @property
+    def seconds(self) -> float:
+        """All parts together."""
+        return sum(self.by_name.values())
+
+    @property
+    def as_property(self) -> str:
+        """The parts before the commit, for the snapshot that it makes: see `parts_told`."""
+        told = {name: round(seconds, 3) for name, seconds in self.by_name.items()}
+        del told["commit"]
+        return json.dumps(told)
+
+
+def parts_told(text: str | None) -> Mapping[str, float]:
+    """The parts in a snapshot's property; none when it cannot be read."""
+    try:
+        return {str(name): float(seconds) for name, seconds in json.loads(text or "{}").items()}
+    except (ValueError, TypeError, AttributeError):
+        return {}
+
+
+def parts_text(parts: Mapping[str, float]) -> str:
+    """``wait 0.00 s, read 0.25 s, …``."""
+    return ", ".join(f"{name} {seconds:.2f} s" for name, seconds in parts.items())
+
+
+def epoch_parts(
+    slowest: TaskSeconds, *, wait_s: float, routing_s: float, writing_s: float
+) -> EpochParts:
+    """The parts of an epoch before its commits.
+
+    Args:
+        slowest: the task before the shuffle that lasted longest.
+        routing_s: seconds of the Spark job of those tasks, when it is a job of its own.
+        writing_s: seconds of the Spark job that writes; it has those tasks too when they have none.
+    """
+    routed_s = min(max(routing_s, slowest.total_s), routing_s + writing_s)
+    read_s = min(slowest.read_s, routed_s)
+    decode_s = min(slowest.decode_s, routed_s - read_s)
+    return EpochParts(
+        wait_s=wait_s,
+        read_s=read_s,
+        decode_s=decode_s,
+        route_s=routed_s - read_s - decode_s,
+        write_s=routing_s + writing_s - routed_s,
+    )
