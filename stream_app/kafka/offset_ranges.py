@@ -70,6 +70,18 @@ def ranges_between(begin: Offsets, end: Offsets) -> list[OffsetRange]:
     ]
 
 
+def behind(position: Offsets, ends: Offsets) -> dict[tuple[str, str], int]:
+    """Topic and partition → messages from a position up to the ends.
+
+    A partition that the position lacks is new: see `ranges_between`.
+    """
+    return {
+        (topic, partition): max(0, end - position.get(topic, {}).get(partition, 0))
+        for topic, partitions in ends.items()
+        for partition, end in partitions.items()
+    }
+
+
 def shared_out(ranges: Sequence[OffsetRange], tasks: int) -> list[list[OffsetRange]]:
     """The ranges of each task, in order: the longest first, to the task that has least.
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
+from stream_app.mergetree.levels import newest_first, newest_parts
 from stream_app.mergetree.sorted_run import KeyOrder, SortedRun
 from stream_app.model.data_file_meta import DataFileMeta
 
@@ -64,3 +66,30 @@ def _fewest_runs(files: list[_KeyedFile]) -> Section:
             runs.append([file])
         heapq.heappush(ends, (greatest, index))
     return tuple(SortedRun(tuple(run)) for run in runs)
+
+
+def runs_by_age(section: Section) -> Section:
+    """The runs of a section, the oldest first: of two rows with one sequence number the last wins.
+
+    Only writers side by side give one number twice. Then the row of the lower level is the newer
+    one, and on level 0 that of the newer file: a compaction keeps this order. So runs that hold
+    files of several levels are taken apart::
+
+        one writer     a | b                     by their greatest sequence numbers
+        two writers    c L0, d L5 | e L4         d | e | c
+    """
+    files = [file for run in section for file in run.files]
+    spans = sorted(
+        (min(f.min_sequence_number for f in part), max(f.max_sequence_number for f in part))
+        for part in newest_parts(files)
+    )
+    if all(newest < oldest for (_, newest), (oldest, _) in pairwise(spans)):
+        return tuple(sorted(section, key=lambda run: max(f.max_sequence_number for f in run.files)))
+    level0 = [SortedRun((file,)) for file in files if file.level == 0]
+    level0.sort(key=lambda run: newest_first(run.files[0]), reverse=True)
+    upper = [
+        SortedRun(tuple(file for file in run.files if file.level == level))
+        for level in sorted({file.level for file in files} - {0}, reverse=True)
+        for run in section
+    ]
+    return (*(run for run in upper if run.files), *level0)

@@ -21,6 +21,15 @@ def newest_first(file: DataFileMeta) -> tuple[int, int, int, str]:
     return (-file.max_sequence_number, file.min_sequence_number, created, file.file_name)
 
 
+def newest_parts(files: Iterable[DataFileMeta]) -> list[tuple[DataFileMeta, ...]]:
+    """Each file of level 0 and each level above, the newest first."""
+    by_level: dict[int, list[DataFileMeta]] = {}
+    for file in files:
+        by_level.setdefault(file.level, []).append(file)
+    level0 = sorted(by_level.pop(0, []), key=newest_first)
+    return [*((file,) for file in level0), *(tuple(by_level[level]) for level in sorted(by_level))]
+
+
 class Levels:
     """The LSM tree of one bucket as metadata.
 

@@ -23,6 +23,7 @@ from stream_app.mergetree.key_value_batch import (
 )
 from stream_app.mergetree.lookup.key_lookup import FoundRows
 from stream_app.mergetree.merge_window import MergeWindow
+from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import MESSAGE, SEPARATOR, UNCHANGED
 
 PART_BYTES = 32 << 20
@@ -44,7 +45,7 @@ class RestoredRows:
 
     Attributes:
         window: whole rows, in the layout of the table.
-        refused: the columns `MESSAGE` and `REASON` of rows without an older value.
+        refused: the columns `MESSAGE`, `REASON` and `VALUE_KIND` of rows without an older value.
     """
 
     window: MergeWindow
@@ -227,4 +228,5 @@ def _reason(name: str, why: str) -> str:
 def _refused(rows: pa.RecordBatch, reasons: dict[int, str]) -> pa.RecordBatch:
     at = pa.array(sorted(reasons), pa.int64())
     texts = pa.array([reasons[row] for row in sorted(reasons)], pa.string())
-    return pa.RecordBatch.from_arrays([rows.column(MESSAGE).take(at), texts], [MESSAGE, REASON])
+    columns = [rows.column(MESSAGE).take(at), texts, rows.column(VALUE_KIND).take(at)]
+    return pa.RecordBatch.from_arrays(columns, [MESSAGE, REASON, VALUE_KIND])

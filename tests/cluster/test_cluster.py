@@ -88,7 +88,7 @@ class ClusterJob:
                 "tables.plain.options.bucket": "2",
                 "tables.plain.options.num-sorted-run.compaction-trigger": "2",
                 "tables.moved.options.bucket": "-1",
-                "tables.moved.options.dynamic-bucket.max-buckets": "1",
+                "tables.moved.options.dynamic-bucket.max-buckets": "4",
                 "tables.moved.options.num-sorted-run.compaction-trigger": "100",
                 "tables.moved.partition-keys": ["state"],
             },

@@ -15,13 +15,14 @@ from stream_app.app.demo.embedded_broker import EmbeddedBroker
 from stream_app.clock import SystemClock
 from stream_app.errors import PERSON_NEEDED
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
+from stream_app.table.job.stream_commit import StreamTableCommit
 from tests.integration.test_check_source import a_table, message
 from tests.support.cross_partition import CrossPartitionJob, cross_partition_table
 from tests.support.damaged_table import Damage
 from tests.support.ingest_process import write_conf
 from tests.support.kafka_broker import new_topic, produce
 from tests.support.paimon_java import PaimonJava
-from tests.support.small_table import SmallTable
+from tests.support.small_table import CompactHere, SmallTable
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 END = 7
@@ -124,14 +125,19 @@ def test_a_table_gets_what_its_topic_tells_once(
     assert newest(table) == before + 1
 
 
+@pytest.mark.parametrize("keys", ["id", "id,p"])
 def test_a_table_whose_rows_move_between_partitions(
     tmp_path: Path,
     kafka_broker: EmbeddedBroker,
     paimon_java: PaimonJava,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
+    keys: str,
 ) -> None:
-    """0 is missing, 1 in another partition, 2 not deleted, 3 has another value, 7 is foreign."""
+    """0 is missing, 1 in another partition, 2 not deleted, 3 has another value, 7 is foreign.
+
+    Then another writer puts 1 and 3 into further partitions beside their rows.
+    """
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # for the index of keys
 
     def image(op: str, key: int, p: str, v: int) -> tuple[bytes, bytes]:
@@ -143,7 +149,10 @@ def test_a_table_whose_rows_move_between_partitions(
     told = [image("c", key, "a", 0) for key in range(5)]
     told += [image("u", 1, "b", 1), image("d", 2, "", 0), image("u", 3, "a", 5)]
     produce(kafka_broker, topic, told)
-    table = cross_partition_table(tmp_path / "db.db" / "t", changelog_producer="input", bucket="-1")
+    kind = {"bucket": "-1"} if keys == "id" else {"bucket": "1", "partition_lookup": "true"}
+    table = cross_partition_table(
+        tmp_path / "db.db" / "t", changelog_producer="input", keys=keys, **kind
+    )
     job = CrossPartitionJob(table)
     job.write(*(("+I", {"id": key, "p": "a", "v": 0}) for key in (1, 2, 3, 4)))
     job.write(("+I", {"id": 7, "p": "b", "v": 0}))
@@ -165,6 +174,15 @@ def test_a_table_whose_rows_move_between_partitions(
         (0, "+I", "a"), (1, "+U", "b"), (1, "-U", "a"), (2, "-D", "a"), (3, "+U", "a"),
         (3, "-U", "a"), (7, "-D", "b"),
     ]  # fmt: skip
+    assert main(["check", table.location, "--source-kafka", source]) == 0
+    job.commit = StreamTableCommit(table, "other", CompactHere(table))
+    job.write_into(0, ("+I", {"id": 1, "p": "a", "v": 8}), ("+I", {"id": 3, "p": "c", "v": 9}))
+    assert main(["check", table.location]) == 1
+    assert "2 keys have rows in several places" in capsys.readouterr().out
+    assert main(["backfill", table.location, "--from-topic", source]) == 0
+    assert "2 rows added, 0 changed, 4 deleted" in capsys.readouterr().out
+    found = sorted((row["id"], row["p"], row["v"]) for row in paimon_java.read(table.location))
+    assert found == rows
     assert main(["check", table.location, "--source-kafka", source]) == 0
 
 

@@ -9,15 +9,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.bucket_change import ManifestCommittable
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.table.commit.commit_history import CommitHistory
+from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.append_coordinator import AppendCompactCoordinator
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.opening import open_for_writing, open_table
+from stream_app.table.versions.bucket_lookup import bucket_lookup
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.paimon_java import PaimonJava
-from tests.support.small_table import Change, small_table
-from tests.support.table_writer import CompactInCaller, TableWriter, by_content
+from tests.support.small_table import Change, small_table, write_changes
+from tests.support.table_writer import CompactInCaller, TableWriter, by_content, read_rows
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 
@@ -109,3 +116,36 @@ def test_the_same_rows_expire(paimon_java: PaimonJava, tmp_path: Path, kind: str
             paimon_java.compact(table.location)
         kept.append(sorted(row["k"] for row in paimon_java.read(table.location)))
     assert kept == [[1, 2], [1, 2]]
+
+
+def test_of_two_rows_with_one_number_the_lower_level_counts(
+    paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    """Writers side by side give one number twice. Paimon's look-ups take the lower level's row."""
+    keys = [{"k": k} for k in range(6)]
+    wanted = by_content({**key, "v": "second"} for key in keys)
+    levels = {5: "first", 4: "second"}
+    for compacts, order in (("ours", (5, 4)), ("theirs", (4, 5))):
+        table = small_table(
+            tmp_path / "db.db" / compacts, "k INT, v STRING", ("k",), changelog_producer="lookup"
+        ).table
+        for epoch, level in enumerate(order):
+            rows: list[Change] = [("+I", {**key, "v": levels[level]}) for key in keys]
+            [change] = write_changes(table, rows, 0)
+            lifted = tuple(file.upgraded(level) for file in change.added)
+            commit = FileStoreCommit(table, CommitHistory(table, "a", table.snapshots.latest()))
+            change = replace(change, added=lifted)
+            commit.commit_appends(ManifestCommittable(identifier=epoch, changes=(change,)))
+        assert by_content(read_rows(table)) == wanted
+        assert by_content(paimon_java.read(table.location)) == wanted
+        live = FileStoreScan(table).live(table.snapshots.latest())
+        assert sorted(entry.file.level for entry in live) == [4, 5]
+        asked = pa.RecordBatch.from_pylist(keys, arrow_schema(table.schema.key_type))
+        look_up = bucket_lookup(table, live[0].partition, 0, ("v",))
+        found = look_up.rows(asked, [entry.file for entry in live])
+        assert found.rows.column("v").to_pylist() == ["second"] * len(keys)
+        if compacts == "ours":
+            StreamTableCommit(table, "a", CompactInCaller(table)).compact_whole()
+        else:
+            paimon_java.compact(table.location)
+        assert by_content(read_rows(table)) == wanted

@@ -2,7 +2,8 @@
 
 1. Look at the table: its newest snapshot, and up to where its job has read each partition.
 2. Read the topics up to there. Decode them as the job does, into files of their own.
-3. Compare both states, bucket by bucket: what differs are the changes.
+3. Compare both states, bucket by bucket: what differs are the changes. Where a key may be in any
+   partition, the rows of a key that is in several are deleted, and its row is written anew.
 4. Write them as one snapshot on that of step 1, or on compactions above it. Quarantined records
    among the messages are done with (`covered_records`).
 
@@ -11,6 +12,7 @@ A run that is interrupted has changed nothing. A second run finds no difference.
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 import uuid
 from collections import Counter
@@ -32,7 +34,6 @@ from stream_app.app.check.uncompared import Uncompared
 from stream_app.app.config.app_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.quarantine.kept_records import Quarantine
-from stream_app.app.quarantine.replay import check_replayable
 from stream_app.cdc.formats import format_named
 from stream_app.errors import SourceError, UnsupportedTableError, UsageError
 from stream_app.mergetree.key_differences import Differences, differences
@@ -42,14 +43,16 @@ from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
+from stream_app.table.check.compared_rows import RowsOfTable, deletes_of
+from stream_app.table.check.keys_across import doubled_keys
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.single_append import SingleAppend
+from stream_app.table.write.bucket_assigner import BucketRows
 
 _USER = "backfill-"
-_Part = tuple[bytes, int, pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,9 +127,9 @@ class Backfill:
             found = _Changes(self.table, state, append.known, is_whole)  # step 3
             snapshot = None
             if dry_run:
-                for _ in found.parts():
+                for _ in itertools.chain(found.doubled(), found.parts()):
                     pass
-            elif changes := append.write_buckets(found.parts()):  # step 4
+            elif changes := append.write_buckets(found.parts(), found.doubled()):  # step 4
                 covered.mark(name, append.commit_user)
                 snapshot = append.commit(changes, {})
                 covered.mark(name, append.commit_user, snapshot.snapshot_id)
@@ -143,13 +146,12 @@ class Backfill:
         )
 
     def _check_table(self) -> None:
-        if why := incomparable(self.table, self.rules):
+        if why := incomparable(self.table, self.rules) or _unordered(self.table):
             raise UnsupportedTableError(
                 f"the topics do not tell what the table must have: {why}",
                 where=self.table.location,
                 fix="let a job with a new checkpoint make the table anew",
             )
-        check_replayable(self.table)
 
     def _check_messages(self, left: Uncompared) -> None:
         if left.is_other_topic:
@@ -169,6 +171,12 @@ class Backfill:
             )
 
 
+def _unordered(table: FileStoreTable) -> str:
+    """Why a row that is written last does not count; empty: it does."""
+    fields = table.schema.sequence_fields
+    return f"sequence.field = {','.join(fields)} may keep an older row" if fields else ""
+
+
 @dataclass(slots=True)
 class _Changes:
     """What differs between the table and the state that the topics tell."""
@@ -178,10 +186,23 @@ class _Changes:
     snapshot: Snapshot | None
     is_whole: bool
     counts: Counter[int] = field(default_factory=Counter)
+    _doubled: pa.RecordBatch | None = field(init=False, default=None)
 
-    def parts(self) -> Iterator[_Part]:
+    def __post_init__(self) -> None:
+        # Keys of which no message was read may not be changed.
+        if self.is_whole and self.snapshot is not None:
+            self._doubled = doubled_keys(self.table, self.snapshot)
+
+    def doubled(self) -> Iterator[BucketRows]:
+        """Deletes of the rows of keys that are in several partitions; counts them."""
+        if self._doubled is not None:
+            rows = RowsOfTable.of(self.table, self.snapshot)
+            for partition, bucket, part in deletes_of(rows, self.state.view, self._doubled):
+                yield from self._counted((partition, bucket), part)
+
+    def parts(self) -> Iterator[BucketRows]:
         """The changes, bucket after bucket; counts them."""
-        found = self.state.found(self.snapshot)
+        found = self.state.found(self.snapshot, self._doubled)
         buckets = {*self.state.buckets, *(found.buckets if self.is_whole else ())}
         for bucket in sorted(buckets):
             told = self.state.expected(bucket, keep_deletes=True)
@@ -220,7 +241,7 @@ class _Changes:
         fields = [self.table.layout().schema.field(name) for name in names]
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
-    def _counted(self, bucket: BucketId, batch: pa.RecordBatch) -> Iterator[_Part]:
+    def _counted(self, bucket: BucketId, batch: pa.RecordBatch) -> Iterator[BucketRows]:
         if batch.num_rows:
             kinds, counts = np.unique(batch.column(VALUE_KIND).to_numpy(), return_counts=True)
             self.counts.update(dict(zip(kinds.tolist(), counts.tolist(), strict=True)))

@@ -14,7 +14,7 @@ from stream_app.app.config.app_config import AppConfig
 from stream_app.app.inspect.table_facts import TableFacts, freshness_s, table_facts
 from stream_app.app.job.database_tables import remembered_origins
 from stream_app.errors import StreamAppError, TableNotFoundError
-from stream_app.kafka.offset_ranges import Offsets
+from stream_app.kafka.offset_ranges import Offsets, behind
 from stream_app.model.job_epoch import JobEpoch
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.held_tables import HeldTable, JobTables, read_tables
@@ -137,7 +137,7 @@ class JobStatus:
         """The status of a table that cannot be read."""
         if waiting is None:
             return TableStatus(table=name, state=state, reason=reason)
-        lag = None if self.ends is None else _behind(waiting.begin, self.ends)
+        lag = _lag(waiting.begin, self.ends)
         return TableStatus(table=name, state=HELD, lag=lag, reason=waiting.reason)
 
     def paths(self, job: JobTables | None = None) -> Mapping[str, str]:
@@ -180,7 +180,7 @@ class JobStatus:
             state=state,
             epoch=None if newest is None else newest.identifier,
             snapshot=facts.snapshot,
-            lag=None if self.ends is None else _behind(position, self.ends),
+            lag=_lag(position, self.ends),
             changed_s=None if newest is None else max(0, self.now_ms - newest.time_millis) // 1000,
             sorted_runs=facts.sorted_runs,
             reason=None if waiting is None else waiting.reason,
@@ -213,12 +213,8 @@ def _user(checkpoint: Folder) -> str:
         return ""
 
 
-def _behind(position: Offsets, ends: Offsets) -> int:
-    return sum(
-        max(0, end - position.get(topic, {}).get(partition, 0))
-        for topic, partitions in ends.items()
-        for partition, end in partitions.items()
-    )
+def _lag(position: Offsets, ends: Offsets | None) -> int | None:
+    return None if ends is None else sum(behind(position, ends).values())
 
 
 def _log(checkpoint: Folder) -> EpochLog:

@@ -68,7 +68,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
         primary_keys=", ".join(schema.primary_keys),
         partition_keys=", ".join(schema.partition_keys),
         buckets=table.options.bucket,
-        changelog_producer=schema.options.get("changelog-producer", "none"),
+        changelog_producer=schema.core_options.changelog_producer,
         snapshots=None if earliest is None else f"{earliest} to {table.snapshots.latest_id()}",
         latest=None if snapshot is None else _told(snapshot),
         rows_in_files=sum(file.row_count for file in files),

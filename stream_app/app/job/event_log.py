@@ -11,11 +11,17 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import IO
 
 from stream_app.app.inspect.table_facts import newest_snapshots
 from stream_app.app.job.epoch_history import EpochHistory
+from stream_app.app.job.event_objects import (
+    epoch_event,
+    idle_event,
+    rounded,
+    set_aside_event,
+)
 from stream_app.app.job.event_texts import (
     bytes_text,
     compaction_text,
@@ -32,11 +38,10 @@ from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS
 from stream_app.cdc.message_format import Format
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError
+from stream_app.kafka.job_position import JobPosition
 from stream_app.log_facts import about
 from stream_app.model.options.ignored_options import ignored_options
-from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, ColumnSighting
-from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.streaming_query import SourceProgress
@@ -103,10 +108,15 @@ class EventLog:
             return
         self.metrics.opened(newest, topics)
 
+    def watch_source(self, position: Callable[[], JobPosition | None]) -> None:
+        """`position` tells from here on how far the job is."""
+        if self.metrics is not None:
+            self.metrics.source.position = position
+
     def epoch(self, report: EpochReport) -> None:
         """An epoch is committed."""
         offsets = report.counts.last_offsets()
-        seconds = {} if report.skipped else _rounded(report.parts)
+        seconds = {} if report.skipped else rounded(report.parts)
         with about(table=self._name, epoch=report.epoch, offsets=offsets, seconds=seconds):
             self._epoch(report)
         self.listeners.tell(lambda each: each.epoch(self._name, report))
@@ -144,23 +154,7 @@ class EventLog:
         _tell_compactions(report.compactions, self._prefix)
         self._write(
             "epoch",
-            {
-                "epoch": report.epoch,
-                "skipped": False,
-                "messages": counts.messages,
-                "changes": counts.changes,
-                "bad": counts.bad,
-                "decoder_errors": counts.decoder_errors,
-                "skipped_messages": counts.skipped,
-                **_set_aside_event(report.set_aside),
-                **columns,
-                "buckets": report.buckets,
-                "files": report.files,
-                "bytes": report.bytes,
-                **{f"{name}_s": seconds for name, seconds in _rounded(report.parts).items()},
-                "snapshots": [_snapshot_event(snapshot) for snapshot in report.snapshots],
-                **_compaction_event(report),
-            },
+            epoch_event(report, columns),
         )
 
     def progress(self, progress: SourceProgress) -> None:
@@ -211,16 +205,15 @@ class EventLog:
             _tell_compactions(report.compactions, self._prefix)
         self._write(
             "idle_commit",
-            {
-                "snapshots": [_snapshot_event(report.snapshot)],
-                **_compaction_event(report),
-            },
+            idle_event(report),
         )
 
     def looked(self, is_running: bool) -> None:
         """The job has looked at its query; False: for the last time."""
         if self.health is not None:
             self.health.looked(is_running)
+        if self.metrics is not None:
+            self.metrics.source.looked(self.metrics.table)
         self.listeners.tell(lambda each: each.looked())
 
     def held(self, table: str, waiting: HeldTable | None) -> None:
@@ -255,7 +248,7 @@ class EventLog:
         with about(epoch=epoch):
             _tell_set_aside(epoch, set_aside, "messages without a table: ")
         self.listeners.tell(lambda each: each.set_aside(self._name, set_aside))
-        self._write("unassigned", {"epoch": epoch, **_set_aside_event(set_aside)})
+        self._write("unassigned", {"epoch": epoch, **set_aside_event(set_aside)})
 
     def ended(self) -> None:
         """The stream has ended by itself or on request."""
@@ -297,10 +290,6 @@ class EventLog:
             self.sink.flush()
 
 
-def _rounded(parts: EpochParts) -> dict[str, float]:
-    return {name: round(seconds, 4) for name, seconds in parts.by_name.items()}
-
-
 def _warn_of_column(
     kind: DriftKind, name: str, sighting: ColumnSighting, option: str, prefix: str
 ) -> None:
@@ -330,43 +319,6 @@ def _tell_set_aside(epoch: int, set_aside: SetAside | None, prefix: str) -> None
             set_aside.file,
             set_aside.first,
         )
-
-
-def _set_aside_event(set_aside: SetAside | None) -> dict[str, object]:
-    if set_aside is None:
-        return {"bad_reasons": {}, "quarantine_file": None}
-    return {"bad_reasons": dict(set_aside.reasons), "quarantine_file": set_aside.file}
-
-
-def _snapshot_event(snapshot: Snapshot) -> dict[str, object]:
-    return {
-        "id": snapshot.snapshot_id,
-        "kind": snapshot.commit_kind.value,
-        "identifier": snapshot.commit_identifier,
-        "delta_records": snapshot.delta_record_count,
-        "total_records": snapshot.total_record_count,
-    }
-
-
-def _compaction_event(report: EpochReport | IdleReport) -> dict[str, object]:
-    metrics = report.metrics
-    amplification = metrics.write_amplification
-    return {
-        "sorted_runs": dict(report.sorted_runs),
-        "level0_files_max": metrics.level0_files_max,
-        "level0_files": metrics.level0_files,
-        "compactions": [asdict(compaction) for compaction in report.compactions],
-        "compactions_queued": metrics.queued,
-        "compactions_running": metrics.running,
-        "compactions_completed": metrics.completed,
-        "compactions_failed": metrics.failed,
-        "compactions_dropped": metrics.dropped,
-        "compaction_bytes_in": metrics.bytes_in,
-        "compaction_bytes_out": metrics.bytes_out,
-        "compaction_seconds": round(metrics.seconds, 3),
-        "write_amplification": None if amplification is None else round(amplification, 3),
-        "back_pressure_s": round(metrics.waited_s, 3),
-    }
 
 
 def _tell_compactions(reports: Sequence[CompactionReport], prefix: str) -> None:

@@ -245,6 +245,7 @@ def _stream(
             stop_requested=stop_requested,
         )
         stop_on_signals(spark, stop_requested)
+        log.watch_source(lambda: batch.position)
         log.started(_location(config), str(checkpoint))
         signs.at_work = lambda: _at_work(batch)
         with warming_up(spark, lambda: runner.warm_up(plan)):

@@ -6,27 +6,37 @@ Source: Paimon `operation/metrics/CompactionMetrics.java`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Generic, TypeVar
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from stream_app.fileio.counted_file_io import ERRORS, REQUEST_KINDS, StoreRequests
+from stream_app.filestore.lookup.lookup_copies import (
+    COPIED_BYTES,
+    EVENTS,
+    copies_bytes,
+    local_copies_folder,
+)
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.job.table_maintenance import MaintenanceMetrics
 
 PREFIX = "stream_app_"
 CompactionSource = Callable[[], CompactionMetrics | None]
+_Metrics = TypeVar("_Metrics")
 
 
-@dataclass(slots=True, eq=False)
-class CompactionCollector(Collector):
-    """Numbers about the compactions of all tables, collected in the thread of a scrape."""
+class _TablesCollector(Collector, Generic[_Metrics]):
+    """Numbers of all tables, collected in the thread of a scrape."""
 
-    _sources: list[tuple[str, CompactionSource]] = field(default_factory=list)
+    def __init__(self, numbers: Callable[[_Metrics], Iterable[_Number]]) -> None:
+        self._numbers = numbers
+        self._sources: list[tuple[str, Callable[[], _Metrics | None]]] = []
 
-    def add(self, table: str, source: CompactionSource) -> None:
+    def add(self, table: str, source: Callable[[], _Metrics | None]) -> None:
         """Take in a table by its label; the source gives None while there are no numbers."""
         self._sources.append((table, source))
 
@@ -37,39 +47,37 @@ class CompactionCollector(Collector):
             (table, each)
             for table, metrics in found
             if metrics is not None
-            for each in _compaction_numbers(metrics)
+            for each in self._numbers(metrics)
         )
 
 
-@dataclass(slots=True, eq=False)
-class MaintenanceCollector(Collector):
-    """Numbers about the expiry of all tables, collected in the thread of a scrape."""
+class CompactionCollector(_TablesCollector[CompactionMetrics]):
+    """Numbers about the compactions of all tables."""
 
-    _sources: list[tuple[str, Callable[[], MaintenanceMetrics]]] = field(default_factory=list)
+    def __init__(self) -> None:
+        super().__init__(_compaction_numbers)
 
-    def add(self, table: str, source: Callable[[], MaintenanceMetrics]) -> None:
-        """Take in a table by its label."""
-        self._sources.append((table, source))
 
-    def collect(self) -> Iterator[Metric]:
-        """Families with a sample for each label."""
-        yield from _families(
-            (table, each)
-            for table, source in list(self._sources)
-            for each in _maintenance_numbers(source())
-        )
+class MaintenanceCollector(_TablesCollector[MaintenanceMetrics]):
+    """Numbers about the expiry of all tables."""
+
+    def __init__(self) -> None:
+        super().__init__(_maintenance_numbers)
 
 
 @dataclass(slots=True, eq=False)
 class StoreCollector(Collector):
-    """Requests to the store, of all tables of a job together.
+    """Requests to the store and local copies of its files, of all tables of a job together.
 
     Attributes:
         label: of the job.
+        requests: counts the events of local copies too, which travel with them.
+        copies: the folder of local copies.
     """
 
     label: str
     requests: StoreRequests = field(default_factory=StoreRequests)
+    copies: Path = field(default_factory=local_copies_folder)
 
     def collect(self) -> Iterator[Metric]:
         """A sample for each kind, from 0 on."""
@@ -82,6 +90,24 @@ class StoreCollector(Collector):
             for kind in REQUEST_KINDS:
                 family.add_metric([self.label, kind], total.get(kind + ending, 0))
             yield family
+        yield from self._of_copies(total)
+
+    def _of_copies(self, total: Mapping[str, int]) -> Iterator[Metric]:
+        name = PREFIX + "lookup_copies"
+        family = CounterMetricFamily(
+            name, "Look-ups by local copies of files, by event.", labels=["table", "event"]
+        )
+        for event in EVENTS:
+            label = event.removeprefix("lookup_")
+            family.add_metric([self.label, label], total.get(event, 0))
+        yield family
+        numbers = (
+            _Number("lookup_copied_bytes", total.get(COPIED_BYTES, 0),
+                    "Bytes of the local copies that were made.", is_counter=True),
+            _Number("lookup_disk_bytes", copies_bytes(self.copies),
+                    "Bytes of the local copies on the driver's machine."),
+        )  # fmt: skip
+        yield from _families((self.label, each) for each in numbers)
 
 
 @dataclass(frozen=True, slots=True)

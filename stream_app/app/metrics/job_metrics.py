@@ -48,6 +48,15 @@ from stream_app.table.compact.report import CompactionReport
 TABLE_LABELS_MAX = 200
 """Tables with numbers of their own: each is some dozens of time series."""
 OTHER_TABLES = "(others)"
+_COUNTERS = (
+    ("epochs", "Epochs that were committed."),
+    ("messages", "Messages that were read."),
+    ("changes", "Changes that were written."),
+    ("skipped_messages", "Messages that mean no row."),
+    ("bad_records", "Records that could not be decoded."),
+    ("decoder_errors", "Bad records at which the decoder failed: a bug, to be reported."),
+)
+"""Counters of an epoch without further labels."""
 _SECONDS = (0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600)
 """Upper bounds of the histogram: from a few rows to an epoch that waits for compaction."""
 
@@ -78,14 +87,9 @@ class JobMetrics:
     _labels: set[str] = field(init=False, default_factory=set)
     _newest_work: list[tuple[int, int]] = field(init=False, default_factory=list)
     _held_tables: dict[str, set[str]] = field(init=False, default_factory=lambda: defaultdict(set))
-    _epochs: Counter = field(init=False)
-    _messages: Counter = field(init=False)
-    _changes: Counter = field(init=False)
+    _counters: Mapping[str, Counter] = field(init=False)
     _operations: Counter = field(init=False)
     _task_seconds: Counter = field(init=False)
-    _skipped: Counter = field(init=False)
-    _bad: Counter = field(init=False)
-    _decoder_errors: Counter = field(init=False)
     _reasons: Counter = field(init=False)
     _columns: Mapping[DriftKind, Counter] = field(init=False)
     _snapshots: Counter = field(init=False)
@@ -131,19 +135,12 @@ class JobMetrics:
         )
 
     def _make_counters(self) -> None:
-        self._epochs = self._counter("epochs", "Epochs that were committed.")
-        self._messages = self._counter("messages", "Messages that were read.")
-        self._changes = self._counter("changes", "Changes that were written.")
+        self._counters = {name: self._counter(name, meaning) for name, meaning in _COUNTERS}
         self._operations = self._labelled("records", "Changes that were written.", "operation")
         for kind in RowKind:
             self._operations.labels(self.table, kind.short)
         self._task_seconds = self._labelled(
             "task_seconds", "Time of tasks for messages, by part: read, decode.", "part"
-        )
-        self._skipped = self._counter("skipped_messages", "Messages that mean no row.")
-        self._bad = self._counter("bad_records", "Records that could not be decoded.")
-        self._decoder_errors = self._counter(
-            "decoder_errors", "Bad records at which the decoder failed: a bug, to be reported."
         )
         self._reasons = self._labelled(
             "bad_records_by_reason",
@@ -197,7 +194,7 @@ class JobMetrics:
 
     def unassigned(self, set_aside: SetAside) -> None:
         """Messages that belong to no table were set aside."""
-        self._bad.labels(self.table).inc(sum(set_aside.reasons.values()))
+        self._counters["bad_records"].labels(self.table).inc(sum(set_aside.reasons.values()))
         self._count_reasons(set_aside)
 
     def quarantined(self, waiting: Mapping[str, int]) -> None:
@@ -217,16 +214,19 @@ class JobMetrics:
         if report.skipped:
             return
         counts = report.counts
-        self._epochs.labels(self.table).inc()
-        self._messages.labels(self.table).inc(counts.messages)
-        self._changes.labels(self.table).inc(counts.changes)
+        for name, count in (
+            ("epochs", 1),
+            ("messages", counts.messages),
+            ("changes", counts.changes),
+            ("skipped_messages", counts.skipped),
+            ("bad_records", counts.bad),
+            ("decoder_errors", counts.decoder_errors),
+        ):
+            self._counters[name].labels(self.table).inc(count)
         for kind in RowKind:
             self._operations.labels(self.table, kind.short).inc(counts.kinds[kind])
         for part, seconds in (("read", counts.read_s), ("decode", counts.decode_s)):
             self._task_seconds.labels(self.table, part).inc(seconds)
-        self._skipped.labels(self.table).inc(counts.skipped)
-        self._bad.labels(self.table).inc(counts.bad)
-        self._decoder_errors.labels(self.table).inc(counts.decoder_errors)
         if report.set_aside:
             self._count_reasons(report.set_aside)
         self._parts(report)

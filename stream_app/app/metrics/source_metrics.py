@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,8 @@ from prometheus_client import Gauge
 from stream_app.app.metrics.health import POLL_S, SourceState
 from stream_app.app.metrics.table_lags import table_lags
 from stream_app.clock import Clock
+from stream_app.kafka.job_position import JobPosition
+from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.decode_counts import PartitionEnd, Where
 from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.streaming_query import SourceProgress
@@ -21,6 +22,8 @@ PARTITIONS_MAX = 1000
 """Kafka partitions with a lag of their own; the lag of all has them too."""
 Key = tuple[str, str]
 """A label, and the name of a table that has it."""
+Partition = tuple[str, str]
+"""Topic and Kafka partition."""
 MakesGauge = Callable[..., Gauge]
 """Makes a gauge by its name, its meaning, and its labels beside the table."""
 
@@ -32,11 +35,17 @@ class SourceMetrics:
     Attributes:
         clock: ages are as of its time, at each scrape.
         look_s: most seconds between two looks of Spark at the source, unless an epoch is at work.
+        position: how far the job is; None: it does not know. Spark tells only of epochs that are
+            read, and not whether the tables have them.
     """
 
     gauge: MakesGauge
     clock: Clock
     look_s: float = POLL_S
+    position: Callable[[], JobPosition | None] = field(default=lambda: None)
+    _progress: SourceProgress | None = None
+    _seen: JobPosition | None = None
+    _partitions: set[Partition] = field(default_factory=set)
     _lag: int | None = None
     _looked_at_s: float | None = None
     _is_committed: bool = False
@@ -52,14 +61,16 @@ class SourceMetrics:
     _looked: Gauge = field(init=False)
 
     def __post_init__(self) -> None:
-        self._lags = self.gauge("lag_messages", "Messages of the source that are not read yet.")
+        self._lags = self.gauge(
+            "lag_messages", "Messages of the source that are not in the tables yet."
+        )
         self._table_lags = self.gauge(
             "table_lag_messages",
             "Messages that a table lacks; absent where it shares a topic with other tables.",
         )
         self._behind = self.gauge(
             "partition_lag_messages",
-            "Messages of a Kafka partition that are not read yet.",
+            "Messages of a Kafka partition that are not in the tables yet.",
             "topic",
             "partition",
         )
@@ -95,13 +106,30 @@ class SourceMetrics:
         """Spark has reported the source's state at this time."""
         self._looked_at_s = time_ms / 1000
         self._looked.labels(label).set(time_ms / 1000)
-        if progress.lag is not None:
-            self._lags.labels(label).set(progress.lag)
-            self._lag = progress.lag
-        for (topic, partition), behind in itertools.islice(progress.behind.items(), PARTITIONS_MAX):
-            self._behind.labels(label, topic, partition).set(behind)
-        if progress.lag is not None:
-            self._tell_table_lags(progress)
+        self._progress = progress
+        self._set_lag(label)
+
+    def looked(self, label: str) -> None:
+        """The job looks at its query: an epoch may have begun, or have been committed."""
+        if self.position() != self._seen:
+            self._set_lag(label)
+
+    def _set_lag(self, label: str) -> None:
+        progress, self._seen = self._progress, self.position()
+        behind: Mapping[Partition, int] = {} if progress is None else progress.behind
+        lag = None if progress is None else progress.lag
+        if self._seen is not None:
+            newest: Offsets = {} if progress is None else progress.newest
+            behind = self._seen.behind(newest)
+            lag = sum(behind.values()) if newest else sum(behind.values()) or None
+        if lag is not None:
+            self._lags.labels(label).set(lag)
+            self._lag = lag
+            self._set_table_lags(behind)
+        for partition, count in behind.items():
+            if partition in self._partitions or len(self._partitions) < PARTITIONS_MAX:
+                self._partitions.add(partition)
+                self._behind.labels(label, *partition).set(count)
 
     def committed(self, label: str, name: str, ends: Mapping[Where, PartitionEnd]) -> None:
         """The newest messages of an epoch are in a table, which may share its label with others."""
@@ -135,10 +163,13 @@ class SourceMetrics:
         self._newest.labels(label).set(self._newest_s[label, name])
         self._freshness.labels(label).set_function(partial(self._age, label))
 
-    def _tell_table_lags(self, progress: SourceProgress) -> None:
+    def _set_table_lags(self, behind: Mapping[Partition, int]) -> None:
+        ends: Offsets = {} if self._progress is None else self._progress.end_offsets
+        if self._seen is not None:
+            ends = self._seen.committed
         begins = {key: waiting.begin for key, waiting in dict(self._waiting).items()}
         topics = {key: set(names) for key, names in dict(self._topics).items()}
-        found = table_lags(topics, progress.behind, progress.end_offsets, begins)
+        found = table_lags(topics, behind, ends, begins)
         totals: Counter[str] = Counter()
         for (label, _), lag in found.items():
             totals[label] += lag

@@ -21,8 +21,8 @@ def table_lags(
 
     Args:
         topics: those that have brought a table messages.
-        behind: topic and partition → messages that the job has not read.
-        ends: up to where the job has read.
+        behind: topic and partition → messages that the job's tables do not have.
+        ends: up to where its tables have them.
         begins: of tables that wait, the first offsets that they lack. A partition that is new
             since is lacking from its beginning on.
     """

@@ -2,7 +2,7 @@
 
 The metrics are those of the endpoint for Prometheus. Everything else follows OpenTelemetry's own
 variables, such as ``OTEL_EXPORTER_OTLP_HEADERS`` and ``OTEL_METRIC_EXPORT_INTERVAL``. The packages
-are the extra `otel`; `otlp_module` in `extra` imports this module.
+are the extra `otel`; `app.extra` imports this module.
 
 Source: OpenTelemetry, "OTLP Specification" and "Prometheus and OpenMetrics Compatibility".
 """

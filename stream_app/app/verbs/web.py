@@ -11,9 +11,9 @@ from stream_app.app.arguments.table import WAREHOUSE
 from stream_app.app.config.app_config import load_config
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.settings import environment_secrets, file_io_options
+from stream_app.app.extra import serving_module
 from stream_app.app.job.job_folders import open_folder
 from stream_app.app.web.actions import token_of
-from stream_app.app.web.extra import serving_module
 from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.site import LOCAL_HOST, Site, WarehouseSite
 from stream_app.clock import SystemClock

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from stream_app.app.config.app_config import AppConfig
+from stream_app.app.extra import serving_module
 from stream_app.app.job.epoch_history import EpochHistory
 from stream_app.app.web.actions import token_of
-from stream_app.app.web.extra import serving_module
 from stream_app.app.web.job_site import JobSite
 from stream_app.clock import Clock
 from stream_app.spark.job_folder import Folder

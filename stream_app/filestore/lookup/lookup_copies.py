@@ -17,8 +17,8 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -34,6 +34,13 @@ from stream_app.filestore.lookup.lookup_copy import (
 from stream_app.mergetree.lookup.copies_to_keep import KeptCopy, copies_to_delete
 
 _LOG = logging.getLogger(__name__)
+HIT, MISS, MADE, EVICTED, DAMAGED = (
+    f"lookup_{event}" for event in ("hit", "miss", "made", "evicted", "damaged")
+)
+"""What is counted; a copy that is late or exceeds the bytes is evicted."""
+EVENTS = (HIT, MISS, MADE, EVICTED, DAMAGED)
+COPIED_BYTES = "lookup_copied_bytes"
+"""Bytes of the copies that were made."""
 _UNFINISHED, _UNFINISHED_MS = ".making-", 86_400_000
 """The name of a copy that a task makes or deletes, and when that task is gone for sure."""
 
@@ -41,6 +48,17 @@ _UNFINISHED, _UNFINISHED_MS = ".making-", 86_400_000
 def local_copies_folder() -> Path:
     """Of all tables: in the folder for temporary files, where the cluster puts a task's files."""
     return Path(tempfile.gettempdir()) / f"stream_app-{os.getuid()}" / "lookup"
+
+
+def copies_bytes(root: Path) -> int:
+    """Bytes of the copies of all tables, on this machine."""
+    with contextlib.suppress(OSError):  # there is none
+        return sum(copy.size for folder in root.iterdir() for copy in _kept(folder))
+    return 0
+
+
+def _uncounted(_: Mapping[str, int]) -> None:
+    """Of tables whose copies nobody counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +93,7 @@ class LookupCopies:
         table: where the table is.
         retention_ms: how long a copy stays that nobody uses (``lookup.cache-file-retention``).
         most_bytes: of all copies of the table (``lookup.cache-max-disk-size``); None: any number.
+        count: gets how many of `EVENTS` there were, and `COPIED_BYTES`.
     """
 
     root: Path
@@ -82,9 +101,15 @@ class LookupCopies:
     retention_ms: int
     most_bytes: int | None
     clock: Clock
+    count: Callable[[Mapping[str, int]], None] = field(default=_uncounted, compare=False)
 
     def find(self, file: CopiedFile) -> LookupCopy | None:
         """The copy of a data file; None: there is none. A damaged one is deleted."""
+        copy = self._find(file)
+        self.count({MISS if copy is None else HIT: 1})
+        return copy
+
+    def _find(self, file: CopiedFile) -> LookupCopy | None:
         folder = self._table_folder / file.name
         try:
             self._check_owner()
@@ -117,6 +142,7 @@ class LookupCopies:
                     hashes_of=hashes_of,
                     most_bytes=self._room(),
                 )
+                self.count({MADE: 1, COPIED_BYTES: _size(unfinished)})
                 self._keep(unfinished)
                 with contextlib.suppress(OSError):  # another task was faster
                     unfinished.rename(self._table_folder / file.name)
@@ -128,11 +154,12 @@ class LookupCopies:
             )
             return None
         self.tidy()
-        return self.find(file)
+        return self._find(file)
 
     def forget(self, file: CopiedFile, error: Exception) -> None:
         """Delete the copy of a data file, which is damaged."""
         _LOG.warning("the local copy of %s is damaged, and deleted: %s", file.path, error)
+        self.count({DAMAGED: 1})
         self._delete(self._table_folder / file.name)
 
     def tidy(self) -> None:
@@ -143,7 +170,9 @@ class LookupCopies:
                 most = self.most_bytes if mine else None
                 now_ms = self.clock.now_ms()
                 for copy in copies_to_delete(_kept(other), now_ms=now_ms, most_bytes=most):
-                    self._delete(other / copy.name)
+                    was_whole = not copy.name.startswith(_UNFINISHED)
+                    if self._delete(other / copy.name) and was_whole:
+                        self.count({EVICTED: 1})
                 if not mine:
                     with contextlib.suppress(OSError):  # it has copies
                         other.rmdir()
@@ -178,23 +207,30 @@ class LookupCopies:
         until_s = (self.clock.now_ms() + self.retention_ms) / 1000
         os.utime(folder, (until_s, until_s))
 
-    def _delete(self, folder: Path) -> None:
-        """Under another name first: what has its name is whole."""
+    def _delete(self, folder: Path) -> bool:
+        """Under another name first: what has its name is whole. False: another task deletes it."""
         gone = folder.with_name(f"{_UNFINISHED}{folder.name}-{os.getpid()}")
-        with contextlib.suppress(OSError):  # another task deletes it
+        try:
             folder.rename(gone)
-            shutil.rmtree(gone, ignore_errors=True)
+        except OSError:
+            return False
+        shutil.rmtree(gone, ignore_errors=True)
+        return True
 
 
 def _kept(folder: Path) -> Iterator[KeptCopy]:
     with contextlib.suppress(OSError):  # another task deletes it
         for copy in folder.iterdir():
             with contextlib.suppress(OSError):
-                size = sum(file.stat().st_size for file in copy.iterdir())
+                size = _size(copy)
                 until_ms = int(copy.stat().st_mtime * 1000)
                 if copy.name.startswith(_UNFINISHED):
                     until_ms += _UNFINISHED_MS
                 yield KeptCopy(copy.name, size, until_ms)
+
+
+def _size(copy: Path) -> int:
+    return sum(file.stat().st_size for file in copy.iterdir())
 
 
 def _name(*told: str) -> str:

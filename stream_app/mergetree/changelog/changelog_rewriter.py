@@ -15,7 +15,7 @@ import pyarrow as pa
 from stream_app.mergetree.changelog.before_rows import BeforeRows, Upgrade, WindowBefore
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileWriter, WrittenFiles
-from stream_app.mergetree.interval_partition import Section
+from stream_app.mergetree.interval_partition import Section, runs_by_age
 from stream_app.mergetree.key_differences import difference, rows_of_keys
 from stream_app.mergetree.key_value_batch import take
 from stream_app.mergetree.level_windows import LevelWindow, level_windows
@@ -136,4 +136,4 @@ class ChangelogRewriter:
 
     def _windows(self, sections: Sequence[Section]) -> Iterator[LevelWindow]:
         for section in sections:
-            yield from level_windows(section, self.files, self.merging.layout)
+            yield from level_windows(runs_by_age(section), self.files, self.merging.layout)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from stream_app.mergetree.compact.record_level_expire import RecordLevelExpire
 from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileReader, WrittenFiles
-from stream_app.mergetree.interval_partition import Section
+from stream_app.mergetree.interval_partition import Section, runs_by_age
 from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, take
 from stream_app.mergetree.level_windows import level_windows
 from stream_app.mergetree.merge_engines.lookup_merge import LookupMerge
@@ -101,7 +101,7 @@ def merged_section(
         fan_in: runs that are read at a time; more are first merged into fewer on local disk.
     """
     # With the oldest run first, rows of one key mostly meet in the order of their age already.
-    by_age = _by_age(section)
+    by_age = runs_by_age(section)
     if isinstance(merge_function, LookupMerge):
         for window in level_windows(by_age, files, layout):
             yield merge_function.merge_levels(window, layout)
@@ -138,17 +138,11 @@ def lies_by_age(section: Section) -> bool:
 
     Runs that it has to spill come back in no order of theirs.
     """
-    runs = _by_age(section)
+    runs = runs_by_age(section)
     return len(runs) <= FAN_IN and all(
         max(file.max_sequence_number for file in older.files)
         < min(file.min_sequence_number for file in newer.files)
         for older, newer in pairwise(runs)
-    )
-
-
-def _by_age(section: Section) -> Section:
-    return tuple(
-        sorted(section, key=lambda run: max(file.max_sequence_number for file in run.files))
     )
 
 

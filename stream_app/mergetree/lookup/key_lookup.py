@@ -143,7 +143,7 @@ class KeyLookup:
         """The newest row of each key in some files, deletes included; and the keys' places."""
         places: list[Indices] = []
         parts: list[pa.RecordBatch] = []
-        for file in tier:
+        for file in reversed(tier):  # the newest last: it wins with one sequence number
             share = keys_in(file, wanted, self.key_of)
             if not share:
                 continue

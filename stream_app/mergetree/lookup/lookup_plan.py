@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
-from stream_app.mergetree.levels import newest_first
+from stream_app.mergetree.levels import newest_parts
 from stream_app.mergetree.sorted_run import KeyOrder
 from stream_app.model.data_file_meta import DataFileMeta
 
@@ -31,7 +31,7 @@ def lookup_tiers(files: Iterable[DataFileMeta], *, lies_by_age: bool = True) -> 
         lies_by_age: whether the sequence number alone tells which row of a key is the newest.
             Otherwise all files are one tier.
     """
-    parts = _parts(files)
+    parts = newest_parts(files)
     if not parts:
         return ()
     if not lies_by_age:
@@ -48,14 +48,6 @@ def lookup_tiers(files: Iterable[DataFileMeta], *, lies_by_age: bool = True) -> 
         else:
             tier += part
     return (*tiers, tier)
-
-
-def _parts(files: Iterable[DataFileMeta]) -> list[Tier]:
-    by_level: dict[int, list[DataFileMeta]] = {}
-    for file in files:
-        by_level.setdefault(file.level, []).append(file)
-    level0 = sorted(by_level.pop(0, []), key=newest_first)
-    return [*((file,) for file in level0), *(tuple(by_level[level]) for level in sorted(by_level))]
 
 
 def keys_in(file: DataFileMeta, keys: Sequence[Any], key_of: KeyOrder) -> range:

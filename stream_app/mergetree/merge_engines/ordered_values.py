@@ -34,8 +34,12 @@ def text_lengths(column: pa.Array) -> npt.NDArray[np.int32]:
 
 def valid_rows(column: pa.Array) -> Mask:
     """Which values are not null: bool [n]."""
-    mask: Mask = column.is_valid().to_numpy(zero_copy_only=False)
-    return mask
+    if not column.null_count:
+        return np.ones(len(column), np.bool_)
+    # A tenth of the time of `is_valid`.
+    bits = np.frombuffer(column.buffers()[0], np.uint8)
+    end = column.offset + len(column)
+    return np.unpackbits(bits, bitorder="little", count=end)[column.offset :].view(np.bool_)
 
 
 def filled(values: npt.NDArray[Any], valid: Mask, neutral: float) -> npt.NDArray[Any]:
@@ -100,7 +104,7 @@ def sequence_ranks(columns: Sequence[pa.Array]) -> Indices:
     keys: list[Indices] = []
     is_empty = np.ones(len(columns[0]), np.bool_)
     for column in columns:
-        valid = column.is_valid().to_numpy(zero_copy_only=False)
+        valid = valid_rows(column)
         is_empty &= ~valid
         keys.append(np.where(valid, ordered_integers(column), 0))
         if column.null_count:

@@ -51,9 +51,15 @@ DYNAMIC_BUCKET_MAX_BUCKETS = Option(
     kind="integer",
     minimum=-1,
     meaning="With bucket = -1 and a primary key: most buckets of a partition; -1: any number. When "
-    "all are full, all take further keys. With a key that lacks partition columns it bounds the "
-    "buckets of each task that places rows, and the first of them takes further keys.",
+    "all are full, all take further keys. With a key that lacks partition columns it also bounds "
+    "the tasks that place rows, and the first bucket of each takes further keys.",
 )
+
+
+def most_buckets(told: int) -> int:
+    """How many buckets a partition may have, by the value of ``dynamic-bucket.max-buckets``."""
+    return BUCKET_COUNT_MAX if told < 0 else min(told, BUCKET_COUNT_MAX)
+
 
 BUCKET_OPTIONS: tuple[Option[Any], ...] = (
     DYNAMIC_BUCKET_TARGET_ROW_NUM,

@@ -16,6 +16,7 @@ from typing import Any
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.bucket_options import BUCKET_OPTIONS
+from stream_app.model.options.changelog_producer import ProducerTraits, producer_traits
 from stream_app.model.options.commit_options import COMMIT_OPTIONS
 from stream_app.model.options.compaction_options import (
     COMMIT_FORCE_COMPACT,
@@ -245,17 +246,17 @@ class CoreOptions:
     @property
     def writes_changelog(self) -> bool:
         """Whether ``changelog-producer`` is another than ``none``."""
-        return self.changelog_producer != "none"
+        return self.producer.writes
 
     @property
     def flushes_changelog(self) -> bool:
         """Whether the writer itself writes the changelog, each change as it comes in."""
-        return self.changelog_producer == "input"
+        return self.producer.by_flush
 
     @property
     def looks_up(self) -> bool:
         """Whether compactions look for the older rows of their keys."""
-        if self.changelog_producer == "lookup" or self.merges_by_vectors:
+        if self.producer.by_lookup or self.merges_by_vectors:
             return True
         return self[FORCE_LOOKUP] or traits_of(self.merge_engine).needs_lookup
 
@@ -268,6 +269,11 @@ class CoreOptions:
     def changelog_producer(self) -> str:
         """``changelog-producer``, in lower case."""
         return self.raw.get("changelog-producer", "none").lower()
+
+    @property
+    def producer(self) -> ProducerTraits:
+        """The traits of ``changelog-producer``."""
+        return producer_traits(self.changelog_producer)
 
     @property
     def lookup_interval(self) -> int:
@@ -285,7 +291,7 @@ class CoreOptions:
     def compacts_whole_after(self, epoch: int) -> bool:
         """Whether ``full-compaction.delta-commits`` is due; never in a write-only job."""
         epochs = self[FULL_COMPACTION_DELTA_COMMITS]
-        if epochs is None and self.changelog_producer == "full-compaction":
+        if epochs is None and self.producer.by_full_compaction:
             epochs = 1
         return bool(epochs and (epoch + 1) % epochs == 0) and not self[WRITE_ONLY]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from stream_app.model.merge_engine import MERGE_ENGINES
+from stream_app.model.options.changelog_producer import CHANGELOG_PRODUCERS
 from stream_app.model.options.option import (
     Option,
     boolean_option,
@@ -90,10 +91,7 @@ CHANGELOG_PRODUCER = choice_option(
     "What writes changelog files: none, input (the writer, every change as it came in), "
     "full-compaction (full compactions, what changed since the one before), or lookup (each "
     "compaction of level 0, by the older rows of its keys).",
-    "none",
-    "input",
-    "full-compaction",
-    "lookup",
+    *CHANGELOG_PRODUCERS,
 )
 CHANGELOG_ROW_DEDUPLICATE = boolean_option(
     "changelog-producer.row-deduplicate",

@@ -24,6 +24,7 @@ from stream_app.model.options.bucket_options import (
     DYNAMIC_BUCKET_INITIAL_BUCKETS,
     DYNAMIC_BUCKET_MAX_BUCKETS,
     DYNAMIC_BUCKET_TARGET_ROW_NUM,
+    most_buckets,
 )
 from stream_app.model.options.core_options import CoreOptions
 
@@ -49,11 +50,10 @@ class DynamicBucketRules:
             options[DYNAMIC_BUCKET_INITIAL_BUCKETS],
             options[DYNAMIC_BUCKET_ASSIGNER_PARALLELISM],
         )
-        most = options[DYNAMIC_BUCKET_MAX_BUCKETS]
         return cls(
             target_rows=options[DYNAMIC_BUCKET_TARGET_ROW_NUM],
             width=min((width for width in widths if width is not None), default=1),
-            max_buckets=BUCKET_COUNT_MAX if most < 0 else min(most, BUCKET_COUNT_MAX),
+            max_buckets=most_buckets(options[DYNAMIC_BUCKET_MAX_BUCKETS]),
         )
 
 

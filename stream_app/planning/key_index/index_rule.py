@@ -11,7 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stream_app.model.merge_engine import Existing, traits_of
-from stream_app.model.options.bucket_options import DYNAMIC_BUCKET_ASSIGNER_PARALLELISM
+from stream_app.model.options.bucket_options import (
+    DYNAMIC_BUCKET_ASSIGNER_PARALLELISM,
+    DYNAMIC_BUCKET_MAX_BUCKETS,
+    most_buckets,
+)
 from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.table_kind import BucketMode
@@ -56,6 +60,8 @@ def index_rule(schema: TableSchema) -> IndexRule | None:
     options = schema.core_options
     if schema.kind.bucket_mode is BucketMode.KEY_DYNAMIC:
         shares = options[DYNAMIC_BUCKET_ASSIGNER_PARALLELISM] or DEFAULT_SHARES
+        # Each share fills buckets of its own.
+        shares = min(shares, most_buckets(options[DYNAMIC_BUCKET_MAX_BUCKETS]))
         engine = traits_of(options.merge_engine)
         return IndexRule(
             keys=schema.primary_keys,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import enum
 
+from stream_app.model.options.changelog_producer import ProducerTraits
 from stream_app.model.snapshot import CommitKind, Snapshot
 
 
@@ -39,17 +40,13 @@ def follow_up(snapshot: Snapshot, *, has_changelog: bool, reads_overwrites: bool
     return FollowUp.DELTA if snapshot.commit_kind is CommitKind.APPEND else FollowUp.NOTHING
 
 
-def least_full_level(changelog_producer: str, num_levels: int) -> int:
+def least_full_level(producer: ProducerTraits, num_levels: int) -> int:
     """The lowest level that belongs to the rows that are read first.
 
     Levels below have no changelog yet; their rows become changes once they are compacted.
 
     Source: Paimon `table/source/DataTableStreamScan.java#tryFirstPlan`.
     """
-    match changelog_producer:
-        case "lookup":
-            return 1
-        case "full-compaction":
-            return num_levels - 1
-        case _:
-            return 0
+    if producer.by_lookup:
+        return 1
+    return num_levels - 1 if producer.by_full_compaction else 0

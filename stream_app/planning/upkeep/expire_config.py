@@ -101,7 +101,7 @@ def expire_config(
             time_ms=changelog(CHANGELOG_TIME_RETAINED, snapshots.time_ms),
         ),
         limit=options[SNAPSHOT_EXPIRE_LIMIT] if limit is None else limit,
-        writes_changelog=options.raw.get("changelog-producer", "none").lower() != "none",
+        writes_changelog=options.writes_changelog,
         consumers_keep_snapshots=not options[CONSUMER_CHANGELOG_ONLY],
         cleans_folders=options[SNAPSHOT_CLEAN_EMPTY_DIRECTORIES],
     )

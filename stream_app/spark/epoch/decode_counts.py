@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +20,7 @@ from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch
 from stream_app.cdc.column_drift import Column
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.source_table import SourceTable, merged
+from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.spark.epoch.epoch_parts import TaskSeconds
 
 COLUMN_NAMES_MAX = 64
@@ -180,7 +182,7 @@ def counts_of_batch(
         skipped=decoded.skipped,
         bad=decoded.bad.num_rows,
         decoder_errors=decoded.decoder_errors,
-        kinds=_kinds(decoded.changes.rows),
+        kinds=tuple(_kinds(decoded.changes.rows.column(ROW_KIND)).tolist()),
         ends={where: end},
         tables={(topic, name): (partition, offsets[at].as_py()) for name, at in tables.items()},
         columns={
@@ -192,9 +194,20 @@ def counts_of_batch(
     )
 
 
-def _kinds(rows: pa.RecordBatch) -> tuple[int, ...]:
-    kinds = rows.column(ROW_KIND).to_numpy()
-    return tuple(np.bincount(kinds, minlength=len(RowKind)).tolist())
+def counts_of_refused(refused: Iterable[pa.RecordBatch]) -> DecodeCounts:
+    """What the counts of decoding tasks have too much: rows that the writer has refused.
+
+    Args:
+        refused: the columns of `mergetree.unchanged_values.RestoredRows.refused`.
+    """
+    kinds = sum((_kinds(rows.column(VALUE_KIND)) for rows in refused), np.zeros(len(RowKind), int))
+    rows = int(kinds.sum())
+    return DecodeCounts(changes=-rows, bad=rows, kinds=tuple((-kinds).tolist()))
+
+
+def _kinds(kinds: pa.Array) -> npt.NDArray[np.int64]:
+    """Rows of each kind: int64 [len(RowKind)]."""
+    return np.bincount(kinds.to_numpy(), minlength=len(RowKind))
 
 
 def _newest_ms(timestamps: pa.Array) -> int | None:

@@ -57,5 +57,5 @@ def bad_records_of_refused(refused: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     Args:
         refused: at least one; the columns of `mergetree.unchanged_values.RestoredRows.refused`.
     """
-    message, reason = pa.concat_batches(list(refused)).columns
+    message, reason, _ = pa.concat_batches(list(refused)).columns
     return pa.RecordBatch.from_arrays([*message.flatten(), reason], schema=BAD_RECORD_SCHEMA)

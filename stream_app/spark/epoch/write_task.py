@@ -23,7 +23,7 @@ import pyarrow as pa
 from stream_app.cdc.change_batch import change_schema
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE, BlockKind
-from stream_app.spark.epoch.decode_counts import DecodeCounts
+from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of_refused
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.table_failure import failure_bytes
 from stream_app.spark.epoch.unchanged_values import bad_records_of_refused, incomplete_schema
@@ -113,13 +113,13 @@ class _TableWriting:
                         self._open().write((block.partition, block.bucket), rows)
                 except Exception as error:
                     failed = True
-                    yield self._failed(error)
+                    yield from self._failed(error)
         if self._write is not None and not failed:
             try:
                 with storage_errors(self._table.location):
                     self._write.finish_bucket()
             except Exception as error:
-                yield self._failed(error)
+                yield from self._failed(error)
 
     def finish(self) -> Iterator[TaskResult]:
         """The changes of the buckets; their files are durable."""
@@ -129,18 +129,21 @@ class _TableWriting:
             with storage_errors(self._table.location):
                 changes = self._write.prepare_commit()
         except Exception as error:
-            yield self._failed(error)
+            yield from self._failed(error)
             return
         for change in changes:
             yield self._index, int(BlockKind.CHANGES), pickle.dumps(change)
+        yield from self._told_requests()
+        if self._write.refused:
+            bad = bad_records_of_refused(self._write.refused)
+            counts = counts_of_refused(self._write.refused)
+            yield self._index, int(BlockKind.BAD_RECORDS), bad.serialize().to_pybytes()
+            yield self._index, int(BlockKind.COUNTS), counts.to_bytes()
+
+    def _told_requests(self) -> Iterator[TaskResult]:
         if requests := Counter(self._table.store_requests()) - self._requests:
             told = DecodeCounts(requests=requests)
             yield self._index, int(BlockKind.COUNTS), told.to_bytes()
-        if self._write.refused:
-            bad = bad_records_of_refused(self._write.refused)
-            counts = DecodeCounts(changes=-bad.num_rows, bad=bad.num_rows)
-            yield self._index, int(BlockKind.BAD_RECORDS), bad.serialize().to_pybytes()
-            yield self._index, int(BlockKind.COUNTS), counts.to_bytes()
 
     def _open(self) -> TableWrite:
         if self._write is None:
@@ -153,7 +156,7 @@ class _TableWriting:
             self._write = self._stack.enter_context(write)
         return self._write
 
-    def _failed(self, error: Exception) -> TaskResult:
+    def _failed(self, error: Exception) -> Iterator[TaskResult]:
         """Delete the table's files, and give its error in the place of its changes."""
         if not self._isolates:
             raise error
@@ -161,4 +164,5 @@ class _TableWriting:
         with contextlib.suppress(Exception):  # what cannot be deleted is an orphan
             self._stack.__exit__(type(error), error, error.__traceback__)
         self._stack = ExitStack()
-        return self._index, int(BlockKind.FAILURE), failure_bytes(error)
+        yield self._index, int(BlockKind.FAILURE), failure_bytes(error)
+        yield from self._told_requests()

@@ -260,7 +260,6 @@ class Round(Generic[Messages]):
                 "rows are deleted, and the later ones follow",
                 feed.job.table.location, topic, partition, offset,
             )  # fmt: skip
-        feed.job.table.add_store_requests(output.counts.requests)
         committed = feed.job.commit_epoch(
             self.begun.epoch,
             output.changes,

@@ -172,6 +172,8 @@ class EpochRun(Generic[Messages]):
             routing_s=begun.route_s,
             writing_s=self.clock.steady_seconds() - waited,
         )
+        for feed, of_table in zip(self.feeds, output.tables, strict=True):
+            feed.job.table.add_store_requests(of_table.counts.requests)
         return plan, others, output, times
 
     def make(self, name: str, epoch: int, messages: Messages, source_end: str) -> bool:

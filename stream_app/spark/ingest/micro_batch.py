@@ -13,6 +13,7 @@ Source: Paimon `table/sink/StreamTableCommit.java`.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Generic
 
 from stream_app.errors import StoppedError
+from stream_app.kafka.job_position import JobPosition
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import EpochPlan
@@ -59,6 +61,8 @@ class MicroBatch(Generic[Messages]):
     _committer: ThreadPoolExecutor = field(init=False)
     _pending: Future[None] | None = field(init=False, default=None)
     _apart: TablesApart[Messages] | None = field(init=False, default=None)
+    _begun: Offsets | None = field(init=False, default=None)
+    _committed: Offsets | None = field(init=False, default=None)
     _is_open: bool = field(init=False, default=False)
     _is_begun: bool = field(init=False, default=False)
     _looked_at: float = field(init=False, default=float("-inf"))
@@ -110,6 +114,14 @@ class MicroBatch(Generic[Messages]):
     def totals(self) -> DecodeCounts:
         """Of all epochs and tables that this run has committed."""
         return self.work.totals
+
+    @property
+    def position(self) -> JobPosition | None:
+        """How far this run is; None: no epoch has begun, or the source has no offsets."""
+        begun, committed = self._begun, self._committed
+        if begun is None or committed is None:
+            return None
+        return JobPosition(begun=begun, committed=committed)
 
     @property
     def is_untouched(self) -> bool:
@@ -188,7 +200,13 @@ class MicroBatch(Generic[Messages]):
     def _decode(self, messages: Messages, epoch: int) -> EpochBegun[Messages]:
         """Decode an epoch, for the tables that seem to lack it."""
         feeds = [feed for feed in self.feeds if feed.job.is_open and feed.job.last_epoch < epoch]
-        return self.work.begin(epoch, messages, feeds, self.log.source_end(epoch))
+        end = self.log.source_end(epoch)
+        if self.log.goes_back:
+            if self._committed is None:
+                with contextlib.suppress(FileNotFoundError):  # known from the first commit on
+                    self._committed = self.log.source_begin(epoch)
+            self._begun = json.loads(end)
+        return self.work.begin(epoch, messages, feeds, end)
 
     def _finish(self, begun: EpochBegun[Messages]) -> None:
         """Write and commit an epoch, in the committer's thread."""
@@ -212,6 +230,8 @@ class MicroBatch(Generic[Messages]):
     def _commit(self, begun: EpochBegun[Messages]) -> None:
         if self._apart is not None:
             self._apart.commit(begun)
-            return
-        for feed in self.work.finish(begun, self.work.lacking(self.feeds, begun)):
-            feed.job.upkeep.after_commit()
+        else:
+            for feed in self.work.finish(begun, self.work.lacking(self.feeds, begun)):
+                feed.job.upkeep.after_commit()
+        if self.log.goes_back:
+            self._committed = json.loads(begun.source_end)

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from stream_app.errors import SourceError, WrongSourceError
+from stream_app.kafka.offset_ranges import Offsets, behind
 from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.session import where_spark_says_more
 from stream_app.spark.task_errors import readable
@@ -37,6 +38,7 @@ class SourceProgress:
         lag: messages behind the newest ones, over all partitions; None when Spark does not know.
         end_offsets: topic → partition → offset at which the next epoch begins.
         behind: topic and partition → messages behind the newest one.
+        newest: the offsets behind the newest messages; none when Spark does not know.
     """
 
     epoch: int
@@ -44,6 +46,7 @@ class SourceProgress:
     lag: int | None
     end_offsets: Mapping[str, Mapping[str, int]]
     behind: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    newest: Offsets = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -148,27 +151,23 @@ class RunningStream:
 
 def source_progress(progress: Mapping[str, Any]) -> SourceProgress:
     """The source's state in Spark's progress document."""
-    behind: dict[tuple[str, str], int] = {}
     ends: dict[str, Mapping[str, int]] = {}
-    is_known = False
+    newest: dict[str, Mapping[str, int]] = {}
     for source in progress.get("sources", ()):
         end, latest = source.get("endOffset"), source.get("latestOffset")
         if not isinstance(end, dict):
             continue
         ends.update(end)
         if isinstance(latest, dict):
-            is_known = True
-            behind |= {
-                (topic, partition): offset - end.get(topic, {}).get(partition, 0)
-                for topic, offsets in latest.items()
-                for partition, offset in offsets.items()
-            }
+            newest.update(latest)
+    of_each = behind(ends, newest)
     return SourceProgress(
         epoch=int(progress["batchId"]),
         messages=int(progress.get("numInputRows") or 0),
-        lag=sum(behind.values()) if is_known else None,
+        lag=sum(of_each.values()) if newest else None,
         end_offsets=ends,
-        behind=behind,
+        behind=of_each,
+        newest=newest,
     )
 
 

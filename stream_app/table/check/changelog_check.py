@@ -189,7 +189,7 @@ class ChangelogCheck:
             f"{differ.wrong} have other values there, and {differ.unexpected} of the table are not "
             f"what they lead to, such as {differ.example}",
             where=self._table.paths.bucket(*bucket),
-            fix=_NO_CHANGELOG if self.replay.producer == "none" else _TWO_STORIES,
+            fix=_NO_CHANGELOG if not self.replay.producer.writes else _TWO_STORIES,
         )
 
 

@@ -12,20 +12,25 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import concat_rows
+from stream_app.mergetree.key_differences import rows_of_keys
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
-from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.tasks import bucket_assigner, bucket_writer
 from stream_app.table.read.diff_read import merged_rows
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.write.bucket_assigner import BucketRows
 from stream_app.table.write.old_rows import TableRows
 
 RUN_ROWS = 200_000
@@ -50,13 +55,28 @@ class ComparedRows(Protocol):
 
 
 def as_compared(table: FileStoreTable) -> FileStoreTable:
-    """The table whose buckets are compared: itself, or one without partitions; see the module."""
+    """The table whose buckets are compared: itself, or one without partitions; see the module.
+
+    Its columns may be null that tell the partition: a delete need not name one.
+    """
     rule = index_rule(table.schema)
     if rule is None:
         return table
     options = {**table.schema.options, "bucket": str(rule.shares)}
     options.pop(PARTITION_LOOKUP.key, None)
-    schema = replace(table.schema, primary_keys=rule.keys, partition_keys=(), options=options)
+    fields = tuple(
+        replace(field, data_type=field.data_type.as_nullable())
+        if field.name in table.schema.partition_keys
+        else field
+        for field in table.schema.fields
+    )
+    schema = replace(
+        table.schema,
+        fields=RowType(fields),
+        primary_keys=rule.keys,
+        partition_keys=(),
+        options=options,
+    )
     return replace(table, schema=schema)
 
 
@@ -142,18 +162,41 @@ class RowsOfTable:
         return merged_rows(self.table, self.table.bucket_files(*bucket), files)
 
 
-def rows_by_key(found: RowsOfTable, compared: FileStoreTable, folder: str) -> RowsOnDisk:
-    """The rows of a table in the buckets of `as_compared`."""
+def rows_by_key(
+    found: RowsOfTable, compared: FileStoreTable, folder: str, without: pa.RecordBatch | None
+) -> RowsOnDisk:
+    """The rows of a table in the buckets of `as_compared`.
+
+    Args:
+        without: keys whose rows are left out.
+    """
     sorted_rows, assigner = RowsOnDisk(compared, folder), bucket_assigner(compared, None)
     waiting: list[pa.RecordBatch] = []
     count = 0
     for bucket in found.buckets:
         for batch in found.rows(bucket):
-            waiting.append(batch.drop_columns([SEQUENCE_NUMBER]))
-            count += batch.num_rows
+            kept = batch
+            if without is not None:
+                _, kept = rows_of_keys(compared.layout(), without, batch)
+            waiting.append(kept.drop_columns([SEQUENCE_NUMBER]))
+            count += kept.num_rows
             if count >= RUN_ROWS:
                 sorted_rows.add(assigner.assign(concat_rows(waiting)))
                 waiting, count = [], 0
     if waiting:
         sorted_rows.add(assigner.assign(concat_rows(waiting)))
     return sorted_rows
+
+
+def deletes_of(
+    found: RowsOfTable, compared: FileStoreTable, keys: pa.RecordBatch
+) -> Iterator[BucketRows]:
+    """The rows of some keys as -D, by the table's own partition and bucket."""
+    for bucket in found.buckets:
+        for batch in found.rows(bucket):
+            rows, _ = rows_of_keys(compared.layout(), batch, keys)
+            if rows.num_rows:
+                rows = rows.drop_columns([SEQUENCE_NUMBER])
+                at = rows.schema.get_field_index(VALUE_KIND)
+                deletes = pa.array(np.full(rows.num_rows, RowKind.DELETE, np.int8))
+                yield (*bucket, rows.set_column(at, rows.schema.field(at), deletes))

@@ -114,11 +114,10 @@ class FileNeeds:
 def file_needs(table: FileStoreTable) -> FileNeeds:
     """Collect the needs of all versions of a table and of its branches."""
     needs = FileNeeds(table)
-    producer = table.options.raw.get("changelog-producer", "none").lower()
     for branch, there in [("", table), *_branches(table)]:
         for version in named_versions(there):
             name = _name(version, branch)
-            needs.add(version, name, flushed_is_changelog=producer == "none")
+            needs.add(version, name, flushed_is_changelog=not table.options.writes_changelog)
     return needs
 
 

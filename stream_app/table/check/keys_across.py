@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.key_index.index_rule import index_rule
+from stream_app.planning.key_index.index_rule import IndexRule, index_rule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.index_building import KeySplit
 from stream_app.table.key_index.key_layer import Rows, key_codes
@@ -49,6 +49,48 @@ def across_findings(
     if (rule := index_rule(table.schema)) is None:
         return
     numbers = PlaceNumbers()
+    count, example = 0, ""
+    for found in _parts(table, snapshot, rule, numbers, part_rows):
+        doubled = doubled_rows(found, found.select(rule.keys))
+        count += len(doubled)
+        if len(doubled) and not example:
+            example = _example(table, numbers, found, doubled[0], rule.keys)
+    if count:
+        yield Finding(
+            kind=FindingKind.DOUBLE_KEYS,
+            what=f"{count} keys have rows in several places of the table, such as {example}; "
+            "readers show them all",
+            where=table.location,
+            fix="delete the wrong rows in their partition, such as by DELETE FROM of Paimon's "
+            "Spark, or all by stream-app backfill; and let only one job write the table",
+        )
+
+
+def doubled_keys(table: FileStoreTable, snapshot: Snapshot) -> pa.RecordBatch | None:
+    """The keys, in columns of the index, that have rows in several places; None: there are none.
+
+    Raises:
+        CorruptFileError: a file cannot be read.
+    """
+    if (rule := index_rule(table.schema)) is None:
+        return None
+    found: list[pa.RecordBatch] = []
+    for part in _parts(table, snapshot, rule, PlaceNumbers(), PART_ROWS):
+        keys = part.select(rule.keys)
+        doubled = doubled_rows(part, keys)
+        if len(doubled):
+            found.append(keys.take(pa.array(doubled[:, 0])))
+    return pa.concat_batches(found) if found else None
+
+
+def _parts(
+    table: FileStoreTable,
+    snapshot: Snapshot,
+    rule: IndexRule,
+    numbers: PlaceNumbers,
+    part_rows: int,
+) -> Iterator[pa.RecordBatch]:
+    """The keys of all rows, in columns of `TableKeys.found_schema`; those of a key in one part."""
     files = [
         FileOfKeys(entry, numbers.number((entry.partition, entry.bucket)))
         for entry in FileStoreScan(table).live(snapshot)
@@ -57,26 +99,12 @@ def across_findings(
     parts = min(rows // part_rows + 1, _MOST_PARTS)
     rule = replace(rule, shares=parts, fills_buckets=True)
     reader = TableKeys(table, rule, deletion_vectors(table, snapshot))
-    count, example = 0, ""
     with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
         split = KeySplit(reader, Path(folder))
         each(thread_count(table), split.add, files)
         split.finish()
         for part in range(parts):
-            found = pa.concat_batches([reader.no_keys(), *split.keys_of(part)])
-            doubled = doubled_rows(found, found.select(rule.keys))
-            count += len(doubled)
-            if len(doubled) and not example:
-                example = _example(table, numbers, found, doubled[0], rule.keys)
-    if count:
-        yield Finding(
-            kind=FindingKind.DOUBLE_KEYS,
-            what=f"{count} keys have rows in several places of the table, such as {example}; "
-            "readers show them all",
-            where=table.location,
-            fix="delete the wrong rows in their partition, such as by DELETE FROM of Paimon's "
-            "Spark; and let only one job write the table",
-        )
+            yield pa.concat_batches([reader.no_keys(), *split.keys_of(part)])
 
 
 def doubled_rows(found: pa.RecordBatch, keys: pa.RecordBatch) -> Rows:

@@ -239,8 +239,7 @@ class MetadataCheck:
         """A changelog keeps its changelog files, or the files that its APPEND added."""
         if snapshot.changelog_manifest_list is not None:
             return self._changelog(snapshot, version)
-        producer = self.table.options.raw.get("changelog-producer", "none").lower()
-        if producer != "none" or snapshot.commit_kind is not CommitKind.APPEND:
+        if self.table.options.writes_changelog or snapshot.commit_kind is not CommitKind.APPEND:
             return []
         metas = self._manifests.manifests(
             snapshot.delta_manifest_list, snapshot.delta_manifest_list_size

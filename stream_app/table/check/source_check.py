@@ -78,8 +78,13 @@ class SourceCheck:
         """The newest row of each key of the source; see `diff_read.merged_rows`."""
         return self._state.rows(bucket, keep_deletes=keep_deletes)
 
-    def found(self, snapshot: Snapshot | None) -> ComparedRows:
+    def found(
+        self, snapshot: Snapshot | None, without: pa.RecordBatch | None = None
+    ) -> ComparedRows:
         """The rows of the table, in the buckets in which they are compared.
+
+        Args:
+            without: keys whose rows are left out, where a key may be in any partition.
 
         Raises:
             CorruptFileError: a file of the table cannot be read.
@@ -87,7 +92,7 @@ class SourceCheck:
         rows = RowsOfTable.of(self.table, snapshot)
         if self.view is self.table:
             return rows
-        return rows_by_key(rows, self.view, f"{self.folder}/table")
+        return rows_by_key(rows, self.view, f"{self.folder}/table", without)
 
     def findings(self, snapshot: Snapshot) -> Iterator[Finding]:
         """A finding for each bucket of the snapshot that differs from the source.

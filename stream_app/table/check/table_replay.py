@@ -13,6 +13,7 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.merge_engine import traits_of
+from stream_app.model.options.changelog_producer import ProducerTraits, producer_traits
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.options.table_options import CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS
 from stream_app.model.snapshot import CommitKind, Snapshot
@@ -25,9 +26,6 @@ from stream_app.table.read.split_scan import by_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.read_refusals import check_readable
 from stream_app.table.versions.version_files import named_versions
-
-_BY_SEQUENCE_NUMBER = ("none", "input")
-"""Producers whose changes of a key have sequence numbers of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +50,14 @@ class TableReplay:
     """A replay that is possible.
 
     Attributes:
-        producer: the ``changelog-producer`` of all its snapshots.
+        producer: that of all its snapshots.
         base: the version whose rows it begins with; None: it begins with no rows.
         changes: the snapshots whose changes it applies, in order; also long-lived changelogs.
         last: the version whose rows it must lead to.
     """
 
     table: FileStoreTable
-    producer: str
+    producer: ProducerTraits
     range: ReplayRange
     base: Snapshot | None
     changes: tuple[Snapshot, ...]
@@ -68,7 +66,7 @@ class TableReplay:
     @property
     def is_by_sequence_number(self) -> bool:
         """Whether changes are ordered by sequence numbers; else by snapshots and files."""
-        return self.producer in _BY_SEQUENCE_NUMBER
+        return not self.producer.by_compaction
 
     @property
     def may_forget_deletes(self) -> bool:
@@ -127,8 +125,7 @@ class TableReplay:
 
     def _entries(self, snapshot: Snapshot) -> Iterable[ManifestEntry]:
         scan = FileStoreScan(self.table)
-        has_changelog = self.producer != "none"
-        match follow_up(snapshot, has_changelog=has_changelog, reads_overwrites=False):
+        match follow_up(snapshot, has_changelog=self.producer.writes, reads_overwrites=False):
             case FollowUp.DELTA:
                 return scan.delta(snapshot)
             case FollowUp.CHANGELOG:
@@ -141,7 +138,7 @@ def _untold(
     table: FileStoreTable,
     snapshot: Snapshot,
     versions: Mapping[VersionKind, Mapping[int, Snapshot]],
-    producer: str,
+    producer: ProducerTraits,
 ) -> str:
     """Why no changes record what a snapshot did; empty: they do.
 
@@ -152,12 +149,12 @@ def _untold(
     if snapshot.commit_kind is CommitKind.OVERWRITE:
         return "is an OVERWRITE, which no changes tell"
     number, name = snapshot.snapshot_id, snapshot.changelog_manifest_list
-    if producer == "none" or number != min(versions[VersionKind.SNAPSHOT], default=0):
+    if not producer.writes or number != min(versions[VersionKind.SNAPSHOT], default=0):
         return ""
     tag = versions[VersionKind.TAG].get(number)
     if name is not None:
         is_lost = not table.file_io.exists(table.paths.manifest(name))
-    elif producer == "input" and snapshot.commit_kind is CommitKind.APPEND:
+    elif producer.by_flush and snapshot.commit_kind is CommitKind.APPEND:
         is_lost = bool(snapshot.delta_record_count)
     else:
         is_lost = tag is not None and tag.changelog_manifest_list is not None
@@ -189,14 +186,14 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
     schema_of = table.known_schemas()
     engine = table.options.merge_engine
     producers = {
-        number: schema_of(one.schema_id).options.get("changelog-producer", "none").lower()
+        number: schema_of(one.schema_id).core_options.changelog_producer
         for number, one in changes.items()
     }
     wanted = replay_range(
         [
             VersionChanges(
                 snapshot_id=number,
-                untold=_untold(table, one, found, producers[number]),
+                untold=_untold(table, one, found, producer_traits(producers[number])),
                 producer=producers[number],
             )
             for number, one in changes.items()
@@ -205,10 +202,11 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
     )
     if isinstance(wanted, str):
         return wanted
+    producer = producer_traits(producers[wanted.last])
     if (
         table.kind.merges_by_key
         and not traits_of(engine).keeps_newest
-        and producers[wanted.last] in _BY_SEQUENCE_NUMBER
+        and not producer.by_compaction
     ):
         return f"rows are merged by merge-engine = {engine}"
     base, last = bases.get(wanted.base), changes[wanted.last]
@@ -217,7 +215,7 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
         return "rows were deleted by deletion vectors, which no changes tell"
     return TableReplay(
         table=table,
-        producer=producers[wanted.last],
+        producer=producer,
         range=wanted,
         base=base,
         changes=tuple(one for n, one in changes.items() if wanted.base < n <= wanted.last),

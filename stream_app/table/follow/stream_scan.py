@@ -68,8 +68,7 @@ class StreamScan:
                 fix="follow the table with Paimon's own readers, or set the option to false",
             )
 
-        engine, producer = self.table.options.merge_engine, "changelog-producer"
-        records = self.table.schema.options.get(producer, "none").lower() != "none"
+        engine, records = self.table.options.merge_engine, self.table.options.writes_changelog
         if self.table.kind.merges_by_key and not traits_of(engine).keeps_newest and not records:
             raise UnsupportedTableError(
                 f"merge-engine = {engine}: nothing tells how a new file changes the rows",
@@ -164,7 +163,7 @@ class StreamScan:
         if snapshot is None:
             return None
         if position.is_full:
-            level = least_full_level(self._changelog_producer, self.table.options.num_levels)
+            level = least_full_level(self.table.options.producer, self.table.options.num_levels)
             scan = SplitScan(self.table, self.row_filter, least_level=level)
             return [_split(one, StreamContent.ROWS, snapshot) for one in scan.splits(snapshot)]
         return self._changes(snapshot)
@@ -175,7 +174,7 @@ class StreamScan:
         entries: list[ManifestEntry] = []
         match follow_up(
             snapshot,
-            has_changelog=self._changelog_producer != "none",
+            has_changelog=self.table.options.writes_changelog,
             reads_overwrites=reads_overwrites and not self.table.kind.merges_by_key,
         ):
             case FollowUp.DELTA:
@@ -204,17 +203,12 @@ class StreamScan:
             return [tuple(files)]
         return [group.files for group in SplitScan(self.table).groups(files)]
 
-    @property
-    def _changelog_producer(self) -> str:
-        # This includes values that we read and do not write, which the option itself would refuse.
-        return self.table.schema.options.get("changelog-producer", "none").lower()
-
     def _full(self, snapshot_id: int) -> StreamPosition:
         return StreamPosition(snapshot_id=snapshot_id, is_full=True)
 
     def _compacted(self, earliest: int, latest: int) -> int:
         commits = self.table.options[FULL_COMPACTION_DELTA_COMMITS]
-        if self._changelog_producer == "full-compaction" and commits is None:
+        if self.table.options.producer.by_full_compaction and commits is None:
             commits = 1
         for snapshot in self.table.snapshots.backwards(down_to=earliest):
             identifier = snapshot.commit_identifier

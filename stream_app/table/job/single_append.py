@@ -21,7 +21,9 @@ from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.index_state import index_state
 from stream_app.table.job.table_state import look_at_newest
-from stream_app.table.kinds.tasks import bucket_assigner, table_write
+from stream_app.table.kinds.tasks import bucket_assigner, bucket_writer, table_write
+from stream_app.table.write.bucket_assigner import BucketRows
+from stream_app.table.write.table_write import TableWrite
 from stream_app.table.write.write_constraints import WriteConstraints
 
 
@@ -51,19 +53,32 @@ class SingleAppend:
         return self.write_buckets(bucket_assigner(self.table, self.index).assign(rows))
 
     def write_buckets(
-        self, parts: Iterable[tuple[bytes, int, pa.RecordBatch]]
+        self, parts: Iterable[BucketRows], deletes: Iterable[BucketRows] = ()
     ) -> Sequence[BucketChange]:
-        """Write the files of rows by partition and bucket, one bucket after another."""
-        write = table_write(
-            self.table,
-            next_sequence_number=self.next_sequence_number,
-            index=self.index,
-            snapshot_id=0 if self.known is None else self.known.snapshot_id,
-        )
-        with write:
-            for partition, bucket, part in parts:
+        """Write the files of rows by partition and bucket, one bucket after another.
+
+        Args:
+            deletes: older ones, which no index of keys places: they are written where they are.
+        """
+        number, first = self.next_sequence_number, list[BucketChange]()
+        with TableWrite(self.table, bucket_writer, next_sequence_number=number) as write:
+            for partition, bucket, part in deletes:
                 write.write((partition, bucket), part)
-            return write.prepare_commit()
+                number += part.num_rows
+            first = write.prepare_commit()
+        try:
+            with table_write(
+                self.table,
+                next_sequence_number=number,
+                index=self.index,
+                snapshot_id=0 if self.known is None else self.known.snapshot_id,
+            ) as write:
+                for partition, bucket, part in parts:
+                    write.write((partition, bucket), part)
+                return [*first, *write.prepare_commit()]
+        except BaseException:
+            self.table.discard(first)
+            raise
 
     def commit(self, changes: Sequence[BucketChange], properties: Mapping[str, str]) -> Snapshot:
         """Publish the files; without a commit they are deleted.

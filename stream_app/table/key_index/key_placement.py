@@ -193,7 +193,9 @@ class _Part:
         for (partition, bucket), keys in zip(places.buckets, places.counts, strict=True):
             if bucket % shares == self.share:
                 counts[partition][bucket // shares] = keys
-        rules = replace(DynamicBucketRules.of(self.table.options), width=1)
+        rules = DynamicBucketRules.of(self.table.options)
+        own = len(range(self.share, rules.max_buckets, shares))
+        rules = replace(rules, width=1, max_buckets=own)
         opened = [open_buckets(counts[partition], rules)[0] for partition in self._partitions]
         return np.array(opened, np.int64) * shares + self.share
 

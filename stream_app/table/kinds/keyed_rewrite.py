@@ -129,7 +129,7 @@ def _asks_for_keys(table: FileStoreTable) -> bool:
         and traits.keeps_newest
         and not table.schema.sequence_fields
         and not options[IGNORE_DELETE]
-        and options.changelog_producer != "lookup"
+        and not options.producer.by_lookup
     )
     return traits.needs_lookup or is_replaced
 
@@ -141,11 +141,11 @@ def _before_rows(
     options = table.options
     if traits_of(options.merge_engine).needs_lookup:
         return FirstRowChangelog(request.max_level, above)
-    if options.changelog_producer == "full-compaction":
+    if options.producer.by_full_compaction:
         return FullCompactionChangelog(request.max_level)
     keeps_newest = traits_of(options.merge_engine).keeps_newest
     is_needed = not keeps_newest or table.merges_by_vectors
-    if options.looks_up and (is_needed or options.changelog_producer == "lookup"):
+    if options.looks_up and (is_needed or options.producer.by_lookup):
         return LookupChangelog(
             table.layout(),
             request.max_level,
@@ -164,7 +164,7 @@ def _beside(
     return ChangelogRewriter(
         merging,
         before,
-        writes_changelog=options.changelog_producer in ("lookup", "full-compaction"),
+        writes_changelog=options.producer.by_compaction,
         drops_deletes=table.merges_by_vectors,
         tells_same=not options[CHANGELOG_ROW_DEDUPLICATE],
         ignored=frozenset(options.columns(CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS)),

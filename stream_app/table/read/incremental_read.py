@@ -92,14 +92,14 @@ class IncrementalRead:
                 ]
 
     def _reads_changelog(self, mode: ScanMode) -> bool:
-        producer = self.table.schema.options.get("changelog-producer", "none").lower()
-        if mode is ScanMode.CHANGELOG and producer == "none":
+        writes_changelog = self.table.options.writes_changelog
+        if mode is ScanMode.CHANGELOG and not writes_changelog:
             raise UsageError(
                 "scan mode changelog reads changelog files, and the table has none",
                 where=f"{self.table.location}: changelog-producer = none",
                 fix="use scan mode delta or diff",
             )
-        return producer != "none" and mode is not ScanMode.DELTA
+        return writes_changelog and mode is not ScanMode.DELTA
 
     def _entries(self, snapshot: Snapshot, *, changelog: bool) -> list[ManifestEntry]:
         if changelog:

@@ -144,4 +144,5 @@ def lookup_copies(table: FileStoreTable) -> LookupCopies | None:
         table.options[LOOKUP_CACHE_FILE_RETENTION],
         most_bytes,
         table.clock,
+        table.add_store_requests,
     )

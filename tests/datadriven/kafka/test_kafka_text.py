@@ -9,6 +9,7 @@ import pytest
 
 from stream_app.kafka.client_options import READING_OPTIONS, client_options
 from stream_app.kafka.jaas import JaasError, read_jaas
+from stream_app.kafka.job_position import JobPosition
 from stream_app.kafka.offset_ranges import OffsetRange, joined, shared_out
 from tests.support.datadriven import Case, files, run_file
 
@@ -49,6 +50,24 @@ def share(case: Case) -> str:
     return "\n".join(", ".join(map(_short, each)) for each in shares) or "no task"
 
 
+def behind(case: Case) -> str:
+    """Lines WHAT PLACE OFFSET; of each place the messages that the tables do not have."""
+    told: dict[str, dict[tuple[str, str], int]] = {"begun": {}, "committed": {}, "newest": {}}
+    for line in case.input_lines:
+        what, place, offset = line.split()
+        topic, _, partition = place.partition("/")
+        told[what][topic, partition] = int(offset)
+    begun, committed, newest = (
+        {
+            topic: {part: offset for (of, part), offset in offsets.items() if of == topic}
+            for topic, _ in offsets
+        }
+        for offsets in told.values()
+    )
+    found = JobPosition(begun=begun, committed=committed).behind(newest)
+    return "\n".join(f"{'/'.join(place)} {count}" for place, count in sorted(found.items()))
+
+
 def _ranges(case: Case) -> list[OffsetRange]:
     found = []
     for line in case.input_lines:
@@ -62,7 +81,7 @@ def _short(each: OffsetRange) -> str:
     return f"{each.topic}/{each.partition} {each.begin} {each.end}"
 
 
-COMMANDS = {command.__name__: command for command in (options, jaas, join, share)}
+COMMANDS = {command.__name__: command for command in (options, jaas, join, share, behind)}
 
 
 @pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)

@@ -28,7 +28,7 @@ from stream_app.mergetree.compact.universal_compaction import (
     create_unit,
     pick_full,
 )
-from stream_app.mergetree.interval_partition import partition_into_sections
+from stream_app.mergetree.interval_partition import partition_into_sections, runs_by_age
 from stream_app.mergetree.levels import Levels
 from stream_app.mergetree.lookup.lookup_plan import keys_in, lookup_tiers
 from stream_app.mergetree.sorted_run import LevelSortedRun, SortedRun
@@ -194,6 +194,15 @@ def sections(case: Case) -> str:
     )
 
 
+def runs(case: Case) -> str:
+    """For each section its runs by age, the oldest first."""
+    files = [file_of(line) for line in case.input_lines]
+    return "\n".join(
+        " | ".join(" ".join(file.file_name for file in run.files) for run in runs_by_age(section))
+        for section in partition_into_sections(files, int_key_of)
+    )
+
+
 # lookup.txt
 
 
@@ -334,6 +343,7 @@ STATELESS: dict[str, Callable[[Case], str]] = {
     "output-level": output_level,
     "grow": grow,
     "sections": sections,
+    "runs-by-age": runs,
     "tiers": tiers,
     "keys-in": keys_in_files,
 }

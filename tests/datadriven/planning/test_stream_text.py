@@ -9,6 +9,7 @@ from pathlib import Path
 
 from stream_app.errors import UsageError
 from stream_app.model.data_split import DataSplit, StreamContent, StreamSplit
+from stream_app.model.options.changelog_producer import producer_traits
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.stream_options import SCAN_TIMESTAMP_MILLIS
 from stream_app.model.snapshot import CommitKind, Snapshot
@@ -69,7 +70,7 @@ def means(case: Case) -> str:
         kind, *words = line.split()
         found = follow_up(
             a_snapshot(kind, "changelog" in words),
-            has_changelog=case.args["producer"] != "none",
+            has_changelog=producer_traits(case.args["producer"]).writes,
             reads_overwrites="overwrites" in case.args,
         )
         lines.append(f"{line}: {found.value}")
@@ -77,7 +78,7 @@ def means(case: Case) -> str:
 
 
 def level(case: Case) -> str:
-    return str(least_full_level(case.args["producer"], int(case.args["levels"])))
+    return str(least_full_level(producer_traits(case.args["producer"]), int(case.args["levels"])))
 
 
 def take(case: Case) -> str:

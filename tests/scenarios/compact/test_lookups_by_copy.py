@@ -10,6 +10,15 @@ from typing import Any
 
 import pytest
 
+from stream_app.fileio.counted_file_io import CountedFileIO, StoreRequests
+from stream_app.filestore.lookup.lookup_copies import (
+    DAMAGED,
+    EVENTS,
+    EVICTED,
+    HIT,
+    MADE,
+    MISS,
+)
 from stream_app.model.schema.data_type import parse_data_type
 from stream_app.planning.schema.schema_changes import (
     AddColumn,
@@ -70,12 +79,13 @@ def written(
     folder: Path, options: dict[str, str], given: list[list[Change]], damaged: Path | None = None
 ) -> tuple[FileStoreTable, bool]:
     """A table with these epochs; and whether one read the large file, after the first small one."""
-    made = small_table(folder, COLUMNS, ("a", "b"), **options)
+    requests = StoreRequests()
+    made = SmallTable(small_table(folder, COLUMNS, ("a", "b"), **options).table.counted(requests))
     made.commit(*given[0])
     made.compact()
     made.commit(*given[1])
     counting = CountingFileIO()
-    made = SmallTable(replace(made.table, file_io=counting), _epoch=2)
+    made = SmallTable(replace(made.table, file_io=CountedFileIO(counting, requests)), _epoch=2)
     for number, changes in enumerate(given[2:]):
         if damaged is not None and number == EPOCHS // 2:
             for path in damaged.glob("stream_app-*/lookup/*/*/rows.arrow"):
@@ -109,6 +119,14 @@ def test_copies_give_the_changes_that_the_files_give(
             assert list(told.values()) == list(expected.values())
         check_chain(table)
     assert (was_read, is_read) == (True, False)
+    of_none, of_whole, of_damaged = (
+        {event: table.store_requests().get(event, 0) for event in EVENTS}
+        for table in (without, with_, damaged)
+    )
+    assert not any(of_none.values())
+    assert of_whole[MADE] == of_whole[MISS] > 0
+    assert of_whole[HIT] > 0 == of_whole[DAMAGED] + of_whole[EVICTED]
+    assert of_damaged[MADE] - of_whole[MADE] == of_damaged[DAMAGED] > 0
 
 
 def again(name: str, data_type: str) -> list[list[SchemaChange]]:

@@ -82,6 +82,23 @@ def test_each_table_gets_its_own_rows_in_an_epoch_of_its_own(tmp_path: Path) -> 
         assert [each.commit_user for each in table.snapshots.backwards()][-1] == "the job"
 
 
+def test_an_epoch_under_way_is_behind_until_it_is_committed(tmp_path: Path) -> None:
+    tables, runner = two_tables(tmp_path), EpochHere()
+    batch = tables.started(runner, ends_at=(1, None))
+    positions = [batch.position]
+    run(batch, tables, 0)
+    positions.append(batch.position)
+    tables.send([{"k": 3, "v": "second"}], [{"day": "day 0", "n": 100}])
+    with pytest.raises(EndedError):
+        run(batch, tables, 1)
+    before, between, after = *positions, batch.position
+    assert before is None
+    assert between is not None
+    assert between.behind({"a": {"0": 25}}) == {("a", "0"): 5, ("b", "0"): 0}
+    assert after is not None
+    assert after.behind({}) == {("a", "0"): 1, ("b", "0"): 1}
+
+
 def test_the_schema_of_each_epoch_is_the_one_that_its_table_has_then(tmp_path: Path) -> None:
     """A plan is made for each epoch; a format only where the table's schema is another one."""
     tables, runner = two_tables(tmp_path), EpochHere()

@@ -177,6 +177,7 @@ def test_a_row_that_the_table_never_had_goes_to_quarantine(tmp_path: Path) -> No
     )
     counts = job.batch.totals
     assert (counts.messages, counts.changes, counts.bad) == (3, 2, 1)
+    assert counts.kinds == (1, 0, 1, 0), "+I and +U, without the update that was refused"
 
 
 def test_a_row_that_was_deleted_before_goes_to_quarantine(tmp_path: Path) -> None:

@@ -185,6 +185,24 @@ def test_requests_to_the_store_are_counted_by_kind(tmp_path: Path) -> None:
     }
 
 
+def test_local_copies_are_counted_by_event(tmp_path: Path) -> None:
+    metrics = JobMetrics("db.t")
+    metrics.store.copies = tmp_path
+    (tmp_path / "table" / "copy").mkdir(parents=True)
+    (tmp_path / "table" / "copy" / "rows.arrow").write_bytes(b"12345")
+    metrics.store.requests.add({"lookup_hit": 7, "lookup_made": 1, "lookup_copied_bytes": 100})
+    found = samples(metrics.registry)
+    assert {name: value for name, value in found.items() if "_lookup_" in name} == {
+        "stream_app_lookup_copies_total hit": 7,
+        "stream_app_lookup_copies_total miss": 0,
+        "stream_app_lookup_copies_total made": 1,
+        "stream_app_lookup_copies_total evicted": 0,
+        "stream_app_lookup_copies_total damaged": 0,
+        "stream_app_lookup_copied_bytes_total": 100,
+        "stream_app_lookup_disk_bytes": 5,
+    }
+
+
 def test_disks_of_folders_that_are_not_made_yet(tmp_path: Path) -> None:
     metrics = JobMetrics("db.t")
     metrics.disks.folders = {"warehouse": tmp_path, "checkpoint": tmp_path / "a" / "b"}

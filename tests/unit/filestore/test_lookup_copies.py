@@ -5,14 +5,21 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from stream_app.filestore.lookup.lookup_copies import CopiedFile, LookupCopies
+from stream_app.filestore.lookup.lookup_copies import (
+    COPIED_BYTES,
+    CopiedFile,
+    LookupCopies,
+    copies_bytes,
+)
 from stream_app.filestore.lookup.lookup_copy import LookupCopy
 from stream_app.format.bucket_hash import Hashes
 from tests.support.small_table import StandingClock
@@ -158,7 +165,8 @@ def test_the_least_recently_used_copies_make_room(tmp_path: Path) -> None:
     made(copies_in(tmp_path, clock), "a")
     (first,) = folders(copies_in(tmp_path))
     size = sum(file.stat().st_size for file in first.iterdir())
-    copies = copies_in(tmp_path, clock, most=size * 2)
+    counts = Counter[str]()
+    copies = replace(copies_in(tmp_path, clock, most=size * 2), count=counts.update)
     for path in "bc":
         clock.millis += 1000
         made(copies, path)
@@ -167,6 +175,13 @@ def test_the_least_recently_used_copies_make_room(tmp_path: Path) -> None:
     clock.millis += 1000
     mapped = copies.find(file_at("b"))
     made(copies, "d")
+    assert counts == {
+        "lookup_made": 3,
+        COPIED_BYTES: 3 * size,
+        "lookup_hit": 2,
+        "lookup_evicted": 2,
+    }
+    assert copies_bytes(copies.root) == 2 * size
     assert [path for path in "abcd" if copies.find(file_at(path))] == ["b", "d"]
     clock.millis += 1000
     copies.find(file_at("d"))

@@ -12,6 +12,7 @@ from stream_app.app.config.secrets import Secrets
 from stream_app.app.metrics.endpoint import serving
 from stream_app.app.metrics.health import JobHealth, SourceState, source_problems
 from stream_app.app.metrics.job_metrics import JobMetrics
+from stream_app.kafka.job_position import JobPosition
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.spark.ingest.table_feed import EpochReport
@@ -78,3 +79,32 @@ def test_a_job_is_not_ready_before_it_knows_how_far_it_is() -> None:
     ]
     metrics.source.look_s = 3660
     assert problems(trigger_s=3600) == [], "it is not asked more often"
+
+
+def test_a_large_epoch_under_way_is_behind() -> None:
+    """Spark has it as read, or has not told of it yet; the tables do not have it."""
+    clock, positions = StandingClock(0), list[JobPosition]()
+    metrics = JobMetrics("db.t", clock)
+    metrics.source.position = lambda: positions[-1]
+    metrics.source.look_s = 1060
+
+    def looked(begun: int, committed: int) -> tuple[int | None, bool]:
+        positions.append(JobPosition(begun={"t": {"0": begun}}, committed={"t": {"0": committed}}))
+        metrics.source.looked("db.t")
+        found = metrics.source.state()
+        return found.lag, source_problems(found, 300, 1000) == []
+
+    assert looked(10, 10) == (None, False), "nobody knows the newest message"
+    clock.sleep(301)
+    metrics.progress(SourceProgress(0, 10, 0, {"t": {"0": 10}}, {}, {"t": {"0": 10}}), 301_000)
+    counts = DecodeCounts(ends={("t", 0): PartitionEnd(9, 0)})
+    metrics.epoch(EpochReport(epoch=0, counts=counts))
+    assert looked(10, 10) == (0, True)
+    assert looked(5000, 10) == (4990, False)
+    metrics.progress(
+        SourceProgress(1, 4990, 0, {"t": {"0": 5000}}, {}, {"t": {"0": 5000}}), 301_000
+    )
+    assert metrics.source.state().lag == 4990
+    lag = metrics.registry.get_sample_value("stream_app_lag_messages", {"table": "db.t"})
+    assert lag == 4990
+    assert looked(5000, 5000) == (0, True)

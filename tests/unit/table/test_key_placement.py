@@ -76,11 +76,21 @@ def test_a_share_fills_its_buckets(tmp_path: Path) -> None:
     assert assigner.buckets((1, 4, 4), (1, 2, 2), (1, 3, 3)) == [2, 0, 0]
 
 
-def test_a_share_has_no_more_buckets_than_allowed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("most", "buckets"),
+    [
+        ("3", [0, 0, 0, 2, 2, 2, 0, 0]),  # the other share has bucket 1
+        ("2", [0, 0, 0, 0, 0, 0, 0, 0]),
+        ("1", [0, 0, 0, 0, 0, 0, 0, 0]),  # there is one share then
+    ],
+)
+def test_a_partition_has_no_more_buckets_than_allowed(
+    tmp_path: Path, most: str, buckets: list[int]
+) -> None:
     """Paimon's engines do not bound these tables."""
-    assigner = Assigner(tmp_path, dynamic_bucket__max_buckets="2")
-    rows = [(1, key, key) for key in range(8)]
-    assert assigner.buckets(*rows) == [0, 0, 0, 2, 2, 2, 0, 0]
+    assigner = Assigner(tmp_path, dynamic_bucket__max_buckets=most)
+    assert assigner.placement.rule.shares == min(int(most), 2)
+    assert assigner.buckets(*((1, key, key) for key in range(8))) == buckets
 
 
 def test_a_row_moves(tmp_path: Path) -> None:

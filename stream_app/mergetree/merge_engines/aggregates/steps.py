@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import Indices, Mask
+from stream_app.mergetree.merge_engines.ordered_values import valid_rows
 
 SHALLOW = 16
 """Steps of a segment up to which it is cheaper to go through the steps one by one."""
@@ -167,8 +168,7 @@ class Steps:
         """
         if not column.null_count:
             return np.ones(len(self.rows), np.bool_)
-        mask: Mask = column.is_valid().to_numpy(zero_copy_only=False)[self.rows]
-        return mask
+        return valid_rows(column)[self.rows]
 
     @cached_property
     def newest_values(self) -> Indices:

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.mergetree.key_value_batch import Indices
+from stream_app.mergetree.key_value_batch import Indices, Mask
 from stream_app.mergetree.merge_engines.aggregates.combined_values import counted
 from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Steps
-from stream_app.mergetree.merge_engines.ordered_values import text_lengths
+from stream_app.mergetree.merge_engines.ordered_values import text_lengths, valid_rows
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 
@@ -21,21 +21,47 @@ def joined_texts(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded
     """The texts that are not empty, in order; a late text stands before the others."""
     steps.refuse_take_back("listagg")
 
-    valid = counted(column, steps)
-    full = valid & (text_lengths(column) > 0)[steps.rows]
-    places, sizes = steps.in_order(full), steps.sums(full.astype(np.int64))
-    texts = column.take(pa.array(steps.rows[places]))
+    valid = full = counted(column, steps)
+    is_empty = valid_rows(column) & (text_lengths(column) == 0)
+    if has_empty := bool(is_empty.any()):
+        full = valid & ~is_empty[steps.rows]
+    bounds = np.concatenate(([0], np.cumsum(full)[steps.ends]))
+    rows = steps.rows[steps.in_order(full)]
     if how.distinct:
-        segments = np.repeat(np.arange(len(sizes)), sizes)
-        texts, segments = _distinct(texts, segments, how.delimiter)
-        sizes = np.bincount(segments, minlength=len(sizes))
-    bounds = np.concatenate(([0], np.cumsum(sizes)))
+        texts = column.take(pa.array(rows))
+        segments = np.repeat(np.arange(len(steps.starts)), np.diff(bounds))
+        column, segments = _distinct(texts, segments, how.delimiter)
+        rows = np.arange(len(column))
+        bounds = np.searchsorted(segments, np.arange(len(steps.starts) + 1))
     # With none but empty texts the result is empty, and without any it is null.
-    lacks = sizes == 0
-    if full.sum() != valid.sum():
-        lacks &= ~steps.any(valid)
-    lists = pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), texts, mask=pa.array(lacks))
-    return pc.binary_join(lists, pa.scalar(how.delimiter, column.type))
+    return _joined(column, rows, bounds, how.delimiter, steps.any(valid) if has_empty else None)
+
+
+def _joined(
+    texts: pa.Array, rows: Indices, bounds: Indices, delimiter: str, is_text: Mask | None
+) -> pa.Array:
+    """The texts of each segment as one.
+
+    All are taken at once, with the delimiter between those of a segment. So the bytes of a
+    segment lie behind each other. That takes half the time of `binary_join`.
+
+    Args:
+        rows: int64 [m], the text of each place.
+        bounds: int64 [segments + 1], the place where each segment begins, and the end.
+        is_text: bool [segments], which results are not null; None: those of a text.
+    """
+    has = bounds[1:] > bounds[:-1]
+    is_behind = np.ones(len(rows) + 1, np.bool_)
+    is_behind[bounds[:-1]] = False
+    at = np.arange(len(rows)) + np.cumsum(is_behind[:-1])
+    ends = np.concatenate(([0], 2 * bounds[1:] - np.cumsum(has)))
+    taken = np.full(ends[-1], len(texts))
+    taken[at] = rows
+    both = pa.concat_arrays([texts, pa.array([delimiter], texts.type)])
+    _, offsets, data = both.take(pa.array(taken)).buffers()
+    of_segments = np.frombuffer(offsets, np.int32)[ends]
+    validity = pa.array(has if is_text is None else is_text).buffers()[1]
+    return pa.Array.from_buffers(texts.type, len(has), [validity, pa.py_buffer(of_segments), data])
 
 
 def _distinct(texts: pa.Array, segments: Indices, delimiter: str) -> tuple[pa.Array, Indices]:

@@ -1,0 +1,45 @@
+"""The changelog producers, and the traits that readers, checks and compactions need.
+
+Source: Paimon `CoreOptions.java` (`ChangelogProducer`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerTraits:
+    """What writes a table's changelog files.
+
+    Attributes:
+        writes: something does. Else changes are read from the files that an APPEND adds.
+        by_flush: the writer itself, each change as it comes in.
+        by_lookup: each compaction of level 0, by the older rows of its keys.
+        by_full_compaction: full compactions, what changed since the one before.
+    """
+
+    writes: bool = True
+    by_flush: bool = False
+    by_lookup: bool = False
+    by_full_compaction: bool = False
+
+    @property
+    def by_compaction(self) -> bool:
+        """Whether compactions write it. Then changes of a key are ordered by snapshots."""
+        return self.by_lookup or self.by_full_compaction
+
+
+CHANGELOG_PRODUCERS: Mapping[str, ProducerTraits] = {
+    "none": ProducerTraits(writes=False),
+    "input": ProducerTraits(by_flush=True),
+    "full-compaction": ProducerTraits(by_full_compaction=True),
+    "lookup": ProducerTraits(by_lookup=True),
+}
+"""By the value of ``changelog-producer``, in lower case."""
+
+
+def producer_traits(name: str) -> ProducerTraits:
+    """The producer's traits; of one that stream_app does not know: there is a changelog."""
+    return CHANGELOG_PRODUCERS.get(name, ProducerTraits())
