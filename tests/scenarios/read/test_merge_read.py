@@ -180,7 +180,7 @@ def test_pruning_of_every_type_of_key() -> None:
         ({"merge-engine": "newest"}, "merge-engine = newest"),
         (
             {"merge-engine": "aggregation", "fields.v.aggregate-function": "collect"},
-            "collect works on nested columns",
+            "collect takes ARRAY",
         ),
         ({"data-evolution.enabled": "true"}, "data-evolution.enabled"),
         ({"bucket": "-2"}, "bucket = -2"),
