@@ -46,7 +46,7 @@ def _payload(data: bytes | None) -> str:
     """A message as text, without the schema that a converter may have put before its values."""
     if data is None:
         return "null"
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         told = json.loads(data)
         if isinstance(told, dict) and told.keys() == {"schema", "payload"}:
             return json.dumps(told["payload"], ensure_ascii=False)

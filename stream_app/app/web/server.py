@@ -254,10 +254,11 @@ class _Pages:
         return self._html(self._page("problem", error=error, live=live), status)
 
     def _html(self, text: str, status: int) -> Response:
-        """A page without secrets."""
+        """A page without secrets; what is no Unicode, as a message may have, is escaped."""
         for secrets in (self.site.secrets, self.actions.secrets):
             text = secrets.hide_escaped(text, escaped)
-        return HTMLResponse(text, status, headers=_HEADERS)
+        data = text.encode(errors="backslashreplace")
+        return HTMLResponse(data, status, headers=_HEADERS)
 
     def _page(self, template: str, **values: Any) -> str:
         return page(

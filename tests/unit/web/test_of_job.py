@@ -221,6 +221,17 @@ def test_bad_messages_without_a_table_are_shown_and_replayed(tmp_path: Path) -> 
     assert job.rows("items") == {1: "new 1", 2: "new 2"}
 
 
+def test_no_message_of_a_producer_hides_the_list(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    odd = b'{"schema":1,"payload":"\\ud800"}'
+    job.run(*creates("shop.items", [1]), (None, odd), (None, b"[" * 3000))
+    with page_of(job) as page:
+        words = page.words("/")
+    assert "quarantine 2 bad records" in words
+    assert r"\ud800" in words
+    assert "[" * 99 in words
+
+
 def test_the_list_says_that_the_broker_does_not_answer(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
     why = "no broker answers"
