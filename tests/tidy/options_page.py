@@ -133,6 +133,8 @@ MEANINGS = {
     "stream.web-port": "Port of the job's page in a browser; absent: no page.",
     "stream.web-host": "Address at which that page is served. Another address than this "
     "machine's own lets the network read the tables ([in a browser](web.md#security)).",
+    "stream.web-names": "Names that browsers call the page by, beside `localhost`, addresses and "
+    "the machine's own name; `*`: any ([in a browser](web.md#security)).",
     "file-system.s3.endpoint": "URL of a store with S3's protocol; absent: Amazon's in the "
     "region, or the variable `AWS_ENDPOINT_URL`.",
     "file-system.s3.region": "The region; absent: the variable `AWS_REGION`, or `us-east-1`.",

@@ -36,6 +36,7 @@ from stream_app.app.config.values import (
     boolean,
     folder,
     free_text,
+    host_names,
     integer,
     milliseconds,
     names,
@@ -106,12 +107,11 @@ class StreamConfig:
         quarantine: folder for records that cannot be decoded; None: the first one stops the job.
         max_bad_records: most bad records of a run; None: no limit.
         non_insert_records: ``error`` or ``quarantine``: changes that need a primary key.
-        write_parallelism: tasks that write; None: Spark's default parallelism.
-        decode_parallelism: tasks that decode; None: one for each task that reads.
+        write_parallelism, decode_parallelism: tasks; None: Spark's default; one a reading task.
         metrics_port: of the endpoint for Prometheus; None: there is none.
         max_staleness: milliseconds that a table may be behind for the job to be ready.
-        web_port: of the page in a browser; None: there is none.
-        web_host: address at which the page is served.
+        web_port, web_host: port and address of the page in a browser; no port: there is none.
+        web_names: to which it answers beside ``localhost``, addresses and the machine's own.
         log_format: of the job's log: ``text`` or ``json``.
         webhook_url, webhook_secret: where notices go, and what signs them; None: nowhere, nothing.
         otlp_endpoint: of OpenTelemetry; ``environment``: as its variables say; None: it is off.
@@ -129,6 +129,7 @@ class StreamConfig:
     max_staleness: int = 300_000
     web_port: int | None = None
     web_host: str = "127.0.0.1"
+    web_names: tuple[str, ...] = ()
     log_format: str = "text"
     webhook_url: str | None = field(default=None, repr=False)
     webhook_secret: str | None = field(default=None, repr=False)
@@ -227,6 +228,7 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
         "max-staleness": milliseconds,
         "web-port": integer(1, 65535),
         "web-host": text,
+        "web-names": host_names,
         "log-format": one_of("text", "json"),
         "webhook-url": web_address(),
         "webhook-secret": text,
@@ -307,8 +309,7 @@ def _put(section_values: dict[str, Any], section: str, key: str, setting: Settin
             rest = key.removeprefix(prefix)
             section_values.setdefault(name, {})[rest] = _prefixed(name, rest, setting)
             return
-    converter = KEYS[section].get(key)
-    if converter is None:
+    if (converter := KEYS[section].get(key)) is None:
         raise WrongValueError(_unknown(section, key))
     section_values[key.replace("-", "_")] = converter(setting)
 

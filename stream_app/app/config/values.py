@@ -126,6 +126,15 @@ def some_names(setting: Setting) -> tuple[str, ...]:
     return found
 
 
+def host_names(setting: Setting) -> tuple[str, ...]:
+    """Names of machines, without a port; ``*``: any."""
+    found = names(setting)
+    for name in found:
+        if name != "*" and not re.fullmatch(r"[\w.-]+", name):
+            raise WrongValueError(f"must be names such as 'page.example.org', has {name!r}")
+    return found
+
+
 def definitions(setting: Setting) -> tuple[str, ...]:
     """A list of strings, which as text may hold commas inside of brackets."""
     if not setting.is_text:

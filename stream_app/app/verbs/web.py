@@ -28,7 +28,7 @@ itself when something changes. It writes nothing, unless STREAM_APP_WEB_TOKEN ha
 characters or more: with it one may compact, tag, and replay a quarantine on the page.
 
 The server answers on this machine alone. It has no passwords: with --host, everybody that reaches
-the port reads the tables.
+the port reads the tables. A name of the machine that it does not know itself needs --name.
 
 examples:
   stream-app web
@@ -54,6 +54,10 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         metavar="ADDRESS",
         help=f"address to listen at; default: {LOCAL_HOST}",
     )
+    parser.add_argument(
+        "--name", action="append", default=[], metavar="NAME",
+        help="with --host: a further name that browsers call it by; may be repeated; *: any",
+    )  # fmt: skip
     return parser
 
 
@@ -79,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         UsageError: the packages of the pages are missing, or the port is taken.
     """
     serving = serving_module()
-    serving.serve(site_of(args), args.host, args.port, token_of(os.environ))
+    serving.serve(site_of(args), args.host, args.port, token_of(os.environ), args.name)
     return 0
 
 

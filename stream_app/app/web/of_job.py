@@ -34,7 +34,8 @@ def page_of_job(
         yield
         return
     token, host, port = token_of(os.environ), config.stream.web_host, config.stream.web_port
+    names = config.stream.web_names
     site = JobSite(config, checkpoint(), clock, history)
-    with serving_module().serving(site, host, port, token) as address:
+    with serving_module().serving(site, host, port, token, names=names) as address:
         _LOG.info("the page of the job: %s", address)
         yield

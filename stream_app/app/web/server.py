@@ -5,8 +5,7 @@ the server looks for new snapshots while somebody listens, and tells the version
 browser whose page has another version fetches the page again. Without JavaScript the page is the
 same and stands still.
 
-The server answers to the names that it was started for only, so that a foreign page cannot read it
-through a name that it has pointed here. Pages load nothing from elsewhere.
+Pages load nothing from elsewhere.
 """
 
 from __future__ import annotations
@@ -25,8 +24,6 @@ from urllib.parse import parse_qsl, quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import (
     HTMLResponse,
@@ -75,11 +72,10 @@ _FORM_MAX = 16384
 """Bytes of a form."""
 
 
-def web_app(site: Site, hosts: list[str], actions: Actions) -> Starlette:
+def web_app(site: Site, actions: Actions) -> Starlette:
     """The pages of a site.
 
     Args:
-        hosts: names under which it answers; ``*``: all.
         actions: of the same site.
     """
     pages = _Pages(site, actions)
@@ -96,8 +92,7 @@ def web_app(site: Site, hosts: list[str], actions: Actions) -> Starlette:
             Route("/events/{name}", pages.events),
             Route("/healthz", pages.healthy),
             Mount("/static", StaticFiles(directory=_STATIC)),
-        ],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)],
+        ]
     )
 
 

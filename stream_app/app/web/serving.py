@@ -1,30 +1,58 @@
-"""Runs the server of the pages until it is ended."""
+"""Runs the server of the pages until it is ended.
+
+It answers to known names and to addresses only. So a foreign page cannot read it through a name
+that it has pointed here; nobody can do so with an address.
+"""
 
 from __future__ import annotations
 
 import errno
+import ipaddress
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import uvicorn
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from stream_app.app.web.actions import PATIENCE_S, Actions
 from stream_app.app.web.server import web_app
-from stream_app.app.web.site import LOCAL_HOST, Site
+from stream_app.app.web.site import Site
 from stream_app.errors import UsageError
 
-LOCAL_NAMES = [LOCAL_HOST, "localhost"]
+_LOCAL = "localhost"
+ANY_NAME = "*"
 
 
-def serve(site: Site, host: str, port: int, token: str | None = None) -> None:
+def answers_to(asked: str, names: Collection[str]) -> bool:
+    """Whether the server answers to the name of a request.
+
+    Args:
+        asked: the header ``Host``, with or without a port.
+        names: in small letters; `ANY_NAME` in them: all.
+    """
+    try:
+        name = (urlsplit(f"//{asked}").hostname or "").rstrip(".")
+    except ValueError:  # brackets without an address
+        return False
+    return ANY_NAME in names or name in names or _is_address(name)
+
+
+def serve(
+    site: Site, host: str, port: int, token: str | None = None, names: Collection[str] = ()
+) -> None:
     """Serve a site; returns when the process is asked to end.
 
     Args:
         host: address to listen at.
         port: 0: any that is free.
         token: of actions; None: there are none.
+        names: to which it answers beside ``localhost``, `host` and the machine's own.
 
     Raises:
         UsageError: it cannot listen there.
@@ -33,19 +61,24 @@ def serve(site: Site, host: str, port: int, token: str | None = None) -> None:
         print(f"{_address(listener)} shows {site.title}; Ctrl-C ends it", flush=True)
         actions = Actions(site, token)
         try:
-            _server(actions, listener).run(sockets=[listener])
+            _server(actions, {host, *names}).run(sockets=[listener])
         finally:
             actions.close()
 
 
 @contextmanager
 def serving(
-    site: Site, host: str, port: int, token: str | None = None, patience_s: float = PATIENCE_S
+    site: Site,
+    host: str,
+    port: int,
+    token: str | None = None,
+    patience_s: float = PATIENCE_S,
+    names: Collection[str] = (),
 ) -> Iterator[str]:
     """Serve a site within the block, in a thread; gives its address.
 
     Args:
-        token: as `serve`.
+        token, names: as `serve`.
         patience_s: as `Actions`.
 
     Raises:
@@ -53,7 +86,7 @@ def serving(
     """
     with _listening(host, port) as listener:
         actions = Actions(site, token, patience_s=patience_s)
-        server = _server(actions, listener)
+        server = _server(actions, {host, *names})
         thread = threading.Thread(
             target=server.run, kwargs={"sockets": [listener]}, name="web", daemon=True
         )
@@ -66,12 +99,36 @@ def serving(
             actions.close()
 
 
-def _server(actions: Actions, listener: socket.socket) -> uvicorn.Server:
-    is_local = listener.getsockname()[0] in LOCAL_NAMES
-    app = web_app(actions.site, LOCAL_NAMES if is_local else ["*"], actions)
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """Answers requests that name the server rightly."""
+
+    app: ASGIApp
+    names: Collection[str]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        asked = Headers(scope=scope).get("host", "")
+        if answers_to(asked, self.names):
+            await self.app(scope, receive, send)
+        else:
+            told = "the page does not answer to this name; add it to stream.web-names, or --name\n"
+            await PlainTextResponse(told, 400)(scope, receive, send)
+
+
+def _server(actions: Actions, names: Collection[str]) -> uvicorn.Server:
+    known = {name.lower() for name in (_LOCAL, socket.gethostname(), *names)}
+    app = _Named(web_app(actions.site, actions), frozenset(known))
     return uvicorn.Server(
         uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
     )
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _address(listener: socket.socket) -> str:

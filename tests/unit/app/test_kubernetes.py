@@ -114,6 +114,8 @@ def test_probes_ask_the_jobs_endpoint(release: dict[str, Object]) -> None:
     assert variables["STREAM_APP_STREAM__METRICS_PORT"] == ports["metrics"]
     assert variables.get("STREAM_APP_STREAM__WEB_PORT") == ports.get("web")
     assert ("web" in ports) == (variables.get("STREAM_APP_STREAM__WEB_HOST") == "0.0.0.0")
+    names = variables.get("STREAM_APP_STREAM__WEB_NAMES") or ""
+    assert ("web" in ports) == (release["Service"]["metadata"]["name"] in names.split(","))
     served = [each["targetPort"] for each in release["Service"]["spec"]["ports"]]
     assert served == list(ports)
 

@@ -19,7 +19,7 @@ from stream_app.app.output.age_text import age_text
 from stream_app.app.quarantine.kept_records import open_quarantine
 from stream_app.app.web.epoch_drawing import epoch_chart
 from stream_app.app.web.history_drawing import SHOWN
-from stream_app.app.web.serving import serving
+from stream_app.app.web.serving import answers_to, serving
 from stream_app.app.web.site import WarehouseSite
 from stream_app.app.web.table_page import QUERY_ROWS_MAX, changes_of, table_page
 from stream_app.clock import SystemClock
@@ -195,6 +195,24 @@ def test_an_unknown_table_is_not_found(warehouse: Warehouse, name: str) -> None:
 def test_a_foreign_name_of_the_server_is_refused(warehouse: Warehouse) -> None:
     assert "Tables" not in warehouse.get("/", status=400, host="evil.example")
     assert "Tables" in warehouse.get("/", host="localhost")
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_answered"),
+    [
+        ("localhost", True),
+        ("LOCALHOST.:8088", True),
+        ("10.1.2.3:8088", True),
+        ("[::1]:8088", True),
+        ("page.example:443", True),
+        ("www.page.example", False),
+        ("127.0.0.1.evil.example", False),
+        ("[evil", False),
+        ("", False),
+    ],
+)
+def test_the_server_answers_to_addresses_and_known_names(asked: str, is_answered: bool) -> None:
+    assert answers_to(asked, {"localhost", "page.example"}) == is_answered
 
 
 def test_secrets_are_on_no_page(tmp_path: Path) -> None:

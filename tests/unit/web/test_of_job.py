@@ -265,14 +265,16 @@ def test_a_job_that_is_away_is_seen_in_the_list(tmp_path: Path) -> None:
         assert "the job commits nothing: look whether it runs" in words
 
 
-def test_the_page_of_a_container_answers_to_other_names(
+def test_the_page_of_a_container_answers_to_names_of_the_configuration(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = DatabaseJob(tmp_path)
     caplog.set_level("INFO")
-    for host, status in (("127.0.0.1", 400), ("0.0.0.0", 200)):
+    for host, names, status in (
+        ("127.0.0.1", (), 400), ("0.0.0.0", (), 400), ("0.0.0.0", ("Pod.example",), 200),
+    ):  # fmt: skip
         caplog.clear()
-        stream = replace(job.config.stream, web_port=0, web_host=host)
+        stream = replace(job.config.stream, web_port=0, web_host=host, web_names=names)
         config = replace(job.config, stream=stream)
         with page_of_job(config, lambda: job.checkpoint, job.clock, EpochHistory()):
             [address] = re.findall(r"the page of the job: (http:\S+)", caplog.text)
