@@ -28,7 +28,7 @@ def _lines(
             yield from ((f"{begin}{key}", _toml(one)) for key, one in value.items())
         elif value not in (None, "", ()):
             is_free = section in ("spark", "file-system")
-            key = name if is_free else name.replace("_", "-")
+            key = json.dumps(name) if is_free else name.replace("_", "-")
             is_duration = not is_free and KEYS[section].get(key) is milliseconds
             yield key, _toml(_duration(value) if is_duration else value)
 

@@ -37,7 +37,7 @@ class TableStatus:
     Attributes:
         state: ``ready``: it has all epochs; ``held``: an error holds it back; ``waiting``: for its
             compactions; ``empty``: no epoch had rows for it; ``missing``: there is no table;
-            ``unreadable``; ``behind``: ready, but too old for ``max-staleness`` (pages alone).
+            ``unreadable``; ``behind``: ready, but too old for ``max-staleness`` (pages and `top`).
         epoch: the newest one that changed it; None: none.
         lag: messages of the job's topics behind the point up to which the table is; None: unknown.
         fresh_s: seconds behind the source by the time of messages; 0: nothing is unread; None:

@@ -28,7 +28,8 @@ class QuarantineWatch:
     """Counts the records of one quarantine.
 
     Attributes:
-        told: gets the counts by the table's name; '' has those of the folder itself.
+        told: gets the counts by the table's name, when all could be counted; '' has those of the
+            folder itself.
         most: a folder is counted up to here.
     """
 
@@ -48,7 +49,8 @@ class QuarantineWatch:
                 self._count(name, self.quarantine.of_table(name))
         except (OSError, StreamAppError) as error:
             _LOG.warning("the quarantine cannot be counted: %s", error)
-        self.told(dict(self._counts))
+        else:
+            self.told(dict(self._counts))
         return max(PAUSE_S, _REST * (self.clock.steady_seconds() - began))
 
     def _count(self, name: str, folder: Quarantine) -> None:

@@ -24,7 +24,8 @@ class JobGlance:
         no_ends: why the broker does not tell where the topics end; None: it does.
         messages_per_s: of all tables, lately; None: the job runs elsewhere.
         running, queued: compactions of all tables; None: the job runs elsewhere.
-        waiting: records in quarantine by table, of which there are some; '' has those of no table.
+        waiting: records in quarantine by table, of which there are some; '' has those of no table;
+            None: nobody has counted them.
     """
 
     is_here: bool = False
@@ -34,28 +35,31 @@ class JobGlance:
     messages_per_s: float | None = None
     running: int | None = None
     queued: int | None = None
-    waiting: Mapping[str, int] = field(default_factory=dict)
+    waiting: Mapping[str, int] | None = field(default_factory=dict)
 
     def is_late(self, tables: Iterable[TableStatus]) -> bool:
-        """Whether the job commits nothing, though messages wait or may wait."""
+        """Whether the job commits nothing, though messages wait for tables without trouble."""
         is_old = self.changed_s is not None and self.changed_s > self.max_staleness_s
-        return is_old and (self.no_ends is not None or any(one.lag for one in tables))
+        return is_old and any(one.lag for one in tables if one.state in (READY, BEHIND))
 
     def judged(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
-        """The tables; a ready one that is behind for too long is in state ``behind``."""
+        """The tables; a ready one that is behind for too long is in state ``behind``.
+
+        While the broker does not answer, nobody knows how far a ready table is behind.
+        """
         is_late = self.is_late(tables)
         return [self._judged(one, is_late=is_late) for one in tables]
 
     def _judged(self, one: TableStatus, *, is_late: bool) -> TableStatus:
-        known = self.no_ends is not None or one.lag is not None
+        if one.state == READY and self.no_ends is not None:
+            return replace(one, fresh_s=None)
         too_old = one.fresh_s is not None and one.fresh_s > self.max_staleness_s
-        if one.state != READY or not (known and too_old):
+        if one.state != READY or one.lag is None or not too_old:
             return one
         reason = f"behind for longer than stream.max-staleness, {age_text(self.max_staleness_s)}"
-        if self.no_ends is not None:
-            reason = f"{reason}; the broker does not tell what is unread"
-        elif is_late:
-            reason = f"{reason}; the job commits nothing: look whether it runs"
+        if is_late:
+            hint = "look at its log" if self.is_here else "look whether it runs"
+            reason = f"{reason}; the job commits nothing: {hint}"
         return replace(one, state=BEHIND, reason=reason)
 
 

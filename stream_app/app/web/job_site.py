@@ -31,6 +31,8 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 
 _ENDS_S = 5.0
+_COUNT_S = 1.0
+"""Seconds for which a page waits for a new count of the quarantine."""
 _REST = 4
 """Times the duration of a look at all tables, or at the broker, until the next one."""
 
@@ -58,9 +60,10 @@ class JobSite:
     _ends_until: float = float("-inf")
     _newest_ms: int | None = None
     _newest_until: float = float("-inf")
-    _waiting: Mapping[str, int] = field(default_factory=dict)
+    _waiting: Mapping[str, int] | None = None
     _waiting_until: float = float("-inf")
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _counting: threading.Lock = field(default_factory=threading.Lock)
     _facts: RememberedFacts = field(init=False)
     _watch: QuarantineWatch | None = field(init=False)
 
@@ -70,7 +73,9 @@ class JobSite:
         )
         folder = self.config.stream.quarantine
         self._watch = None
-        if folder is not None and can_open(folder):
+        if folder is None:
+            self._waiting = {}
+        elif can_open(folder):
             quarantine = open_quarantine(folder, self.config.file_system)
             self._watch = QuarantineWatch(quarantine, self.clock, self._counted, most=BAD_COUNTED)
 
@@ -106,6 +111,11 @@ class JobSite:
         running, queued = compactions_of_all(map(self.compactions, names))
         rate = messages_per_s(map(self.epochs, names), self.clock.now_ms())
         return replace(found, messages_per_s=rate, running=running, queued=queued)
+
+    @property
+    def no_ends(self) -> str | None:
+        """See `Site.no_ends`."""
+        return self._no_ends
 
     def open(self, name: str) -> FileStoreTable:
         """See `Site.open`."""
@@ -199,12 +209,20 @@ class JobSite:
             no_ends=self._no_ends,
         )
 
-    def _waiting_records(self) -> Mapping[str, int]:
-        """Counted at most each minute, and only what has changed."""
-        with self._lock:
-            if self._watch is not None and self.clock.steady_seconds() >= self._waiting_until:
-                self._waiting_until = self.clock.steady_seconds() + self._watch.look()
+    def _waiting_records(self) -> Mapping[str, int] | None:
+        """Counted at most each minute, and only what has changed; a slow count goes on alone."""
+        is_due = self.clock.steady_seconds() >= self._waiting_until
+        if self._watch is not None and is_due and self._counting.acquire(blocking=False):
+            thread = threading.Thread(target=self._count, args=(self._watch,), daemon=True)
+            thread.start()
+            thread.join(_COUNT_S)
         return self._waiting
+
+    def _count(self, watch: QuarantineWatch) -> None:
+        try:
+            self._waiting_until = watch.look() + self.clock.steady_seconds()
+        finally:
+            self._counting.release()
 
     def _counted(self, waiting: Mapping[str, int]) -> None:
         only = self.config.sync is None

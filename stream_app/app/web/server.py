@@ -103,6 +103,7 @@ class _Pages:
     site: Site
     actions: Actions
     _versions: dict[str, _Version] = field(default_factory=dict)
+    _homeless_of: tuple[Hashable, Sequence[BadRecords]] = (None, ())
     _reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_READS))
 
     async def tables(self, request: Request) -> Response:
@@ -126,12 +127,11 @@ class _Pages:
         def read() -> str:
             table, status = self.site.open(name), self.site.status(name)
             now, epochs = self.site.compactions(name), self.site.epochs(name)
-            glance = self.site.glance(())
             shown = table_page(name, table, partial(self.site.quarantine, name), now)
             return self._page(
                 "table", shown=shown, status=status, chart=epoch_chart(epochs), epochs=epochs,
                 can_replay=self._can_replay(name), action_runs=self.actions.runs(name),
-                live=live, no_ends=glance and glance.no_ends,
+                live=live, no_ends=self.site.no_ends,
             )  # fmt: skip
 
         live = await self._live(name)
@@ -226,6 +226,8 @@ class _Pages:
         """Asked before the page is read: what is read may be newer, never older."""
         path = f"/events/{quote(name, safe='')}" if name else "/events"
         version = self._versions.get(name) or _Version(self.site, self.actions, name)
+        if not name:
+            self._versions[name] = version  # a look at all tables is the dear one
         return _Live(path, await version.now())
 
     async def _answer(self, read: Callable[[], str], live: _Live | None = None) -> Response:
@@ -263,7 +265,16 @@ class _Pages:
     def _homeless(self) -> Sequence[BadRecords] | StreamAppError:
         """The bad messages that belong to no table, or why they cannot be read."""
         try:
-            return bad_records((), partial(self.site.quarantine, ""))
+            quarantine = self.site.quarantine("")
+            if quarantine is None:
+                return ()
+            statuses = quarantine.files.list_status(quarantine.location)
+            files = frozenset(each for each in statuses if not each.is_folder)
+            if self._homeless_of[0] != files:
+                self._homeless_of = files, bad_records((), lambda: quarantine)
+            return self._homeless_of[1]
+        except UsageError:
+            return ()  # only Spark reaches the folder; the quarantine's tile says "unknown"
         except StreamAppError as error:
             return error
         except OSError as error:

@@ -47,6 +47,11 @@ class Site(Protocol):
         """The time of ages."""
         ...
 
+    @property
+    def no_ends(self) -> str | None:
+        """Why the broker did not tell lately where the topics end; None: it did, or need not."""
+        ...
+
     def status(self, name: str) -> TableStatus | None:
         """The status of one table; None: it is not in the list."""
         ...
@@ -128,6 +133,11 @@ class WarehouseSite:
     def title(self) -> str:
         """See `Site.title`."""
         return self.warehouse
+
+    @property
+    def no_ends(self) -> str | None:
+        """See `Site.no_ends`."""
+        return None
 
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`; a table's newest snapshot is all that is read of it."""

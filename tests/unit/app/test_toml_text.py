@@ -14,7 +14,8 @@ _CONF = Path(__file__).parents[3] / "conf"
 
 @pytest.mark.parametrize("name", ["orders", "shop-database"])
 def test_the_text_is_a_configuration_that_means_the_same(name: str, tmp_path: Path) -> None:
-    given = ["stream.max-staleness=90 s", "stream.web-port=8088"]
+    given = ["stream.max-staleness=90 s", "stream.web-port=8088", "spark.spark.speculation=true"]
+    given += ["spark.spark.speculation.quantile=0.9"]
     config = load_config(_CONF / f"{name}.toml", given, {})
     copied = tmp_path / "copied.toml"
     with copied.open("w") as file:

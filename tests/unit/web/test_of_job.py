@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -14,7 +15,9 @@ import pytest
 
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.settings import file_io_options, file_io_variables
+from stream_app.app.inspect.job_status import HELD, READY, TableStatus
 from stream_app.app.job.epoch_history import EpochHistory
+from stream_app.app.web.job_glance import JobGlance
 from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.of_job import page_of_job
 from stream_app.app.web.serving import serving
@@ -183,7 +186,8 @@ def test_the_quarantine_is_replayed_from_the_page(tmp_path: Path) -> None:
         assert re.search(
             r'value: 1 record .* \{"before": null, "after": \{"id": 2, .*"none"', words
         )
-        assert re.search(r"ods.items ready .* 1 ods.items? |items ready .* 1 ", page.words("/"))
+        listed = page.get("/")
+        assert re.search(r'data-key="ods.items">.*?data-name="quarantine">1</td>', listed, re.S)
         form = {"action": "replay", "token": TOKEN}
         assert page.post("/tables/ods.items/actions", form)[0] == 303
         assert "replay done still bad: " in page.words("/tables/ods.items")
@@ -242,11 +246,12 @@ def test_the_list_says_that_the_broker_does_not_answer(tmp_path: Path) -> None:
         job.time_ms = job.clock.now_ms()
         job.run(*creates("shop.orders", [1]))
         job.clock.sleep(60)
-        assert "orders ready 1 min" in page.words("/")
+        assert "orders ready - 1 min ago" in page.words("/")
         assert f"lag unknown {why}" in page.words("/tables/ods.orders")
         job.clock.sleep(300)
-        assert "orders behind 6 min" in page.words("/")
-        assert "the broker does not tell what is unread" in page.words("/tables/ods.orders")
+        assert "orders ready - 6 min ago" in page.words("/"), "nobody knows"
+        assert "does the job run?" not in page.words("/")
+        assert "source unknown the broker does not tell" in page.words("/tables/ods.orders")
 
 
 def test_a_job_that_is_away_is_seen_in_the_list(tmp_path: Path) -> None:
@@ -263,6 +268,45 @@ def test_a_job_that_is_away_is_seen_in_the_list(tmp_path: Path) -> None:
         assert "newest commit 1 h ago messages wait: does the job run?" in words
         assert "orders behind 1 h 1 h ago 1 " in words
         assert "the job commits nothing: look whether it runs" in words
+
+
+def test_bad_messages_are_read_again_only_when_the_folder_has_changed(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.run(*creates("shop.items", [1]), GARBAGE)
+    [kept] = Path(f"{job.config.stream.quarantine}").glob("epoch-*.jsonl")
+    with page_of(job) as page:
+        assert "partition 0, offset 1: is not JSON" in page.words("/")
+        before = kept.stat()
+        kept.write_text(kept.read_text().replace("is not JSON", "is no  JSON"))
+        os.utime(kept, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert "offset 1: is not JSON" in page.words("/")
+        os.utime(kept, ns=(before.st_atime_ns, before.st_mtime_ns + 10**9))
+        assert "offset 1: is no JSON" in page.words("/")
+
+
+def test_who_is_late() -> None:
+    ready = TableStatus(table="a", state=READY, lag=0, fresh_s=0)
+    held = TableStatus(table="b", state=HELD, lag=9, fresh_s=999)
+    glance = JobGlance(changed_s=999)
+    assert not glance.is_late([ready, held]), "the job has nothing to commit"
+    behind = replace(ready, lag=1, fresh_s=999)
+    assert glance.is_late(glance.judged([behind, held]))
+    assert "whether it runs" in str(glance.judged([behind])[0].reason)
+    assert "at its log" in str(replace(glance, is_here=True).judged([behind])[0].reason)
+    away = replace(glance, no_ends="no broker")
+    assert away.judged([replace(behind, lag=None)])[0] == replace(ready, lag=None, fresh_s=None)
+
+
+def test_a_quarantine_that_only_spark_reaches_is_not_called_empty(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.run(*creates("shop.orders", [1]))
+    stream = replace(job.config.stream, quarantine="gs://lake/quarantine")
+    config = replace(job.config, stream=stream)
+    site = JobSite(config, job.checkpoint, job.clock, ask_ends=lambda _: None)
+    with serving(site, "127.0.0.1", 0) as address:
+        words = Warehouse(tmp_path, address).words("/")
+    assert "quarantine unknown not counted" in words
+    assert "Not shown" not in words
 
 
 def test_the_page_of_a_container_answers_to_names_of_the_configuration(
