@@ -54,15 +54,7 @@ def test_a_write_only_job_expires_nothing(tmp_path: Path) -> None:
     assert maintenance.metrics().snapshots_expired == 0
 
 
-def test_options_that_do_not_fit_are_told_when_the_job_starts(tmp_path: Path) -> None:
-    table = a_table(tmp_path, snapshot__num_retained__max=5)
-    with pytest.raises(
-        UsageError, match="the most snapshots to keep, 5, are fewer than the least, 10"
-    ):
-        TableMaintenance(table.table)
-
-
-def test_options_of_tags_that_do_not_fit_are_told_then_too(tmp_path: Path) -> None:
+def test_options_of_tags_that_do_not_fit_are_told_when_the_job_starts(tmp_path: Path) -> None:
     table = a_table(tmp_path, tag__automatic_creation="process-time", tag__creation_delay="2 d")
     with pytest.raises(UsageError, match=r"'tag.creation-delay': .* is not below the period"):
         TableMaintenance(table.table)
