@@ -190,7 +190,10 @@ class _Pages:
         name = request.path_params["name"]
 
         def read() -> str:
-            columns, rows = changes_of(self.site.open(name), _CHANGED_SNAPSHOTS)
+            until = time.monotonic() + READ_S
+            columns, rows = changes_of(
+                self.site.open(name), _CHANGED_SNAPSHOTS, lambda: time.monotonic() < until
+            )
             return self._page(
                 "changes", name=name, columns=columns, rows=rows,
                 snapshots=_CHANGED_SNAPSHOTS, live=live,

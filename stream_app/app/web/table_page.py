@@ -160,7 +160,8 @@ def rows_of(
 
     Args:
         where: a condition as in ``stream-app read --where``; None: any row.
-        goes_on: asked before each file and batch; False ends the read with what was found.
+        goes_on: asked before each file and batch; False ends the read with what was found. The
+            plan, and the first batch of a merge, are not interrupted.
 
     Raises:
         UsageError: the condition is wrong.
@@ -192,10 +193,15 @@ def rows_of(
     )
 
 
-def changes_of(table: FileStoreTable, snapshots: int) -> tuple[list[str], list[list[str | None]]]:
+def changes_of(
+    table: FileStoreTable, snapshots: int, goes_on: Callable[[], bool] = lambda: True
+) -> tuple[list[str], list[list[str | None]]]:
     """The newest changes of the newest snapshots, newest last, with their kinds.
 
     `QUERY_ROWS_MAX` at most. Of a snapshot's changes only the first `CHANGES_READ` are looked at.
+
+    Args:
+        goes_on: asked after each snapshot; False ends the read with what was found.
     """
     latest = table.snapshots.latest_id()
     if latest is None:
@@ -207,7 +213,7 @@ def changes_of(table: FileStoreTable, snapshots: int) -> tuple[list[str], list[l
         if batches:
             names = ["snapshot", *batches[0].schema.names]
             rows[:0] = [[str(number), *row] for row in _texts(pa.Table.from_batches(batches))]
-        if len(rows) == QUERY_ROWS_MAX:
+        if len(rows) == QUERY_ROWS_MAX or not goes_on():
             break
     return names, rows
 

@@ -167,6 +167,7 @@ def test_the_newest_changes_are_shown(warehouse: Warehouse) -> None:
     assert names == ["snapshot", "rowkind", "k", "v"]
     assert [row[2] for row in shown] == [str(key) for key in range(100, 300)]
     assert {row[0] for row in shown} == {"1", "2"}
+    assert {row[0] for row in changes_of(orders.table, 5, lambda: False)[1]} == {"2"}, "late"
     orders.commit(*rows(*range(201)))
     assert [row[2] for row in changes_of(orders.table, 5)[1]] == [str(k) for k in range(1, 201)]
     assert orders.table.consumers.consumers() == [], "a page is no consumer"
