@@ -10,7 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from stream_app.model.merge_engine import traits_of
-from stream_app.model.options.core_options import CoreOptions, unknown_key
+from stream_app.model.options.core_options import (
+    CoreOptions,
+    column_option_problems,
+    unknown_key,
+)
 from stream_app.model.options.table_options import (
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
     IGNORE_DELETE,
@@ -41,7 +45,17 @@ def merge_problems(
         if engine in _OF_ENGINE:
             problems += _OF_ENGINE[engine](columns, primary_keys, options)
             problems += _unknown_functions(columns, options)
+            problems += unknown_rules(options)
     return problems
+
+
+def unknown_rules(options: Mapping[str, str]) -> list[str]:
+    """Options of columns by which another engine may merge rows otherwise than we do.
+
+    Later versions of Paimon have further ones, such as ``nested-sequence-field``.
+    """
+    merges_columns = CoreOptions(options).merge_engine in _OF_ENGINE
+    return column_option_problems(options) if merges_columns else []
 
 
 def _row_kind_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
