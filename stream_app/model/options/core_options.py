@@ -39,6 +39,7 @@ from stream_app.model.options.lookup_options import LOOKUP_OPTIONS
 from stream_app.model.options.option import (
     Option,
     Value,
+    parse_integer,
 )
 from stream_app.model.options.paimon_option_keys import (
     CORE_KEYS,
@@ -147,8 +148,12 @@ def column_option_problems(options: Mapping[str, str]) -> list[str]:
             found.append(unknown_key("option", key, [f"{column}.{known}" for known in FIELD_KEYS]))
         elif what in ("distinct", "ignore-retract") and value.lower() not in ("true", "false"):
             found.append(f"option {key!r}: {value!r} is neither true nor false")
-        elif what == "count-limit" and not value.isdecimal():
-            found.append(f"option {key!r}: {value!r} is no whole number")
+        elif what == "count-limit":
+            try:
+                if parse_integer(value) < 0:
+                    found.append(f"option {key!r}: {value!r} is below 0")
+            except ValueError as problem:
+                found.append(f"option {key!r}: {value!r} {problem}")
     return found
 
 
