@@ -231,7 +231,7 @@ class DatabaseTables:
         for_all = options_for(table.schema.primary_keys, rules.options)
         # What a table alone says, and is configured for all tables, is for new ones.
         rest = {key: value for key, value in for_all.items() if key not in own}
-        for each in option_differences(table.schema.options, rest):
+        for each in option_differences(table.schema, rest):
             _LOG.warning("the table %s keeps its own: %s, for new tables", name, each)
         for_all = {key: value for key, value in for_all.items() if not is_tables_own(key)}
         return table.with_options({**for_all, **own})
