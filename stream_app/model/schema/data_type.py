@@ -13,7 +13,7 @@ import enum
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import count, repeat
+from itertools import count
 
 from stream_app.errors import UsageError
 
@@ -169,10 +169,26 @@ class DataType:
         fields = tuple(replace(each, field_id=next(ids)) for each in inner)
         return replace(self, key=key, element=element, fields=fields)
 
-    def is_like(self, other: DataType) -> bool:
-        """Whether both hold the same values: they differ in ids, or in being nullable, alone."""
-        one, two = self.as_nullable(), other.as_nullable()
-        return one == two or (one.is_nested and one.numbered(repeat(0)) == two.numbered(repeat(0)))
+    def fits_into(self, other: DataType, *, by_ids: bool = False) -> bool:
+        """Whether values of this type are values of the other one as they are.
+
+        Comments and defaults inside do not count, nor whether the outermost type is nullable. What
+        is nullable inside must be so in the other one.
+
+        Args:
+            by_ids: fields of ROWs must have the same ids, as well as the same names.
+        """
+        if self._own(by_ids=by_ids) != other._own(by_ids=by_ids):
+            return False
+        return all(
+            mine.fits_into(theirs, by_ids=by_ids) and (theirs.nullable or not mine.nullable)
+            for mine, theirs in zip(self.inner, other.inner, strict=True)
+        )
+
+    def _own(self, *, by_ids: bool) -> tuple[object, ...]:
+        """What the type is without the types inside, and without being nullable."""
+        fields = tuple((each.name, each.field_id if by_ids else 0) for each in self.fields)
+        return self.root, self.length, self.precision, self.scale, fields
 
     def field_ids(self) -> Iterator[int]:
         """The ids of fields of ROWs, at any depth."""
