@@ -206,6 +206,10 @@ _NESTED_PATTERN = re.compile(
 )
 
 
+_OF_TYPES = ("(<", ")>", '`"')
+"""Brackets around commas of a type, and quotes around names."""
+
+
 def parse_data_type(text: str) -> DataType:
     """Read a type as SQL spells it, e.g. ``DECIMAL(12,2) NOT NULL`` or ``ARRAY<ROW<a INT>>``.
 
@@ -232,7 +236,7 @@ def _nested_type(text: str, name: str, inner: str, null: str | None) -> DataType
     root, nullable = TypeRoot(name.upper()), "NOT" not in (null or "").upper()
     if root is TypeRoot.ROW:
         return DataType(root=root, nullable=nullable, fields=parse_columns(inner).numbered().fields)
-    parts = split_outside_brackets(inner, "(<", ")>")
+    parts = split_outside_brackets(inner, *_OF_TYPES)
     if len(parts) != (1 if root is TypeRoot.ARRAY else 2):
         raise _no_type(text)
     *key, element = map(parse_data_type, parts)
@@ -348,7 +352,7 @@ def parse_columns(text: str) -> RowType:
     """
     fields: list[DataField] = []
     seen: set[str] = set()
-    for index, part in enumerate(split_outside_brackets(text, "(<", ")>")):
+    for index, part in enumerate(split_outside_brackets(text, *_OF_TYPES)):
         found = re.fullmatch(r'\s*(?:`([^`]+)`|"([^"]+)"|([^\s`"]+))\s+(.+?)\s*', part, re.DOTALL)
         if not found:
             raise UsageError(
@@ -363,11 +367,17 @@ def parse_columns(text: str) -> RowType:
     return RowType(tuple(fields)).numbered()
 
 
-def split_outside_brackets(text: str, opening: str = "(", closing: str = ")") -> list[str]:
-    """The parts between commas that stand in no brackets."""
-    parts, depth, start = [], 0, 0
+def split_outside_brackets(
+    text: str, opening: str = "(", closing: str = ")", quotes: str = ""
+) -> list[str]:
+    """The parts between commas that stand in no brackets, and in no quotes."""
+    parts, depth, start, quote = [], 0, 0, ""
     for position, character in enumerate(text):
-        if character in opening:
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in quotes:
+            quote = character
+        elif character in opening:
             depth += 1
         elif character in closing:
             depth -= 1
