@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import json
 import os
 import pickle
-import gc
 import random
 import subprocess
 import sys
