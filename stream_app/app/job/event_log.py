@@ -12,6 +12,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import IO
 
 from stream_app.app.inspect.table_facts import newest_snapshots
@@ -122,8 +123,7 @@ class EventLog:
         self.listeners.tell(lambda each: each.epoch(self._name, report))
 
     def _epoch(self, report: EpochReport) -> None:
-        if self.metrics is not None:
-            self.metrics.epoch(report)
+        self._count(lambda metrics: metrics.epoch(report))
         if report.skipped:
             _LOG.info("%sepoch %d: in the table already", self._prefix, report.epoch)
             self._write("epoch", {"epoch": report.epoch, "skipped": True})
@@ -179,8 +179,7 @@ class EventLog:
 
     def idle(self, progress: SourceProgress) -> None:
         """Spark has polled the source, with or without new messages."""
-        if self.metrics is not None:
-            self.metrics.progress(progress, self.clock.now_ms())
+        self._count(lambda metrics: metrics.progress(progress, self.clock.now_ms()))
 
     def drained(self, progress: SourceProgress | None) -> None:
         """The source was read to its end; None: Spark does not report the offsets."""
@@ -196,8 +195,7 @@ class EventLog:
 
     def idle_commit(self, report: IdleReport) -> None:
         """A compaction was committed between epochs."""
-        if self.metrics is not None:
-            self.metrics.committed((report.snapshot,), report.compactions)
+        self._count(lambda metrics: metrics.committed((report.snapshot,), report.compactions))
         self.listeners.tell(lambda each: each.idle_commit(self._name, report))
         snapshots = snapshots_text((report.snapshot,))
         with about(table=self._name):
@@ -212,14 +210,12 @@ class EventLog:
         """The job has looked at its query; False: for the last time."""
         if self.health is not None:
             self.health.looked(is_running)
-        if self.metrics is not None:
-            self.metrics.source.looked(self.metrics.table)
+        self._count(lambda metrics: metrics.source.looked(metrics.table))
         self.listeners.tell(lambda each: each.looked())
 
     def held(self, table: str, waiting: HeldTable | None) -> None:
         """A table is held back, or has all epochs again."""
-        if self.metrics is not None:
-            self.metrics.held(table, waiting)
+        self._count(lambda metrics: metrics.held(table, waiting))
         if self.health is not None:
             self.health.held.pop(table, None)
             if waiting is not None and waiting.has_failed:
@@ -243,8 +239,7 @@ class EventLog:
 
     def unassigned(self, epoch: int, set_aside: SetAside) -> None:
         """Messages of an epoch belong to no table."""
-        if self.metrics is not None:
-            self.metrics.unassigned(set_aside)
+        self._count(lambda metrics: metrics.unassigned(set_aside))
         with about(epoch=epoch):
             _tell_set_aside(epoch, set_aside, "messages without a table: ")
         self.listeners.tell(lambda each: each.set_aside(self._name, set_aside))
@@ -254,6 +249,11 @@ class EventLog:
         """The stream has ended by itself or on request."""
         _LOG.info("ended")
         self._write("ended", {})
+
+    def _count(self, call: Callable[[JobMetrics], None]) -> None:
+        """Numbers that fail do not end the job: its tables have the epoch already."""
+        if self.metrics is not None:
+            self.listeners.guard(self.metrics, call)
 
     @property
     def _name(self) -> str:
@@ -278,8 +278,8 @@ class EventLog:
                 option = self.message_format.full_key(kind.option)
                 _warn_of_column(*column, sighting, option, self._prefix)
             counts[kind.value][column[1]] += sighting.records
-            if self.metrics is not None:
-                self.metrics.column(*column, sighting.records)
+            told = partial(JobMetrics.column, kind=kind, name=column[1], records=sighting.records)
+            self._count(told)
         return {f"{kind}_columns": dict(records) for kind, records in counts.items()}
 
     def _write(self, event: str, values: Mapping[str, object]) -> None:

@@ -20,7 +20,7 @@ class SourceState:
     Attributes:
         stale_s: the freshness of the table that is farthest behind; None: none is known.
         looked_s: seconds since Spark has told how far the source is read; None: not yet.
-        lag: messages that are not in the tables yet; None: unknown.
+        lag: messages that are not committed yet; None: unknown.
         is_committed: whether this run has committed an epoch.
     """
 

@@ -224,7 +224,8 @@ class JobMetrics:
         ):
             self._counters[name].labels(self.table).inc(count)
         for kind in RowKind:
-            self._operations.labels(self.table, kind.short).inc(counts.kinds[kind])
+            # A refused row may have got another kind from `rowkind.field` than it was counted as.
+            self._operations.labels(self.table, kind.short).inc(max(0, counts.kinds[kind]))
         for part, seconds in (("read", counts.read_s), ("decode", counts.decode_s)):
             self._task_seconds.labels(self.table, part).inc(seconds)
         if report.set_aside:

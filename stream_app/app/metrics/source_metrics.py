@@ -50,7 +50,9 @@ class SourceMetrics:
     _looked_at_s: float | None = None
     _is_committed: bool = False
     _newest_s: dict[Key, float] = field(default_factory=dict)
+    _ready_s: float | None = None
     _waiting: dict[Key, HeldTable] = field(default_factory=dict)
+    _complete_s: dict[Key, float] = field(default_factory=dict)
     _topics: dict[Key, set[str]] = field(default_factory=dict)
     _lagging: set[str] = field(default_factory=set)
     _lags: Gauge = field(init=False)
@@ -62,7 +64,7 @@ class SourceMetrics:
 
     def __post_init__(self) -> None:
         self._lags = self.gauge(
-            "lag_messages", "Messages of the source that are not in the tables yet."
+            "lag_messages", "Messages of the source that are not committed yet."
         )
         self._table_lags = self.gauge(
             "table_lag_messages",
@@ -70,7 +72,7 @@ class SourceMetrics:
         )
         self._behind = self.gauge(
             "partition_lag_messages",
-            "Messages of a Kafka partition that are not in the tables yet.",
+            "Messages of a Kafka partition that are not committed yet.",
             "topic",
             "partition",
         )
@@ -126,6 +128,9 @@ class SourceMetrics:
             self._lags.labels(label).set(lag)
             self._lag = lag
             self._set_table_lags(behind)
+        if self._is_known:
+            for of_table in {of_table for of_table, _ in dict(self._newest_s)}:
+                self._tell_age(of_table)
         for partition, count in behind.items():
             if partition in self._partitions or len(self._partitions) < PARTITIONS_MAX:
                 self._partitions.add(partition)
@@ -141,16 +146,21 @@ class SourceMetrics:
 
     def held(self, label: str, name: str, waiting: HeldTable | None) -> None:
         """A table waits, because of an error or for its compactions; None: it has all epochs."""
+        key = label, name
         if waiting is None:
-            self._waiting.pop((label, name), None)
-        else:
-            self._waiting[label, name] = waiting
-            self._freshness.labels(label).set_function(partial(self._age, label))
+            self._waiting.pop(key, None)
+            return
+        if key not in self._waiting:
+            # Until then it was as far as the others, which have gone on if the job has restarted.
+            since_s = waiting.since_ms / 1000
+            self._complete_s[key] = min(since_s, self._ready_s or since_s)
+        self._waiting[key] = waiting
+        self._tell_age(label)
 
     def state(self) -> SourceState:
         """Of all tables."""
         newest_s, looked_at_s = dict(self._newest_s), self._looked_at_s
-        keys = {*newest_s, *self._waiting}
+        keys = {*newest_s, *self._waiting} if self._is_known else {*self._waiting}
         return SourceState(
             stale_s=self._greatest_age(newest_s, keys) if keys else None,
             looked_s=None if looked_at_s is None else self._now_s() - looked_at_s,
@@ -159,8 +169,20 @@ class SourceMetrics:
         )
 
     def _has_message_of(self, label: str, name: str, time_s: float) -> None:
-        self._newest_s[label, name] = max(time_s, self._newest_s.get((label, name), time_s))
-        self._newest.labels(label).set(self._newest_s[label, name])
+        key = label, name
+        self._newest_s[key] = max(time_s, self._newest_s.get(key, time_s))
+        self._newest.labels(label).set(self._newest_s[key])
+        if key not in self._waiting:
+            self._ready_s = max(time_s, self._ready_s or time_s)
+        if self._is_known:
+            self._tell_age(label)
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether Spark has told of the source, or messages are known to wait."""
+        return self._progress is not None or self._lag is not None
+
+    def _tell_age(self, label: str) -> None:
         self._freshness.labels(label).set_function(partial(self._age, label))
 
     def _set_table_lags(self, behind: Mapping[Partition, int]) -> None:
@@ -186,7 +208,7 @@ class SourceMetrics:
 
     def _greatest_age(self, newest_s: Mapping[Key, float], keys: Iterable[Key]) -> float:
         now_s, waiting = self._now_s(), dict(self._waiting)
-        held = [newest_s.get(key, waiting[key].since_ms / 1000) for key in keys if key in waiting]
+        held = [max(newest_s.get(key, 0), self._complete_s[key]) for key in keys if key in waiting]
         if held:
             return max(0.0, now_s - min(held))
         # An epoch that had nothing for a table has brought it as far as the others.

@@ -17,7 +17,7 @@ def table_lags(
     ends: Offsets,
     begins: Mapping[Table, Offsets],
 ) -> dict[Table, int]:
-    """Messages that each table lacks; nothing of a table that shares a topic with another.
+    """Messages that each table lacks; nothing of a table without topics, or that shares one.
 
     Args:
         topics: those that have brought a table messages.
@@ -32,7 +32,7 @@ def table_lags(
         unread[topic] += lag
     found = {}
     for table, names in topics.items():
-        if any(owners[topic] > 1 for topic in names):
+        if not names or any(owners[topic] > 1 for topic in names):
             continue
         lacks = sum(unread[topic] for topic in names)
         if table in begins:

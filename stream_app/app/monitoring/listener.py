@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.held_tables import HeldTable
@@ -12,6 +13,7 @@ from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.job.table_job import IdleReport
 
 _LOG = logging.getLogger(__name__)
+Watcher = TypeVar("Watcher")
 
 
 class JobListener:
@@ -47,14 +49,18 @@ class Listeners:
     def tell(self, call: Callable[[JobListener], None]) -> None:
         """Call each; warn once of each kind of error, because `looked` may fail all the time."""
         for listener in self.each:
-            try:
-                call(listener)
-            except Exception as error:
-                kind = (type(listener), type(error))
-                if kind not in self._warned:
-                    self._warned.add(kind)
-                    _LOG.warning(
-                        "a watcher of the job has failed, and the job goes on: this is a bug, "
-                        "please report it",
-                        exc_info=True,
-                    )
+            self.guard(listener, call)
+
+    def guard(self, watcher: Watcher, call: Callable[[Watcher], None]) -> None:
+        """Call one that watches; its table may have the epoch already, which must not fail then."""
+        try:
+            call(watcher)
+        except Exception as error:
+            kind = (type(watcher), type(error))
+            if kind not in self._warned:
+                self._warned.add(kind)
+                _LOG.warning(
+                    "a watcher of the job has failed, and the job goes on: this is a bug, "
+                    "please report it",
+                    exc_info=True,
+                )

@@ -195,3 +195,14 @@ def test_a_listener_that_fails_stops_neither_the_job_nor_the_others(
     [warning] = caplog.records
     assert "the job goes on" in warning.message
     assert warning.exc_info is not None
+
+
+def test_numbers_that_fail_do_not_end_the_job(
+    log: tuple[EventLog, io.StringIO], caplog: pytest.LogCaptureFixture
+) -> None:
+    events = replace(log[0], metrics=JobMetrics("db.t"))
+    for epoch in range(2):
+        events.epoch(EpochReport(epoch=epoch, counts=DecodeCounts(messages=-1)))
+    assert [each["epoch"] for each in map(json.loads, log[1].getvalue().splitlines())] == [0, 1]
+    assert [each.exc_info is not None for each in caplog.records] == [True, False, False]
+    assert "the job goes on" in caplog.records[0].message

@@ -28,7 +28,9 @@ from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import file_io_of
-from stream_app.spark.epoch.decode_counts import DecodeCounts
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.table_schema import VALUE_KIND
+from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of_refused
 from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
 from stream_app.spark.ingest.held_tables import HeldTable
@@ -110,6 +112,18 @@ def test_epochs_and_lag() -> None:
         "epoch_seconds_bucket 2.5 write": 1,
         "epoch_seconds_bucket 5.0 write": 2,
     }.items()
+
+
+def test_a_refused_row_of_another_kind_than_the_decoder_counted() -> None:
+    """`rowkind.field` has made an insert of an update, and the writer refuses it."""
+    refused = pa.record_batch({VALUE_KIND: pa.array([RowKind.INSERT], pa.int8())})
+    decoded = DecodeCounts(changes=1, kinds=(0, 0, 1, 0))
+    metrics = JobMetrics("db.t")
+    metrics.epoch(EpochReport(epoch=0, counts=decoded.plus(counts_of_refused([refused]))))
+    found = samples(metrics.registry)
+    assert found["stream_app_records_total +I"] == 0
+    assert found["stream_app_changes_total"] == 0
+    assert found["stream_app_bad_records_total"] == 1
 
 
 def test_the_parts_of_an_epoch_of_many_tables_count_once() -> None:

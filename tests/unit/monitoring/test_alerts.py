@@ -54,7 +54,7 @@ def grouped(expression: str) -> set[str]:
 def check_query(expression: str, metrics: Mapping[str, frozenset[str]]) -> None:
     found = list(queried(expression))
     assert found or _NO_METRICS & set(re.findall(r"\w+", expression)), expression
-    known = {"instance", "job", "pod"}
+    known = {"instance", "job", "namespace", "pod"}
     for name, labels in found:
         assert name in metrics, f"{name} is no metric: {expression}"
         assert labels <= metrics[name] | known, expression

@@ -47,13 +47,16 @@ def test_freshness_is_the_age_of_the_newest_message_while_there_are_newer_ones()
     def freshness() -> list[float | None]:
         return [number(metrics, "freshness_seconds", f"db.{one}") for one in ("t", "held")]
 
-    assert freshness() == [10, 60], "nobody knows the lag"
+    assert freshness() == [None, 30], "nobody knows whether there are newer ones"
+    assert metrics.source.state().stale_s == 30
+    metrics.progress(told(None), 100_000)
+    assert freshness() == [10, 30], "a source that does not tell its ends"
     metrics.progress(told(0), 100_000)
-    assert freshness() == [0, 60], "the job is at the end of its topics"
+    assert freshness() == [0, 30], "the job is at the end of its topics"
     metrics.progress(told(5), 100_000)
     clock.sleep(5)
-    assert freshness() == [15, 65]
-    assert metrics.source.state().stale_s == 65
+    assert freshness() == [15, 35]
+    assert metrics.source.state().stale_s == 35
     metrics.of_table("quiet").epoch(epoch_until(1))
     assert number(metrics, "freshness_seconds", "db.quiet") == 15, "as the others"
     of_first = {"topic": "topic", "partition": "0"}
@@ -79,6 +82,20 @@ def test_a_table_that_waits_grows_stale() -> None:
         log.held(name, None)
     assert number(metrics, "freshness_seconds", "db.t") == 0
     assert number(metrics, "freshness_seconds", "db.never_made") == 0
+
+
+def test_a_quiet_table_that_begins_to_wait_was_as_far_as_the_others() -> None:
+    """Its own newest message is hours old; it lacks nothing until it waits."""
+    clock = StandingClock(20_000_000)
+    metrics = JobMetrics("db", clock)
+    metrics.of_table("quiet").epoch(epoch_until(9_000))
+    metrics.of_table("t").epoch(epoch_until(19_990))
+    metrics.held("quiet", replace(WAITING, since_ms=20_000_000))
+    metrics.of_table("t").epoch(epoch_until(19_999))
+    clock.sleep(1)
+    metrics.held("quiet", replace(WAITING, since_ms=20_000_000, tries=1))
+    assert number(metrics, "freshness_seconds", "db.quiet") == 11
+    assert metrics.source.state().stale_s == 11
 
 
 def test_a_lag_of_zero_is_believed_while_the_source_answers() -> None:
@@ -107,9 +124,11 @@ def test_a_job_has_its_numbers_before_its_first_epoch(tmp_path: Path) -> None:
     assert metrics.source.state().looked_s is None, "which /readyz asks for"
     assert number(metrics, "last_commit_timestamp_seconds", "db.t") == newest.time_millis / 1000
     assert number(metrics, "newest_message_timestamp_seconds", "db.t") == 999_970
-    assert number(metrics, "freshness_seconds", "db.t") == 30
+    assert number(metrics, "freshness_seconds", "db.t") is None, "there may be nothing newer"
+    assert metrics.source.state().stale_s is None
     assert not metrics.source.state().is_committed
     metrics.progress(told(4), clock.now_ms())
+    assert number(metrics, "freshness_seconds", "db.t") == 30
     assert number(metrics, "table_lag_messages", "db.t") == 4
 
 
@@ -118,6 +137,7 @@ def test_the_label_of_others_has_the_age_of_the_oldest_that_waits() -> None:
     metrics = JobMetrics("db", clock)
     for each in range(TABLE_LABELS_MAX + 3):
         metrics.of_table(f"t{each}").epoch(epoch_until(50 + 0.1 * each))
+    metrics.progress(told(5), 100_000)
 
     def age() -> float | None:
         return number(metrics, "freshness_seconds", "db.(others)")
@@ -133,7 +153,7 @@ def test_the_label_of_others_has_the_age_of_the_oldest_that_waits() -> None:
 def test_the_lag_of_a_table_is_that_of_its_topics() -> None:
     behind = {("a", "0"): 3, ("a", "1"): 4, ("b", "0"): 5, ("both", "0"): 6}
     topics = {"orders": {"a", "b"}, "items": {"both"}, "parts": {"both"}, "quiet": set[str]()}
-    assert table_lags(topics, behind, {}, {}) == {"orders": 12, "quiet": 0}
+    assert table_lags(topics, behind, {}, {}) == {"orders": 12}, "nobody knows of quiet"
     ends = {"a": {"0": 100, "1": 50}, "b": {"0": 10}, "c": {"0": 1000}}
     begins = {"orders": {"a": {"0": 90, "1": 50}, "c": {"0": 0}}}
     assert table_lags(topics, behind, ends, begins)["orders"] == 12 + 10 + 0 + 10
