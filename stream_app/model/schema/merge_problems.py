@@ -52,10 +52,14 @@ def merge_problems(
 def unknown_rules(options: Mapping[str, str]) -> list[str]:
     """Options of columns by which another engine may merge rows otherwise than we do.
 
-    Later versions of Paimon have further ones, such as ``nested-sequence-field``.
+    Later versions of Paimon have further ones, such as ``nested-sequence-field``. Older ones had
+    ``default-value``, on which Paimon 1.4 does not act either.
     """
-    merges_columns = CoreOptions(options).merge_engine in _OF_ENGINE
-    return column_option_problems(options) if merges_columns else []
+    if CoreOptions(options).merge_engine not in _OF_ENGINE:
+        return []
+    return column_option_problems(
+        {key: text for key, text in options.items() if not key.endswith(".default-value")}
+    )
 
 
 def _row_kind_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:

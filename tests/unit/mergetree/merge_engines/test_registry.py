@@ -68,3 +68,4 @@ def test_rows_are_never_merged_beside_an_option_of_a_later_paimon(engine: str) -
     with pytest.raises(UnsupportedTableError, match="nested-sequence-field"):
         merge_function_of(replace(a_schema(), options=of_later))
     merge_function_of(replace(a_schema(), options={**of_later, "merge-engine": "deduplicate"}))
+    merge_function_of(a_schema(**{"merge-engine": engine, "fields.v.default-value": "6"}))
