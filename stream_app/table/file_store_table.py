@@ -300,7 +300,7 @@ class FileStoreTable:
             SchemaMismatchError: an option that the table alone says has another value in it.
         """
         stored = self.schema.options
-        if differences := option_differences(stored, options):
+        if differences := option_differences(self.schema, options):
             raise SchemaMismatchError(
                 "; ".join(map(str, differences)),
                 where=self.location,

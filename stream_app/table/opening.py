@@ -89,6 +89,18 @@ def open_for_writing(table: FileStoreTable) -> FileStoreTable:
     return table
 
 
+def with_configuration(table: FileStoreTable, options: Mapping[str, str]) -> FileStoreTable:
+    """A table of `open_for_altering` with a configuration's options; judges both together.
+
+    Raises:
+        SchemaMismatchError: an option that the table alone says has another value in it.
+        UnsupportedTableError: options contradict each other.
+    """
+    table = table.with_options(options)
+    _check_options(table)
+    return table
+
+
 def _check_options(table: FileStoreTable) -> None:
     schema = table.schema
     problems = existing_problems(
@@ -114,7 +126,7 @@ def create_or_open(
     """Create the table if there is none; else open it and check that `wanted` fits it.
 
     Raises:
-        UsageError, StorageError: as `open_table` and `open_for_writing`.
+        UsageError, StorageError: as `open_table` and `open_for_altering`.
         SchemaMismatchError: columns, keys or fixed options differ.
         UnsupportedTableError: we cannot write it.
     """
@@ -128,11 +140,9 @@ def create_or_open(
             if schemas.create(wanted):
                 made = FileStoreTable(path, wanted, file_io, clock or SystemClock())
                 return made.with_options(wanted.options)
-    table = open_for_writing(open_table(location, clock, file_io_options=file_io_options))
+    table = open_for_altering(open_table(location, clock, file_io_options=file_io_options))
     check_fits(table, wanted)
-    table = table.with_options(wanted.options)
-    _check_options(table)  # options of both, beside each other
-    return table
+    return with_configuration(table, wanted.options)
 
 
 @contextmanager

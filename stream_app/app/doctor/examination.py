@@ -35,7 +35,12 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.spark.ingest.checkpoint_state import DATABASE, checked_checkpoint
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import check_fits, open_for_writing, open_table
+from stream_app.table.opening import (
+    check_fits,
+    open_for_altering,
+    open_table,
+    with_configuration,
+)
 
 
 @dataclass(slots=True)
@@ -167,9 +172,9 @@ class Examination:
             yield fine("table", f"{self.config.table.path} will be created")
             yield from self._merging(wanted_schema(self.config, self.clock))
             return
-        open_for_writing(table)
+        open_for_altering(table)
         check_fits(table, wanted_schema(self.config, self.clock))
-        table = table.with_options(self.config.table.options)
+        table = with_configuration(table, self.config.table.options)
         yield from self._merging(table.schema)
         latest = table.snapshots.latest()
         told = "no snapshot yet" if latest is None else f"snapshot {latest.snapshot_id}"

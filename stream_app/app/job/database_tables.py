@@ -52,7 +52,12 @@ from stream_app.spark.ingest.held_tables import is_temporary
 from stream_app.spark.ingest.table_feed import Arrived, TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import create_or_open, open_for_writing, open_table
+from stream_app.table.opening import (
+    create_or_open,
+    open_for_altering,
+    open_table,
+    with_configuration,
+)
 from stream_app.table.schema.alter import alter_table
 
 _LOG = logging.getLogger("stream_app")
@@ -222,19 +227,19 @@ class DatabaseTables:
 
     def _opened(self, name: str) -> FileStoreTable:
         location, options = self.sync.path(name), self.config.file_system
-        table = open_for_writing(open_table(location, self.clock, file_io_options=options))
+        table = open_for_altering(open_table(location, self.clock, file_io_options=options))
         if added := _lacking(self.sync, name, table.schema.fields):
             alter_table(table, added)
-            table = open_for_writing(open_table(location, self.clock, file_io_options=options))
+            table = open_for_altering(open_table(location, self.clock, file_io_options=options))
         rules = self.sync.table_rules
         own = rules.tables[name].options if name in rules.tables else {}
         for_all = options_for(table.schema.primary_keys, rules.options)
         # What a table alone says, and is configured for all tables, is for new ones.
         rest = {key: value for key, value in for_all.items() if key not in own}
-        for each in option_differences(table.schema.options, rest):
+        for each in option_differences(table.schema, rest):
             _LOG.warning("the table %s keeps its own: %s, for new tables", name, each)
         for_all = {key: value for key, value in for_all.items() if not is_tables_own(key)}
-        return table.with_options({**for_all, **own})
+        return with_configuration(table, {**for_all, **own})
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
         for each in changes_that_fail(self.config.source.format, table.schema):

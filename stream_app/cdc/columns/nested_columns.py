@@ -105,13 +105,16 @@ def _document(text: str) -> Any:
     if nests_too_deeply(text.encode()):
         return _BROKEN
     try:
-        return json.loads(
+        found = json.loads(
             text,
             parse_int=_Number,
             parse_float=_Number,
             parse_constant=_refuse,
             object_pairs_hook=_object,
         )
+        if "\\u" in text:
+            json.dumps(found, ensure_ascii=False).encode()  # fails on half of a surrogate pair
+        return found
     except ValueError:
         return _BROKEN
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection
 
 import pyarrow as pa
 
+from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.casting import from_text, numbers, times, times_from_text, to_text
 from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
@@ -88,7 +89,7 @@ def cast_rule(stored: DataType, wanted: DataType) -> Cast | None:
 
 def can_be_read_as(stored: DataType, wanted: DataType) -> bool:
     """Whether files that hold a column as `stored` can be read as `wanted`."""
-    return stored.as_nullable() == wanted.as_nullable() or cast_rule(stored, wanted) is not None
+    return stored.fits_into(wanted, by_ids=True) or cast_rule(stored, wanted) is not None
 
 
 def read_as(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
@@ -97,8 +98,9 @@ def read_as(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
     Raises:
         CastError: a value has no counterpart.
     """
-    if stored.as_nullable() == wanted.as_nullable():
-        return values
+    if stored.fits_into(wanted, by_ids=True):
+        # What is nullable inside may differ, which Arrow has in its types.
+        return values.cast(arrow_type(wanted)) if wanted.is_nested else values
     rule = cast_rule(stored, wanted)
     assert rule is not None, "it was asked before"
     return rule(values, stored, wanted)

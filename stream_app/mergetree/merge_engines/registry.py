@@ -19,6 +19,7 @@ from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_engines.partial_update import PartialUpdate
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.table_options import IGNORE_DELETE
+from stream_app.model.schema.merge_problems import unknown_rules
 from stream_app.model.schema.table_schema import TableSchema
 
 MERGE_FUNCTIONS: Mapping[str, Callable[[TableSchema], MergeFunction]] = {
@@ -34,14 +35,19 @@ def merge_function_of(schema: TableSchema) -> MergeFunction:
     """How rows of one key become one.
 
     Raises:
-        UnsupportedTableError: by a merge engine that is not ours, or by a function whose package
-            is not installed.
+        UnsupportedTableError: by a merge engine or an option of a column that is not ours, or by a
+            function whose package is not installed.
     """
     engine = schema.core_options.merge_engine
     if engine not in MERGE_FUNCTIONS:
         raise UnsupportedTableError(
             f"stream_app cannot merge rows by merge-engine = {engine}",
             fix=f"merge engines are: {', '.join(MERGE_FUNCTIONS)}",
+        )
+    if problems := unknown_rules(schema.options):
+        raise UnsupportedTableError(
+            f"stream_app cannot merge rows by merge-engine = {engine}: {'; '.join(problems)}",
+            fix="use the table with the engine that set the options, or unset them",
         )
     functions = sorted({each.function for each in schema.merge_rules.aggregates.values()})
     for name in functions:

@@ -39,6 +39,7 @@ from stream_app.model.options.lookup_options import LOOKUP_OPTIONS
 from stream_app.model.options.option import (
     Option,
     Value,
+    parse_integer,
 )
 from stream_app.model.options.paimon_option_keys import (
     CORE_KEYS,
@@ -125,24 +126,35 @@ def option_problems(options: Mapping[str, str]) -> list[str]:
             except ValueError as problem:
                 problems.append(f"option {key!r}: {value!r} {problem}")
         else:
-            problems += _other_problems(key, value)
-    return problems
+            problems += _other_problems(key)
+    return problems + column_option_problems(options)
 
 
-def _other_problems(key: str, value: str) -> list[str]:
-    """What is wrong with an option of a column, or with one that stands in no list of keys."""
-    if not key.startswith("fields."):
-        if key in PAIMON_KEYS | REFUSED.keys() or key.startswith(PREFIXES):
-            return []
-        return [unknown_key("option", key, sorted(OPTIONS.keys() | PAIMON_KEYS))]
-    column, _, what = key.rpartition(".")
-    if what not in FIELD_KEYS:
-        return [unknown_key("option", key, [f"{column}.{known}" for known in FIELD_KEYS])]
-    if what in ("distinct", "ignore-retract") and value.lower() not in ("true", "false"):
-        return [f"option {key!r}: {value!r} is neither true nor false"]
-    if what == "count-limit" and not value.isdecimal():
-        return [f"option {key!r}: {value!r} is no whole number"]
-    return []
+def _other_problems(key: str) -> list[str]:
+    """What is wrong with an option that stands in no list of keys."""
+    if key in PAIMON_KEYS | REFUSED.keys() or key.startswith(PREFIXES):
+        return []
+    return [unknown_key("option", key, sorted(OPTIONS.keys() | PAIMON_KEYS))]
+
+
+def column_option_problems(options: Mapping[str, str]) -> list[str]:
+    """What is wrong with the options of columns (``fields.…``): unknown keys, wrong values."""
+    found = []
+    for key, value in options.items():
+        column, _, what = key.rpartition(".")
+        if not key.startswith("fields."):
+            continue
+        if what not in FIELD_KEYS:
+            found.append(unknown_key("option", key, [f"{column}.{known}" for known in FIELD_KEYS]))
+        elif what in ("distinct", "ignore-retract") and value.lower() not in ("true", "false"):
+            found.append(f"option {key!r}: {value!r} is neither true nor false")
+        elif what == "count-limit":
+            try:
+                if parse_integer(value) < 0:
+                    found.append(f"option {key!r}: {value!r} is below 0")
+            except ValueError as problem:
+                found.append(f"option {key!r}: {value!r} {problem}")
+    return found
 
 
 def _is_refused(key: str, value: str) -> bool:
@@ -160,7 +172,8 @@ def check_writable(
 ) -> None:
     """Refuse a table whose options need a writer that does more than stream_app.
 
-    Unknown options of an existing table are kept, not refused: Paimon itself validated them.
+    Unknown options of an existing table are kept, not refused: Paimon itself validated them. Those
+    of columns are judged by `merge_problems`.
 
     Raises:
         UnsupportedTableError: names every option that stands in the way.

@@ -13,7 +13,7 @@ import enum
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import count, repeat
+from itertools import count
 
 from stream_app.errors import UsageError
 
@@ -169,10 +169,26 @@ class DataType:
         fields = tuple(replace(each, field_id=next(ids)) for each in inner)
         return replace(self, key=key, element=element, fields=fields)
 
-    def is_like(self, other: DataType) -> bool:
-        """Whether both hold the same values: they differ in ids, or in being nullable, alone."""
-        one, two = self.as_nullable(), other.as_nullable()
-        return one == two or (one.is_nested and one.numbered(repeat(0)) == two.numbered(repeat(0)))
+    def fits_into(self, other: DataType, *, by_ids: bool = False) -> bool:
+        """Whether values of this type are values of the other one as they are.
+
+        Comments and defaults inside do not count, nor whether the outermost type is nullable. What
+        is nullable inside must be so in the other one.
+
+        Args:
+            by_ids: fields of ROWs must have the same ids, as well as the same names.
+        """
+        if self._own(by_ids=by_ids) != other._own(by_ids=by_ids):
+            return False
+        return all(
+            mine.fits_into(theirs, by_ids=by_ids) and (theirs.nullable or not mine.nullable)
+            for mine, theirs in zip(self.inner, other.inner, strict=True)
+        )
+
+    def _own(self, *, by_ids: bool) -> tuple[object, ...]:
+        """What the type is without the types inside, and without being nullable."""
+        fields = tuple((each.name, each.field_id if by_ids else 0) for each in self.fields)
+        return self.root, self.length, self.precision, self.scale, fields
 
     def field_ids(self) -> Iterator[int]:
         """The ids of fields of ROWs, at any depth."""
@@ -188,6 +204,10 @@ _NESTED_PATTERN = re.compile(
     r"(?P<name>ARRAY|MAP|ROW)\s*<(?P<inner>.*)>(?P<null>\s+NOT\s+NULL|\s+NULL)?",
     re.IGNORECASE | re.DOTALL,
 )
+
+
+_OF_TYPES = ("(<", ")>", '`"')
+"""Brackets around commas of a type, and quotes around names."""
 
 
 def parse_data_type(text: str) -> DataType:
@@ -216,7 +236,7 @@ def _nested_type(text: str, name: str, inner: str, null: str | None) -> DataType
     root, nullable = TypeRoot(name.upper()), "NOT" not in (null or "").upper()
     if root is TypeRoot.ROW:
         return DataType(root=root, nullable=nullable, fields=parse_columns(inner).numbered().fields)
-    parts = split_outside_brackets(inner, "(<", ")>")
+    parts = split_outside_brackets(inner, *_OF_TYPES)
     if len(parts) != (1 if root is TypeRoot.ARRAY else 2):
         raise _no_type(text)
     *key, element = map(parse_data_type, parts)
@@ -332,7 +352,7 @@ def parse_columns(text: str) -> RowType:
     """
     fields: list[DataField] = []
     seen: set[str] = set()
-    for index, part in enumerate(split_outside_brackets(text, "(<", ")>")):
+    for index, part in enumerate(split_outside_brackets(text, *_OF_TYPES)):
         found = re.fullmatch(r'\s*(?:`([^`]+)`|"([^"]+)"|([^\s`"]+))\s+(.+?)\s*', part, re.DOTALL)
         if not found:
             raise UsageError(
@@ -347,11 +367,17 @@ def parse_columns(text: str) -> RowType:
     return RowType(tuple(fields)).numbered()
 
 
-def split_outside_brackets(text: str, opening: str = "(", closing: str = ")") -> list[str]:
-    """The parts between commas that stand in no brackets."""
-    parts, depth, start = [], 0, 0
+def split_outside_brackets(
+    text: str, opening: str = "(", closing: str = ")", quotes: str = ""
+) -> list[str]:
+    """The parts between commas that stand in no brackets, and in no quotes."""
+    parts, depth, start, quote = [], 0, 0, ""
     for position, character in enumerate(text):
-        if character in opening:
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in quotes:
+            quote = character
+        elif character in opening:
             depth += 1
         elif character in closing:
             depth -= 1

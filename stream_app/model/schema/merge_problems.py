@@ -10,7 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from stream_app.model.merge_engine import traits_of
-from stream_app.model.options.core_options import CoreOptions, unknown_key
+from stream_app.model.options.core_options import (
+    CoreOptions,
+    column_option_problems,
+    unknown_key,
+)
 from stream_app.model.options.table_options import (
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
     IGNORE_DELETE,
@@ -41,7 +45,21 @@ def merge_problems(
         if engine in _OF_ENGINE:
             problems += _OF_ENGINE[engine](columns, primary_keys, options)
             problems += _unknown_functions(columns, options)
+            problems += unknown_rules(options)
     return problems
+
+
+def unknown_rules(options: Mapping[str, str]) -> list[str]:
+    """Options of columns by which another engine may merge rows otherwise than we do.
+
+    Later versions of Paimon have further ones, such as ``nested-sequence-field``. Older ones had
+    ``default-value``, on which Paimon 1.4 does not act either.
+    """
+    if CoreOptions(options).merge_engine not in _OF_ENGINE:
+        return []
+    return column_option_problems(
+        {key: text for key, text in options.items() if not key.endswith(".default-value")}
+    )
 
 
 def _row_kind_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:

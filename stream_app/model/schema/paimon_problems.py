@@ -123,7 +123,7 @@ def _key_problems(primary_keys: Collection[str], options: Mapping[str, str]) -> 
     if core[STREAMING_READ_OVERWRITE]:
         if not primary_keys:
             yield "streaming-read-overwrite needs primary-keys: use streaming-read-append-overwrite"
-        if core.changelog_producer in ("lookup", "full-compaction"):
+        if core.producer.by_compaction:
             yield (
                 f"streaming-read-overwrite with changelog-producer = {core.changelog_producer} "
                 "would give changes twice: leave it out"

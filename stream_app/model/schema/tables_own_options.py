@@ -12,7 +12,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stream_app.model.options.core_options import OPTIONS, option_named
+from stream_app.model.options.core_options import OPTIONS, CoreOptions, option_named
+from stream_app.model.options.option import parse_boolean
+from stream_app.model.options.paimon_option_keys import CORE_KEYS
+from stream_app.model.options.table_options import BUCKET_KEY, SEQUENCE_FIELD
+from stream_app.model.schema.merge_rules import (
+    DEFAULT_FUNCTION,
+    LAST_NON_NULL,
+    NO_LIMIT,
+    configured_function,
+    nested_key,
+)
+from stream_app.model.schema.table_schema import TableSchema
 
 IMMUTABLE_OPTIONS = frozenset(
     {
@@ -39,12 +50,18 @@ _OF_FILES = frozenset(
 _OF_ROWS = frozenset({"ignore-delete", "record-level.expire-time", "record-level.time-field"})
 """They may be altered; a writer that runs takes the new value."""
 
-_FAMILIES = ("fields.", "sequence.", "partial-update.", "aggregation.")
+_FIELDS = "fields."
+_FAMILIES = (_FIELDS, "sequence.", "partial-update.", "aggregation.")
 
 ENDING_OPTIONS = tuple(key for key in OPTIONS if key in IMMUTABLE_OPTIONS | _OF_FILES)
 """Options whose change ends the jobs that write the table."""
 
-_DEFAULTS_OF_FIELDS = {"ignore-retract": "false", "distinct": "false", "list-agg-delimiter": ","}
+_DEFAULTS_OF_FIELDS = {
+    "ignore-retract": "false",
+    "distinct": "false",
+    "list-agg-delimiter": ",",
+    "count-limit": str(NO_LIMIT),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,16 +90,16 @@ def is_tables_own(key: str) -> bool:
 
 
 def option_differences(
-    of_table: Mapping[str, str], configured: Mapping[str, str]
+    schema: TableSchema, configured: Mapping[str, str]
 ) -> list[OptionDifference]:
     """Where a configuration contradicts the table; an option that it does not name is the table's.
 
     Raises:
         UsageError: a text is no value of its option.
     """
-    found = []
+    of_table, found = schema.options, []
     for key, value in configured.items():
-        if not is_tables_own(key) or _meaning(of_table, key) == _meaning({key: value}, key):
+        if not is_tables_own(key) or _says_alike(schema, key, value):
             continue
         option = option_named(key)
         names = (key,) if option is None else (option.key, *option.older_keys)
@@ -91,12 +108,33 @@ def option_differences(
     return found
 
 
-def _meaning(options: Mapping[str, str], key: str) -> object:
-    """The value of an option, or its default, such that equal values mean the same."""
-    if (option := option_named(key)) is not None:
-        return option.read(options)
-    what = key.rpartition(".")[2]
-    text = options.get(key, _DEFAULTS_OF_FIELDS.get(what) if key.startswith("fields.") else None)
+def _says_alike(schema: TableSchema, key: str, value: str) -> bool:
+    """Whether an option says of a table what holds there anyway."""
+    of_table, configured = schema.options, {key: value}
+    if (option := option_named(key)) is BUCKET_KEY:
+        return schema.bucket_keys == CoreOptions(configured).columns(BUCKET_KEY)
+    if option is SEQUENCE_FIELD:
+        return schema.sequence_fields == CoreOptions(configured).columns(SEQUENCE_FIELD)
+    if option is not None:
+        return bool(option.read(of_table) == option.read(configured))
+    if key.startswith(_FIELDS):
+        return _column_rule(of_table, key) == _column_rule({**of_table, **configured}, key)
+    if CORE_KEYS.get(key) is parse_boolean:  # all are false by default
+        return of_table.get(key, "false").lower() == value.lower()
+    return of_table.get(key) == value
+
+
+def _column_rule(options: Mapping[str, str], key: str) -> object:
+    """What an option of a column comes to, or its default."""
+    column, _, what = key.removeprefix(_FIELDS).rpartition(".")
+    if what == "nested-key":
+        return nested_key(options, column)
+    if what == "aggregate-function" or key == DEFAULT_FUNCTION:
+        engines_own = LAST_NON_NULL if CoreOptions(options).merge_engine == "aggregation" else None
+        return configured_function(options, column) or engines_own
+    text = options.get(key, _DEFAULTS_OF_FIELDS.get(what))
+    if what == "count-limit" and text is not None and text.isdecimal():
+        return int(text)
     is_switch = _DEFAULTS_OF_FIELDS.get(what) == "false"
     return text.lower() if text is not None and is_switch else text
 

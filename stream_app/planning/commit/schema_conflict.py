@@ -57,7 +57,7 @@ def adoption_conflict(
         values = [OPTIONS[key].read(each.options) for each in (ours, newest)]
         if key not in _MAY_CHANGE and values[0] != values[1]:
             return f"option {key!r} was {values[0]} and is {values[1]}"
-    differences = option_differences(newest.options, configured or {})
+    differences = option_differences(newest, configured or {})
     if told := [str(each) for each in differences if each.key not in _MAY_CHANGE]:
         return "; ".join(told)
     try:

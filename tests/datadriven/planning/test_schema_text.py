@@ -91,7 +91,7 @@ class _Table:
         """Each line KEY=VALUE of a job's configuration: refused, or the job's options."""
         configured = dict(line.partition("=")[::2] for line in case.input_lines)
         options = self.schema.options
-        if found := option_differences(options, configured):
+        if found := option_differences(self.schema, configured):
             return "\n".join([*map(str, found), f"to fix: {way_out('shop.db/t', options, found)}"])
         job = with_configured(options, configured)
         return "\n".join(f"{key} = {value}" for key, value in sorted(job.items()))

@@ -57,6 +57,27 @@ def test_an_alter_is_adopted_at_the_next_epoch(tmp_path: Path) -> None:
     sound_report(open_table(job.table.location))
 
 
+def test_a_comment_and_a_dropped_not_null_inside_of_a_column_end_no_job(tmp_path: Path) -> None:
+    """Another engine makes such schemas; files of both are merged by compactions."""
+    columns = "k INT, r ARRAY<ROW<a INT NOT NULL>>"
+    job = a_job(tmp_path, columns, rules=None, num_sorted_run__compaction_trigger=2)
+    batch = job.started()
+    job.run(batch, plain({"k": 1, "r": [{"a": 1}]}))
+    made = json.loads(Path(job.table.schemas.path(0)).read_text())
+    del made["stream_app.digest"]
+    made["fields"][1]["type"]["element"]["fields"][0] |= {"type": "INT", "description": "x"}
+    Path(job.table.schemas.path(1)).write_text(json.dumps({**made, "id": 1}))
+    for number in (2, 3):
+        job.run(batch, plain({"k": number, "r": [{"a": None}]}))
+        batch.while_idle()
+    batch.drain()
+    rows = [{"k": 1, "r": [{"a": 1}]}, {"k": 2, "r": [{"a": None}]}, {"k": 3, "r": [{"a": None}]}]
+    assert read_rows(open_table(job.table.location)) == rows
+    assert {each.schema_id for each in _snapshots(job)} == {0, 1}
+    assert any(each.commit_kind.value == "COMPACT" for each in _snapshots(job))
+    sound_report(open_table(job.table.location))
+
+
 def test_an_alter_that_changes_the_kind_of_table_ends_the_job(tmp_path: Path) -> None:
     job = a_job(tmp_path, "k INT, v STRING, ts INT", rules=None)
     batch = job.started()

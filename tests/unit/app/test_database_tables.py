@@ -154,6 +154,16 @@ def test_a_table_that_is_there_keeps_its_keys_and_buckets(tmp_path: Path) -> Non
     assert (schema.primary_keys, schema.options["bucket"]) == (("id",), "2")
 
 
+def test_a_table_that_is_there_is_judged_beside_the_jobs_options(tmp_path: Path) -> None:
+    key = "snapshot.num-retained"
+    first = Database(tmp_path, options={f"{key}.min": "2", f"{key}.max": "5"})
+    first.feeds(*creates("shop.orders", [1]))
+    (tmp_path / "checkpoint" / "origins.json").unlink()
+    assert Database(tmp_path, options={f"{key}.min": "6"}).feeds(*creates("shop.orders", [1])) == []
+    mended = Database(tmp_path, options={f"{key}.min": "6", f"{key}.max": "7"})
+    assert mended.feeds(*creates("shop.orders", [1])) == ["orders"]
+
+
 def test_a_restarted_job_has_its_tables_before_a_message(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 
 from stream_app.app.cli import main
 from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.doctor.examination import Examination
+from stream_app.app.doctor.observation import Level
 from stream_app.app.job.job_folders import make_local
 from stream_app.app.job.one_table import job_table, wanted_schema
 from stream_app.clock import SystemClock
@@ -106,6 +109,23 @@ def test_how_rows_merge_is_the_tables_alone(tmp_path: Path) -> None:
     assert newest_version(job_without).schema.merge_rules.aggregates["v"].function == "min"
     with pytest.raises(UnsupportedTableError, match="is min in the table, max is configured"):
         newest_version(job)
+
+
+def test_options_of_the_table_and_of_the_job_are_judged_together(tmp_path: Path) -> None:
+    warehouse = str(tmp_path / "warehouse")
+    schema = Path(table_of(conf(tmp_path, warehouse)).location, "schema", "schema-0")
+    told = json.loads(schema.read_text())
+    told["options"]["snapshot.num-retained.max"] = "5"  # the default of the least is 10
+    del told["stream_app.digest"]
+    schema.write_text(json.dumps(told))
+    silent = conf(tmp_path, warehouse)
+    with pytest.raises(UnsupportedTableError, match="10, is above"):
+        table_of(silent)
+    mended = conf(tmp_path, warehouse, "table.options.snapshot.num-retained.min=2")
+    assert table_of(mended).schema.options["snapshot.num-retained.min"] == "2"
+    for config, level in ((silent, Level.PROBLEM), (mended, Level.OK)):
+        seen = Examination(config, SystemClock()).observations()
+        assert [each.level for each in seen if each.part == "table"] == [level]
 
 
 def test_a_job_warns_of_changes_that_its_table_cannot_merge(

@@ -42,6 +42,7 @@ PLACEHOLDER = "__debezium_unavailable_value"
         ("ARRAY<INT NOT NULL>", "[1,null]", BAD),
         ("ARRAY<ARRAY<BIGINT>>", "[[1],null,[9007199254740993]]", [[1], None, [2**53 + 1]]),
         ("ARRAY<STRING>", '["a","é\\u0001",null]', ["a", "é\x01", None]),
+        ("ARRAY<STRING>", r'["\ud83d\ude00"]', ["\U0001f600"]),
         ("ARRAY<STRING>", "[1.50,true]", ["1.50", "true"]),
         ("ARRAY<DECIMAL(5,2)>", "[1.5,12,0.10]", [D("1.50"), D("12.00"), D("0.10")]),
         ("ARRAY<DECIMAL(5,2)>", "[1.005]", BAD),
@@ -92,6 +93,19 @@ def test_a_text_of_null_is_null() -> None:
 
 def test_a_text_that_nests_too_deeply_is_bad() -> None:
     assert isinstance(value_of("ARRAY<STRING>", json.dumps("[" * 200 + "]" * 200)), Bad)
+
+
+@pytest.mark.parametrize(
+    ("column_type", "text"),
+    [
+        ("ARRAY<STRING>", r'["a","\ud800"]'),
+        ("MAP<STRING, STRING>", r'{"\udc00":"a"}'),
+        ("ROW<`a` STRING>", r'{"a":"\ud800x","a b":1}'),
+    ],
+)
+def test_a_text_with_half_of_a_surrogate_pair_does_not_fit(column_type: str, text: str) -> None:
+    reason = value_of(column_type, json.dumps(text))
+    assert reason == f"column 'v' ({column_type}): \"{text}\" is not a value of that type"
 
 
 def test_the_reason_names_the_column_its_type_and_the_value() -> None:

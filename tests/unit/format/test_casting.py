@@ -8,7 +8,9 @@ from __future__ import annotations
 import datetime as dt
 import random
 import struct
+from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal, localcontext
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -50,6 +52,21 @@ def cast(stored: str, wanted: str, values: list[Any]) -> list[Any]:
 )  # fmt: skip
 def test_values(stored: str, wanted: str, values: list[Any], found: list[Any]) -> None:
     assert cast(stored, wanted, values) == found
+
+
+def test_inside_a_value_comments_do_not_count_and_null_may_become_possible() -> None:
+    """Another engine's ALTER TABLE does so; a file from before it is read without a rewrite."""
+    old = parse_data_type("ARRAY<ROW<a INT NOT NULL, m MAP<STRING, INT NOT NULL>>>")
+    new = parse_data_type("ARRAY<ROW<a INT, m MAP<STRING, INT>>>")
+    assert new.element is not None
+    told = tuple(replace(each, description="x") for each in new.element.fields)
+    new = replace(new, element=replace(new.element, fields=told))
+    values = [[{"a": 1, "m": [("k", 2)]}, None], None, []]
+    found = read_as(pa.array([None, *values], arrow_type(old)).slice(1), old, new)
+    assert (found.type, found.to_pylist()) == (arrow_type(new), values)
+    assert can_be_read_as(old, new)
+    assert not can_be_read_as(new, old)
+    assert not can_be_read_as(old, new.numbered(count(7)))
 
 
 def test_each_pair_keeps_nulls_and_takes_no_rows() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from stream_app.model.schema.data_type import (
     parse_columns,
     parse_data_type,
 )
+from stream_app.model.schema.type_widening import keeps_values
 
 
 @st.composite
@@ -45,7 +48,7 @@ def _array(element: DataType) -> DataType:
 
 def _row(types: list[DataType]) -> DataType:
     columns = (
-        DataField(field_id=0, name=f"f {at}", data_type=each) for at, each in enumerate(types)
+        DataField(field_id=0, name=f"f,(<>> {at}", data_type=each) for at, each in enumerate(types)
     )
     fields = RowType(tuple(columns)).numbered().fields
     return DataType(root=TypeRoot.ROW, nullable=False, fields=fields)
@@ -89,3 +92,26 @@ def test_columns_by_name() -> None:
     ]
     with pytest.raises(KeyError, match="d"):
         row.field("d")
+
+
+ROWS = "ARRAY<ROW<a INT NOT NULL, b STRING>>"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "keeps"),
+    [
+        (ROWS, True),
+        (f"{ROWS} NOT NULL", True),
+        ("ARRAY<ROW<a INT, b STRING>>", True),
+        ("ARRAY<ROW<a INT NOT NULL, b STRING NOT NULL>>", False),
+        ("ARRAY<ROW<a INT NOT NULL, b STRING> NOT NULL>", False),
+        ("ARRAY<ROW<a BIGINT NOT NULL, b STRING>>", False),
+        ("ARRAY<ROW<a INT NOT NULL, c STRING>>", False),
+        ("ARRAY<ROW<a INT NOT NULL>>", False),
+        ("MAP<INT, ROW<a INT NOT NULL, b STRING>>", False),
+    ],
+)
+def test_a_nested_type_keeps_its_values_where_only_null_is_new(wanted: str, keeps: bool) -> None:
+    stored = parse_data_type(ROWS)
+    assert keeps_values(stored, parse_data_type(wanted)) is keeps
+    assert keeps_values(stored, stored.numbered(count(7)))

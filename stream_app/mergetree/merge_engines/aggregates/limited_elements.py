@@ -9,8 +9,8 @@ Source: Paimon `mergetree/compact/aggregate/FieldNestedUpdateAgg.java`,
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -40,15 +40,20 @@ class Held:
     at: Indices
     segments: Indices
 
+    @classmethod
+    def of(cls, parts: Sequence[Held]) -> Held:
+        """All of them; of a segment that several have, those of earlier parts first."""
+        segments = np.concatenate([each.segments for each in parts])
+        order = np.argsort(segments, kind="stable")
+        return cls(np.concatenate([each.at for each in parts])[order], segments[order])
+
     def where(self, chosen: Mask | Indices) -> Held:
         """Some of them."""
         return Held(self.at[chosen], self.segments[chosen])
 
     def beside(self, other: Held) -> Held:
         """Both; of a segment that both have, these first."""
-        segments = np.concatenate((self.segments, other.segments))
-        order = np.argsort(segments, kind="stable")
-        return Held(np.concatenate((self.at, other.at))[order], segments[order])
+        return Held.of((self, other))
 
     def sizes(self, count: int) -> Indices:
         """The number of elements of each segment: int64 [count]."""
@@ -67,7 +72,7 @@ Combine = Callable[[Held, Held], Held]
 
 def limited_update(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
     """``nested_update`` with ``count-limit``: further rows are left out when so many are there."""
-    nested = NestedColumn.of(column)
+    nested, steps = _values_of(column, steps)
     (rows,) = nested.children
     valid = rows.is_valid().to_numpy(zero_copy_only=False)
     keys = [rows.field(name) for name in how.nested_key] or [rows]
@@ -111,7 +116,7 @@ def limited_update(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Fold
 def merged_maps_by_time(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
     """``merge_map_with_keytime``: a key takes a newer value, and a null value removes it."""
     steps.refuse_take_back("merge_map_with_keytime")
-    nested = NestedColumn.of(column)
+    nested, steps = _values_of(column, steps)
     keys, rows = nested.children
     codes = value_codes(keys)
     has_row = rows.is_valid().to_numpy(zero_copy_only=False)
@@ -140,12 +145,22 @@ def merged_maps_by_time(column: pa.Array, steps: Steps, how: ColumnAggregate) ->
     return _in_rounds(nested, steps, add, lambda there, _: there)
 
 
+def _values_of(column: pa.Array, steps: Steps) -> tuple[NestedColumn, Steps]:
+    """The values of the steps, one a step: the column may be a small part of a large one."""
+    values = column.take(pa.array(steps.rows))
+    return NestedColumn.of(values), replace(steps, rows=steps.places)
+
+
 def _in_rounds(nested: NestedColumn, steps: Steps, add: Combine, take_back: Combine) -> Folded:
     counts, count = counted(nested.column, steps), len(steps.starts)
     ops = np.zeros(len(steps.rows), np.int8) if steps.ops is None else steps.ops
     held = Held(np.empty(0, np.int64), np.empty(0, np.int64))
+    finished = []
     has = np.zeros(count, np.bool_)
-    for segments, places in steps.rounds(counts):
+    for number, (segments, places) in enumerate(steps.rounds(counts)):
+        is_over = (steps.lengths <= number)[held.segments]
+        finished.append(held.where(is_over))
+        held = held.where(~is_over)
         at, owners = nested.elements(steps.rows[places])
         given = Held(at, segments[owners])
         op = np.full(count, Op.SKIP, np.int8)
@@ -162,8 +177,9 @@ def _in_rounds(nested: NestedColumn, steps: Steps, add: Combine, take_back: Comb
             add(given.where(older[given.segments]), held.where(older[held.segments])),
             take_back(held.where(undoes[held.segments]), given.where(undoes[given.segments])),
         )
-        held = parts[0].beside(parts[1]).beside(parts[2]).beside(parts[3]).beside(parts[4])
+        held = Held.of(parts)
         has |= takes
+    held = Held.of((*finished, held))
     children = tuple(each.take(pa.array(held.at)) for each in nested.children)
     made = nested.made(children, held.segments, count)
     return made.take(pa.array(np.arange(count), mask=~has))

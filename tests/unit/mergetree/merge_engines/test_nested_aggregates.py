@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -196,6 +197,26 @@ def test_a_function_folds_as_step_by_step(how: ColumnAggregate, only_adds: bool,
             wanted.append(so_far)
         assert found.type == column.type
         assert found.to_pylist() == wanted
+
+
+@pytest.mark.parametrize(
+    "how", [how for how in FOLDS if how.count_limit == LIMIT or how.time_field], ids=repr
+)
+def test_only_the_values_of_the_steps_are_looked_at(how: ColumnAggregate) -> None:
+    """Merges work on slices of long columns."""
+    count, length = 100_000, 10
+    fold, rng = FOLDS[how], random.Random(1)
+    values = [value_of(fold.kind, rng) for _ in range(length)]
+    column = pa.array([*values, *values * (count // length), None], fold.kind).slice(length, length)
+    steps = Steps(np.arange(length), np.array([0]))
+    wanted = folded(pa.array(values, fold.kind), steps, how)
+    tracemalloc.start()
+    found = folded(column, steps, how)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert isinstance(found, pa.Array)
+    assert found.equals(wanted)
+    assert peak < count, "less than a byte a value, where codes of all take eight"
 
 
 def test_a_value_that_no_merge_touches_keeps_its_duplicates() -> None:

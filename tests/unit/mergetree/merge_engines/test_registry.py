@@ -60,3 +60,12 @@ def test_rows_are_never_merged_by_a_wrong_engine() -> None:
     with pytest.raises(UnsupportedTableError, match="cannot merge rows by merge-engine = newest"):
         merge_function_of(schema)
     assert not traits_of(schema.core_options.merge_engine).may_prune_by_value
+
+
+@pytest.mark.parametrize("engine", ["aggregation", "partial-update"])
+def test_rows_are_never_merged_beside_an_option_of_a_later_paimon(engine: str) -> None:
+    of_later = {"merge-engine": engine, "fields.v.nested-sequence-field": "ts"}
+    with pytest.raises(UnsupportedTableError, match="nested-sequence-field"):
+        merge_function_of(replace(a_schema(), options=of_later))
+    merge_function_of(replace(a_schema(), options={**of_later, "merge-engine": "deduplicate"}))
+    merge_function_of(a_schema(**{"merge-engine": engine, "fields.v.default-value": "6"}))
