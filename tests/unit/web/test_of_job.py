@@ -63,7 +63,7 @@ def test_tables_of_a_database_with_lag_and_freshness(tmp_path: Path) -> None:
         words = page.words("/")
         assert re.search(r"orders ready 30 s 0 s ago 4 1 ", words)
         assert re.search(r"items ready 30 s 5 min ago 4 0 ", words), "as far as the others"
-        assert "lag 4 messages that are not read" in page.words("/tables/ods.orders")
+        assert "lag 4 messages that are not in the table" in page.words("/tables/ods.orders")
 
 
 def test_one_table_is_as_fresh_as_in_the_list(tmp_path: Path) -> None:
