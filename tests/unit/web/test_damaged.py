@@ -106,7 +106,8 @@ def test_a_table_that_is_rolled_back(warehouse: Warehouse) -> None:
     assert "newest: snapshot 2," in warehouse.words(PAGE)
     listed = warehouse.words("/")
     assert "shop.orders ready" in listed
-    assert f" {before} " not in listed
+    assert f"ago {before} " not in listed
+    assert "ago 2 shop.sound" in listed
 
 
 def test_listeners_hear_that_a_table_is_gone_and_back(warehouse: Warehouse) -> None:
