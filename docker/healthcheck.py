@@ -14,7 +14,8 @@ PORT = os.environ.get("STREAM_APP_STREAM__METRICS_PORT", "9400")
 SECONDS = 5.0
 
 # The first process of the container: tini with the entrypoint's path and the verb.
-command = Path(sys.argv[1] if len(sys.argv) > 1 else "/proc/1/cmdline").read_text().split("\0")
+first = Path(sys.argv[1] if len(sys.argv) > 1 else "/proc/1/cmdline")
+command = first.read_text().split("\0") if first.exists() else []
 for script, verb in pairwise(command):
     if script.endswith(("entrypoint.sh", "job.sh")) and verb not in ("ingest", "driver"):
         sys.stdout.write(f"{verb} has no /healthz, and runs\n")

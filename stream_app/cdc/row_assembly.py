@@ -199,4 +199,8 @@ def _zero(kind: pa.DataType) -> object:
         return ""
     if pa.types.is_binary(kind):
         return b""
+    if pa.types.is_struct(kind):
+        return {each.name: None if each.nullable else _zero(each.type) for each in kind}
+    if pa.types.is_nested(kind):
+        return []
     return False if pa.types.is_boolean(kind) else 0

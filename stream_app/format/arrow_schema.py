@@ -27,12 +27,21 @@ FIELD_ID = b"PARQUET:field_id"
 
 _NANOS_OF_UNIT = {"ms": 1_000_000, "us": 1_000, "ns": 1}
 _KEY_FIELD_ID_START = 1_073_741_823
+_INNER_FIELD_ID_BASE, _DEPTH_LIMIT = 536_870_911, 1024
+"""Of elements, keys and values: `STRUCTURED_TYPE_FIELD_ID_BASE` and its depths."""
 _SEQUENCE_NUMBER_FIELD_ID = 2_147_483_646
 _VALUE_KIND_FIELD_ID = 2_147_483_645
 
 
-def arrow_type(data_type: DataType) -> pa.DataType:  # noqa: PLR0911, C901, PLR0912 - a table
-    """The Arrow type that holds a column of this type, in memory and in Parquet."""
+def arrow_type(  # noqa: PLR0911, C901, PLR0912 - a table
+    data_type: DataType, field_id: int = 0, depth: int = 0
+) -> pa.DataType:
+    """The Arrow type that holds a column of this type, in memory and in Parquet.
+
+    Args:
+        field_id: of the column, or of the field of a ROW in which it stands.
+        depth: ARRAYs and MAPs between that and the type.
+    """
     match data_type.root:
         case TypeRoot.BOOLEAN:
             return pa.bool_()
@@ -62,8 +71,27 @@ def arrow_type(data_type: DataType) -> pa.DataType:  # noqa: PLR0911, C901, PLR0
             return pa.timestamp(timestamp_unit(data_type.precision))
         case TypeRoot.TIMESTAMP_LTZ:
             return pa.timestamp(timestamp_unit(data_type.precision), "UTC")
+        case TypeRoot.ARRAY:
+            return pa.list_(_inner_field("element", data_type.element, field_id, depth + 1))
+        case TypeRoot.MAP:
+            assert data_type.key is not None
+            key = _inner_field("key", data_type.key.not_null(), field_id, -depth - 1)
+            return pa.map_(key, _inner_field("value", data_type.element, field_id, depth + 1))
+        case TypeRoot.ROW:
+            return pa.struct(
+                [_field(each.name, each.data_type, each.field_id) for each in data_type.fields]
+            )
         case _:
             assert_never(data_type.root)
+
+
+def _inner_field(name: str, data_type: DataType | None, field_id: int, depth: int) -> pa.Field:
+    """The field of elements, of keys (at a negative depth) or of values."""
+    assert data_type is not None
+    stored_as = arrow_type(data_type, field_id, abs(depth))
+    offset = field_id * _DEPTH_LIMIT if depth > 0 else -field_id * _DEPTH_LIMIT
+    inner_id = (_INNER_FIELD_ID_BASE + offset + depth + 2**31) % 2**32 - 2**31  # wraps, as in Java
+    return _with_id(pa.field(name, stored_as, nullable=data_type.nullable), inner_id)
 
 
 def timestamp_unit(precision: int) -> str:
@@ -115,7 +143,8 @@ def key_value_file_schema(schema: TableSchema, *, thin: bool) -> pa.Schema:
 
 @lru_cache(4_096)
 def _field(name: str, data_type: DataType, field_id: int) -> pa.Field:
-    return _with_id(pa.field(name, arrow_type(data_type), nullable=data_type.nullable), field_id)
+    stored_as = arrow_type(data_type, field_id)
+    return _with_id(pa.field(name, stored_as, nullable=data_type.nullable), field_id)
 
 
 def _system_field(name: str, stored_as: pa.DataType, field_id: int) -> pa.Field:

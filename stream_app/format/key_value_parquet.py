@@ -252,7 +252,7 @@ def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count:
             f"says {row_count}"
         )
     stored = footer.schema.to_arrow_schema()
-    physical = {footer.schema.column(at).name: footer.schema.column(at).physical_type
+    physical = {footer.schema.column(at).path: footer.schema.column(at).physical_type
                 for at in range(len(footer.schema))}  # fmt: skip
     for field in fields:
         place = stored.get_field_index(field.name)

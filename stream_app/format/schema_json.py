@@ -1,12 +1,20 @@
 """Schema files.
 
-Source: Paimon `schema/SchemaSerializer.java`, `schema/TableSchema.java`.
+Source: Paimon `schema/SchemaSerializer.java`, `schema/TableSchema.java`,
+`types/DataTypeJsonParser.java`.
 """
 
 from __future__ import annotations
 
+from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.format.json_object import JsonObject, encode_object
-from stream_app.model.schema.data_type import DataField, RowType, data_type_from_json
+from stream_app.model.schema.data_type import (
+    DataField,
+    DataType,
+    RowType,
+    TypeRoot,
+    parse_data_type,
+)
 from stream_app.model.schema.table_schema import TableSchema
 
 _VERSION = 3
@@ -42,7 +50,7 @@ def _field_object(field: DataField) -> dict[str, object]:
     value: dict[str, object] = {
         "id": field.field_id,
         "name": field.name,
-        "type": str(field.data_type),
+        "type": _type_object(field.data_type),
     }
     if field.description is not None:
         value["description"] = field.description
@@ -51,12 +59,30 @@ def _field_object(field: DataField) -> dict[str, object]:
     return value
 
 
+def _type_object(data_type: DataType) -> object:
+    """A scalar type is a text, a nested one an object."""
+    if not data_type.is_nested:
+        return str(data_type)
+    value: dict[str, object] = {
+        "type": data_type.root.value + ("" if data_type.nullable else " NOT NULL")
+    }
+    if data_type.key is not None:
+        value["key"] = _type_object(data_type.key)
+    if data_type.element is not None:
+        of_map = data_type.root is TypeRoot.MAP
+        value["value" if of_map else "element"] = _type_object(data_type.element)
+    if data_type.root is TypeRoot.ROW:
+        value["fields"] = [_field_object(field) for field in data_type.fields]
+    return value
+
+
 def decode_schema(data: bytes) -> TableSchema:
     """The schema; keys that we do not know are ignored.
 
     Raises:
         CorruptFileError: no JSON, or a key is missing.
-        UnsupportedTableError: a column is nested or of a type that we do not know.
+        UnsupportedTableError: a column is a MULTISET, VARIANT, BLOB or VECTOR, or of a type that we
+            do not know.
     """
     json = JsonObject.decode(data, what=_WHAT)
     return TableSchema(
@@ -78,9 +104,42 @@ def _field(json: JsonObject) -> DataField:
     return DataField(
         field_id=json.integer("id"),
         name=name,
-        data_type=data_type_from_json(json.raw("type"), column=name),
+        data_type=_data_type(json.raw("type"), column=name),
         description=json.optional_text("description"),
         default_value=json.optional_text("defaultValue"),
+    )
+
+
+def _data_type(value: object, *, column: str) -> DataType:
+    if isinstance(value, str):
+        try:
+            return parse_data_type(value)
+        except UsageError:
+            raise _unsupported(value, column) from None
+    if not isinstance(value, dict):
+        raise _unsupported(value, column)
+    kind = str(value.get("type"))
+    json = JsonObject(value, what=_WHAT)
+    nullable = "NOT NULL" not in kind
+    match kind.removesuffix(" NOT NULL"):
+        case "ARRAY":
+            element = _data_type(json.raw("element"), column=column)
+            return DataType(root=TypeRoot.ARRAY, nullable=nullable, element=element)
+        case "MAP":
+            key, element = (_data_type(json.raw(each), column=column) for each in ("key", "value"))
+            return DataType(root=TypeRoot.MAP, nullable=nullable, key=key, element=element)
+        case "ROW":
+            items = json.items("fields")
+            fields = tuple(_field(JsonObject(item, what=_WHAT)) for item in items)
+            return DataType(root=TypeRoot.ROW, nullable=nullable, fields=fields)
+        case _:
+            raise _unsupported(kind, column)
+
+
+def _unsupported(kind: object, column: str) -> UnsupportedTableError:
+    return UnsupportedTableError(
+        f"column {column!r} has the type {kind}, which stream_app does not read or write yet",
+        fix="use scalar types, ARRAY, MAP and ROW (store other values as STRING, e.g. JSON)",
     )
 
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.mergetree.sort_merge_reader import merge_windows
+from stream_app.mergetree.value_codes import same_values
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 
@@ -66,10 +67,14 @@ class Differences:
             if name in (SEQUENCE_NUMBER, VALUE_KIND, _SIDE) or name in ignored:
                 continue
             column = self.batch.column(name)
-            column = column if as_numbers else _exact(column)
+            is_nested = pa.types.is_nested(column.type)
+            column = column if as_numbers or is_nested else _exact(column)
             ours, theirs = (
                 column.take(pa.array(self.order[rows])) for rows in (self.older, self.newer)
             )
+            if is_nested:
+                same &= same_values(ours, theirs)
+                continue
             equal = pc.fill_null(pc.equal(ours, theirs), False)
             alike = pc.or_(equal, pc.and_(ours.is_null(), theirs.is_null()))
             same &= alike.to_numpy(zero_copy_only=False)

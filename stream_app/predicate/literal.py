@@ -142,6 +142,8 @@ def wanted_text(data_type: DataType) -> str:
         return "bytes as X'00ff'"
     if root is TypeRoot.BOOLEAN:
         return "TRUE or FALSE"
+    if data_type.is_nested:
+        return "IS NULL or IS NOT NULL, the only tests"
     name = "TIMESTAMP" if root in TIMESTAMP_ROOTS else root.name
     return f"{name} '{_EXAMPLES[name]}'" if name in _EXAMPLES else "a number"
 

@@ -22,6 +22,7 @@ from stream_app.mergetree.merge_engines.registry import merge_function_of
 from stream_app.model.options.core_options import check_writable
 from stream_app.model.schema.index_problems import index_problems
 from stream_app.model.schema.merge_problems import merge_problems
+from stream_app.model.schema.nested_problems import nested_problems
 from stream_app.model.schema.table_schema import (
     TableSchema,
     expiry_problems,
@@ -82,6 +83,9 @@ def open_for_writing(table: FileStoreTable) -> FileStoreTable:
     check_writable(options, schema.primary_keys, schema.partition_keys)
     problems = expiry_problems(schema.fields, schema.options)
     problems += merge_problems(schema.fields, schema.primary_keys, schema.options)
+    problems += nested_problems(
+        schema.fields, schema.primary_keys, schema.partition_keys, schema.options
+    )
     problems += index_problems(schema.primary_keys, schema.partition_keys, schema.options)
     if problems:
         raise UnsupportedTableError(

@@ -15,12 +15,20 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from stream_app.app.job.epoch_history import EpochHistory
+from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.serving import serving
 from stream_app.app.web.site import WarehouseSite
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
+from stream_app.spark.epoch.decode_counts import DecodeCounts
+from stream_app.spark.epoch.epoch_parts import EpochParts
+from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.upkeep.tags import create_tag, new_tag
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from tests.support.busy_job import Busy
+from tests.support.database_job import DatabaseJob
+from tests.support.database_topic import GARBAGE, bad, creates
 from tests.support.small_table import SmallTable, StandingClock, small_table
 
 _CHROMIUM = next(
@@ -290,8 +298,64 @@ def many_tables(warehouse: Path, count: int) -> None:
         (folder / "schema-0").write_bytes(schema)
 
 
-def test_the_pictures_of_the_docs(page: Page, orders: SmallTable, tmp_path: Path) -> None:
-    """With REWRITE=1 the pictures in docs/ are taken anew; without, that they can be taken."""
+_OUTSIDE = """() => {
+    const list = document.querySelector('.list');
+    const right = list.getBoundingClientRect().right;
+    return [list.scrollWidth - list.clientWidth, ...[...list.querySelectorAll('th, td')]
+        .filter(cell => cell.getBoundingClientRect().right > right).map(cell => cell.innerText)];
+}"""
+"""By how much the list scrolls, and its cells that are not to be seen."""
+
+
+def test_the_list_of_a_job_in_trouble_fits_a_phone(chromium: Browser, tmp_path: Path) -> None:
+    """With REWRITE=1 its picture in docs/ is taken anew."""
+    job, history = DatabaseJob(tmp_path), EpochHistory()
+    in_the_way = Path(job.sync.path("invoices")) / "schema"
+    in_the_way.parent.mkdir(parents=True)
+    in_the_way.symlink_to(in_the_way)
+    job.time_ms = job.clock.now_ms() - 7000
+    long = "a_table_with_a_name_as_long_as_some_team_gives_it_for_a_good_reason"
+    names = "orders", "items", "customers", "invoices", long
+    job.run(*(one for name in names for one in creates(f"shop.{name}", [1])), GARBAGE)
+    job.run(*creates("shop.orders", range(2, 5)), bad("shop.items", 2))
+    history.watch("orders", Busy())
+    counts = DecodeCounts(messages=4200)
+    report = EpochReport(epoch=1, counts=counts, parts=EpochParts(write_s=2))
+    history.add("orders", report, job.clock.now_ms())
+    site = JobSite(
+        job.config, job.checkpoint, job.clock, history,
+        ask_ends=lambda _: {"all": {"0": len(job.sent) + 9}},
+    )  # fmt: skip
+    with serving(site, "127.0.0.1", 0, _TOKEN) as address:
+        shown = chromium.new_page(base_url=address)
+        shown.set_default_timeout(_HANG_MS)
+        for width, scheme in ((375, "dark"), (1280, "light")):
+            shown.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+            shown.set_viewport_size({"width": width, "height": 880})
+            shown.goto("/")
+            expect(shown.locator("#live")).to_have_text("live")
+            assert shown.evaluate(_OUTSIDE) == [0]
+            shown.get_by_text("not-json: 1 record").click()
+            found = Axe().run(shown, options={"runOnly": ["wcag2a", "wcag2aa"]})
+            assert found.violations_count == 0, found.generate_report()
+        picture(shown, "web-tables", tmp_path, ".")
+        shown.close()
+
+
+def picture(page: Page, name: str, folder: Path, shown_as: str) -> None:
+    """With REWRITE=1 a picture in docs/ is taken anew; without, that it can be taken."""
+    page.evaluate(
+        "([folder, as]) => { const walk = document.createTreeWalker(document.body, 4);"
+        " while (walk.nextNode()) walk.currentNode.data ="
+        " walk.currentNode.data.replaceAll(folder, as); }",
+        [str(folder), shown_as],
+    )
+    taken = (_DOCS if os.environ.get("REWRITE") else folder) / f"{name}.png"
+    page.screenshot(path=taken)
+    assert taken.stat().st_size > 20_000
+
+
+def test_the_picture_of_a_table(page: Page, orders: SmallTable, tmp_path: Path) -> None:
     create_tag(orders.table, new_tag(orders.table, "before", 9))
     for epoch in range(23):
         time = str(orders.table.clock.now_ms() - 700)
@@ -299,22 +363,7 @@ def test_the_pictures_of_the_docs(page: Page, orders: SmallTable, tmp_path: Path
         orders.commit(*changes, properties={SOURCE_TIME_PROPERTY: time})
         if epoch % 5 == 4:
             orders.compact()
-    for name in ("customers", "items", "visits"):
-        other = small_table(tmp_path / "shop.db" / name, "k INT, v STRING", ("k",))
-        time = str(orders.table.clock.now_ms() - 30_000)
-        other.commit(("+I", {"k": 1, "v": ""}), properties={SOURCE_TIME_PROPERTY: time})
-    small_table(tmp_path / "shop.db" / "returns", "k INT, v STRING", ("k",))
-    (tmp_path / "shop.db" / "visits" / "snapshot" / "snapshot-1").write_text("{")
-    for path, name, height in (("/tables/shop.orders", "web", 1000), ("/", "web-tables", 420)):
-        page.set_viewport_size({"width": 1280, "height": height})
-        page.goto(path)
-        expect(page.locator("#live")).to_have_text("live")
-        page.evaluate(
-            "folder => { const walk = document.createTreeWalker(document.body, 4);"
-            " while (walk.nextNode()) walk.currentNode.data ="
-            " walk.currentNode.data.replaceAll(folder, './warehouse'); }",
-            str(tmp_path),
-        )
-        taken = (_DOCS if os.environ.get("REWRITE") else tmp_path) / f"{name}.png"
-        page.screenshot(path=taken, clip={"x": 0, "y": 0, "width": 1280, "height": height})
-        assert taken.stat().st_size > 20_000
+    page.set_viewport_size({"width": 1280, "height": 1040})
+    page.goto("/tables/shop.orders")
+    expect(page.locator("#live")).to_have_text("live")
+    picture(page, "web", tmp_path, "./warehouse")

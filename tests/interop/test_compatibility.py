@@ -95,6 +95,8 @@ turns, and all read and follow it. *yes* means: rows and changes are those of an
   PyPaimon refuses such options. Tables of `deduplicate` get deletes anyway.
 * *files*: `stream-app check` looks at all files. It replays no changes, because none tell how rows were merged.
 * PyPaimon writes inserts alone here, because its rows have no kinds. Paimon has nothing like `check`.
+* Columns of type ARRAY, MAP and ROW stand in tables of their own (`tests/interop/test_nested_columns.py`). Java and
+  stream_app write and compact them in turns, with functions that merge them. Java and PyPaimon read them.
 * Java is Paimon 1.4, PyPaimon is 2.1.
 
 """  # noqa: E501

@@ -101,3 +101,8 @@ def a_row(key: int, text: str = "new") -> dict[str, Any]:
 def rows(keys: Iterable[int], text: str = "new") -> list[dict[str, Any]]:
     """The rows of keys."""
     return [a_row(key, text) for key in keys]
+
+
+def bad(origin: str, key: int) -> Message:
+    """A change whose ``n`` is no number."""
+    return change(origin, {**a_row(key), "n": "none"})

@@ -50,7 +50,8 @@ MEANINGS = {
     "table.warehouse": "Folder of all databases; the table is `WAREHOUSE/DATABASE.db/NAME`.",
     "table.database": "The table's database.",
     "table.name": "The table's name.",
-    "table.columns": "`name TYPE [NOT NULL]`, comma separated, as in SQL.",
+    "table.columns": "`name TYPE [NOT NULL]`, comma separated, as in SQL; also "
+    "[nested types](schemas.md#nested-columns).",
     "table.primary-keys": "Columns that identify a row; they become NOT NULL. Absent: an append "
     "table, which takes inserts alone.",
     "table.partition-keys": "Columns whose values divide the table into folders. With a primary "

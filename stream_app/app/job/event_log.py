@@ -98,11 +98,6 @@ class EventLog:
         if self.metrics is not None:
             self.metrics.maintenance.add(self.metrics.table, source)
 
-    def watch_source(self, position: Callable[[], JobPosition | None]) -> None:
-        """`position` tells from here on how far the job is."""
-        if self.metrics is not None:
-            self.metrics.source.position = position
-
     def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
         """The table is opened, and has brought messages from these topics so far."""
         if self.metrics is None:
@@ -112,6 +107,11 @@ class EventLog:
         except (StreamAppError, OSError):  # an epoch that needs them tells
             return
         self.metrics.opened(newest, topics)
+
+    def watch_source(self, position: Callable[[], JobPosition | None]) -> None:
+        """`position` tells from here on how far the job is."""
+        if self.metrics is not None:
+            self.metrics.source.position = position
 
     def epoch(self, report: EpochReport) -> None:
         """An epoch is committed."""

@@ -34,9 +34,9 @@ class SourceMetrics:
 
     Attributes:
         clock: ages are as of its time, at each scrape.
+        look_s: most seconds between two looks of Spark at the source, unless an epoch is at work.
         position: how far the job is; None: it does not know. Spark tells only of epochs that are
             read, and not whether the tables have them.
-        look_s: most seconds between two looks of Spark at the source, unless an epoch is at work.
     """
 
     gauge: MakesGauge
@@ -125,7 +125,7 @@ class SourceMetrics:
         if lag is not None:
             self._lags.labels(label).set(lag)
             self._lag = lag
-            self._tell_table_lags(behind)
+            self._set_table_lags(behind)
         for partition, count in behind.items():
             if partition in self._partitions or len(self._partitions) < PARTITIONS_MAX:
                 self._partitions.add(partition)
@@ -163,11 +163,10 @@ class SourceMetrics:
         self._newest.labels(label).set(self._newest_s[label, name])
         self._freshness.labels(label).set_function(partial(self._age, label))
 
-    def _tell_table_lags(self, behind: Mapping[Partition, int]) -> None:
+    def _set_table_lags(self, behind: Mapping[Partition, int]) -> None:
+        ends: Offsets = {} if self._progress is None else self._progress.end_offsets
         if self._seen is not None:
             ends = self._seen.committed
-        else:
-            ends = {} if self._progress is None else self._progress.end_offsets
         begins = {key: waiting.begin for key, waiting in dict(self._waiting).items()}
         topics = {key: set(names) for key, names in dict(self._topics).items()}
         found = table_lags(topics, behind, ends, begins)

@@ -110,10 +110,13 @@ def _text_rows(batch: pa.RecordBatch) -> Iterator[tuple[str | None, ...]]:
 
 
 def _csv_field(field: pa.Field) -> pa.Field:
-    return field.with_type(pa.string()) if pa.types.is_binary(field.type) else field
+    is_text = pa.types.is_binary(field.type) or pa.types.is_nested(field.type)
+    return field.with_type(pa.string()) if is_text else field
 
 
 def _csv_column(column: pa.Array) -> pa.Array:
+    if pa.types.is_nested(column.type):
+        return plain_texts(column)
     return base64_texts(column) if pa.types.is_binary(column.type) else column
 
 

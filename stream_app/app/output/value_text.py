@@ -14,6 +14,8 @@ TIME                12:34:56.789                            the same, as a text
 TIMESTAMP           2024-02-29T12:34:56.789, with as many   the same, as a text
                     digits as the column stores
 TIMESTAMP_LTZ       the same in UTC, with Z at the end      the same, as a text
+ARRAY               its JSON                                an array
+MAP, ROW            its JSON                                an object; a MAP's keys are texts
 null                null                                    null
 ==================  ======================================  ===================================
 """
@@ -37,6 +39,8 @@ _JSON_UNSAFE = r'[\x00-\x1f\x7f"\\]'
 def plain_texts(column: pa.Array) -> pa.Array:
     """The column as strings; null stays null."""
     kind = column.type
+    if pa.types.is_nested(kind):
+        return _nested_texts(column)
     if pa.types.is_string(kind):
         return column
     if pa.types.is_binary(kind):
@@ -68,9 +72,28 @@ def json_texts(column: pa.Array) -> pa.Array:
     return texts.fill_null("null")
 
 
+def _nested_texts(column: pa.Array) -> pa.Array:
+    kind = column.type
+    if pa.types.is_struct(kind):
+        texts = json_lines([field.name for field in kind], column.flatten())
+    else:
+        # So that nulls, and what is outside of a slice, have no elements.
+        column = column.take(pa.array(range(len(column)), pa.int64()))
+        offsets = column.offsets
+        if pa.types.is_map(kind):
+            keys = _quoted_strings(plain_texts(column.keys))
+            inner = pc.binary_join_element_wise(keys, json_texts(column.items), ":")
+        else:
+            inner = json_texts(column.values)
+        joined = pc.binary_join(pa.ListArray.from_arrays(offsets, inner), ",")
+        ends = ("{", "}") if pa.types.is_map(kind) else ("[", "]")
+        texts = pc.binary_join_element_wise(ends[0], joined, ends[1], "")
+    return pc.if_else(column.is_valid(), texts, None)
+
+
 def json_lines(names: Sequence[str], columns: Sequence[pa.Array]) -> pa.Array:
     """Rows as JSON objects, one a string."""
-    parts: list[object] = []
+    parts: list[object] = [] if names else ["{"]
     for index, (name, column) in enumerate(zip(names, columns, strict=True)):
         parts.append(("," if index else "{") + orjson.dumps(name).decode() + ":")
         parts.append(json_texts(column))

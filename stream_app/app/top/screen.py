@@ -38,6 +38,11 @@ DETAIL_LINES = 5 + _SNAPSHOTS + _COMPACTIONS
 _COLUMNS = (
     "table", "state", "behind", "lag", "changed", "epoch", "snapshot", "runs", "reason"
 )  # fmt: skip
+_NARROW = 100
+"""Characters: on a narrower terminal names and reasons take the room of some numbers."""
+_LEFT_OUT = ("changed", "epoch", "snapshot", "runs")
+_NAME = 24
+"""Characters of a name that are shown at least."""
 _WIDE = {"table": 2, "reason": 3}
 """Columns that are cut where they do not fit, and their shares of the room that is left."""
 _KEYS = "q quits · ↑ ↓ choose a table · s sorts by {}"
@@ -50,12 +55,13 @@ class View:
     Attributes:
         order: one of `ORDERS`.
         chosen: place of the table whose details are shown.
-        height: lines of the terminal.
+        height, width: lines and characters of the terminal.
     """
 
     order: str = TROUBLE
     chosen: int = 0
     height: int = 24
+    width: int = _NARROW
 
     @property
     def rows(self) -> int:
@@ -87,10 +93,12 @@ def screen(
     """
     first = max(0, min(view.chosen - view.rows // 2, len(tables) - view.rows))
     shown = tables[first : first + view.rows]
-    listed = table_list(shown, chosen=view.chosen - first)
-    left_out = len(tables) - len(shown)
+    left_out = _LEFT_OUT if view.width < _NARROW else ()
+    listed = table_list(
+        [_named(one, title) for one in shown], chosen=view.chosen - first, left_out=left_out
+    )
     keys = _KEYS.format(ORDERS[(ORDERS.index(view.order) + 1) % len(ORDERS)])
-    if left_out:
+    if len(shown) < len(tables):
         keys += f" · tables {first + 1} to {first + len(shown)} of {len(tables)}"
     return Group(summary(title, tables), listed, detail, Text(keys, style="dim"))
 
@@ -98,25 +106,35 @@ def screen(
 def summary(title: str, tables: Sequence[TableStatus]) -> Text:
     """One line: how many tables, and how they are."""
     troubles = sum(one.reason is not None for one in tables)
-    stalest = max((one.fresh_s for one in tables if one.fresh_s is not None), default=None)
+    ages = [one.fresh_s for one in tables if one.fresh_s is not None]
     text = Text(no_wrap=True, overflow="ellipsis").append(visible(title), style="bold")
     text.append(f"  {len(tables)} table{'' if len(tables) == 1 else 's'}")
     if troubles:
         text.append(f", {troubles} in trouble", style="bold red")
-    if stalest is not None:
-        behind = "all up to date" if stalest == 0 else f"at most {age_text(stalest)} behind"
-        text.append(f", {behind}")
+    if ages and max(ages) > 0:
+        text.append(f", at most {age_text(max(ages))} behind")
+    elif ages and len(ages) == len(tables) and not troubles:
+        text.append(", all up to date")
+    if ages and (unknown := len(tables) - len(ages)):
+        text.append(f", {unknown} of unknown age")
     return text
 
 
-def table_list(tables: Sequence[TableStatus], *, chosen: int | None = None) -> Table:
+def _named(one: TableStatus, title: str) -> TableStatus:
+    """Without the database, when that is the title."""
+    return replace(one, table=one.table.removeprefix(f"{title}."))
+
+
+def table_list(
+    tables: Sequence[TableStatus], *, chosen: int | None = None, left_out: Sequence[str] = ()
+) -> Table:
     """The tables as rows; `chosen` is the place of one that stands out.
 
-    A column of which nothing is known is left out.
+    A column of which nothing is known is left out, and so are those of `left_out`.
     """
     found = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=chosen is not None)
     rows = [_cells(one) for one in map(in_short, tables)]
-    shown = [name for name in _COLUMNS if any(row[name] for row in rows)]
+    shown = [name for name in _COLUMNS if name not in left_out and any(row[name] for row in rows)]
     for name in shown:
         is_text, width = name in _WIDE, max(len(name), *(len(row[name]) for row in rows))
         found.add_column(
@@ -124,7 +142,7 @@ def table_list(tables: Sequence[TableStatus], *, chosen: int | None = None) -> T
             justify="left" if is_text or name == "state" else "right",
             no_wrap=True,
             overflow="ellipsis",
-            min_width=None if is_text else width,
+            min_width=min(width, _NAME) if name == "table" else None if is_text else width,
             ratio=_WIDE.get(name) if chosen is not None else None,
         )
     for place, (one, row) in enumerate(zip(tables, rows, strict=True)):

@@ -89,7 +89,7 @@ def _watch(site: Site, console: Console, interval_s: float) -> None:
     ):
         tables = site.tables()
         while key != "q":
-            view = replace(view, height=console.height)
+            view = replace(view, height=console.height, width=console.width)
             live.update(_drawn(site, tables, view), refresh=True)
             key = wait(interval_s)
             view = view.after(key, len(tables))

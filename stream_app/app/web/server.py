@@ -14,6 +14,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -42,7 +44,7 @@ from stream_app.app.web.epoch_drawing import epoch_chart
 from stream_app.app.web.pages import escaped, page
 from stream_app.app.web.site import Site
 from stream_app.app.web.table_list import ORDERS, ListChoice, states
-from stream_app.app.web.table_page import QUERY_ROWS_MAX, changes_of, rows_of, table_page
+from stream_app.app.web.table_page import QUERY_ROWS_MAX, FoundRows, changes_of, rows_of, table_page
 from stream_app.app.web.table_parts import BadRecords, bad_records
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
 from stream_app.table.storage_errors import storage_error
@@ -65,6 +67,10 @@ _REST = 4
 _ALIVE_S = 15.0
 _CHANGED_SNAPSHOTS = 5
 _LIMIT = 50
+READ_S = 10.0
+"""Seconds for which a read looks for rows."""
+_READS = 2
+"""Reads of rows or changes at a time: the server may be the driver of the job."""
 _FORM_MAX = 16384
 """Bytes of a form."""
 
@@ -102,6 +108,7 @@ class _Pages:
     site: Site
     actions: Actions
     _versions: dict[str, _Version] = field(default_factory=dict)
+    _reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_READS))
 
     async def tables(self, request: Request) -> Response:
         choice = ListChoice.of(request.query_params)
@@ -162,17 +169,27 @@ class _Pages:
         limit = _limit(request.query_params.get("limit"))
 
         def read() -> str:
-            table, problem = self.site.open(name), None
+            until = time.monotonic() + READ_S
+            problem, found = None, FoundRows()
             try:
-                columns, rows = rows_of(table, where or None, limit)
+                found = rows_of(
+                    self.site.open(name), where or None, limit,
+                    lambda: time.monotonic() < until and not left.is_set(),
+                )  # fmt: skip
             except UsageError as error:
-                columns, rows, problem = [], [], error
+                problem = error
             return self._page(
-                "rows", name=name, where=where, limit=limit, columns=columns,
-                rows=rows, problem=problem,
+                "rows", name=name, where=where, limit=limit, found=found, problem=problem,
+                read_s=READ_S,
             )  # fmt: skip
 
-        return await self._answer(read)
+        left = threading.Event()
+        watch = asyncio.create_task(_tell_left(request, left))
+        try:
+            async with self._reads:
+                return await self._answer(read)
+        finally:
+            watch.cancel()
 
     async def changes(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -185,7 +202,8 @@ class _Pages:
             )  # fmt: skip
 
         live = await self._live(name)
-        return await self._answer(read, live)
+        async with self._reads:
+            return await self._answer(read, live)
 
     async def settings(self, _: Request) -> Response:
         return await self._answer(lambda: self._page("settings"))
@@ -343,6 +361,13 @@ class _Version:
             )
         except (StreamAppError, OSError) as error:
             return str(error)
+
+
+async def _tell_left(request: Request, left: threading.Event) -> None:
+    """Set when the browser has gone away."""
+    while not await request.is_disconnected():
+        await asyncio.sleep(LOOK_S)
+    left.set()
 
 
 def _coarse(one: TableStatus) -> Hashable:

@@ -38,12 +38,15 @@ from stream_app.app.web.table_parts import (
 from stream_app.app.web.tree_drawing import BUCKETS_SHOWN, BucketTree, bucket_trees
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.read.stream_start import stream_start
-from stream_app.table.api.paimon_table import PaimonTable
+from stream_app.table.api.paimon_table import first_rows
 from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import ChangelogFollow, Following, changelog_batches
 from stream_app.table.follow.stream_read import StreamRead
+from stream_app.table.read.split_read import SplitRead
+from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.row_filter import row_filter
 
 ROWS_SHOWN = 20
 RUNS_LISTED = 100
@@ -130,19 +133,63 @@ def table_page(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRows:
+    """Rows as texts; wide ones are cut.
+
+    Attributes:
+        stopped_after: rows that were looked at until the read was stopped; None: it was not.
+    """
+
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[str | None]] = ()
+    stopped_after: int | None = None
+
+
+class _StoppedError(Exception):
+    """A read is to end before it has all rows."""
+
+
 def rows_of(
-    table: FileStoreTable, where: str | None, limit: int
-) -> tuple[list[str], list[list[str | None]]]:
-    """The names of the columns, and some rows as texts; wide ones are cut.
+    table: FileStoreTable,
+    where: str | None,
+    limit: int,
+    goes_on: Callable[[], bool] = lambda: True,
+) -> FoundRows:
+    """Some rows of the newest snapshot.
 
     Args:
         where: a condition as in ``stream-app read --where``; None: any row.
+        goes_on: asked before each file and batch; False ends the read with what was found.
 
     Raises:
         UsageError: the condition is wrong.
     """
-    found = PaimonTable(table).read(where=where, limit=limit, threads=1).read_all()
-    return found.schema.names, _texts(found)
+    looked_at, stopped = 0, False
+
+    def look(batch: pa.RecordBatch | None) -> None:
+        nonlocal looked_at
+        if not goes_on():
+            raise _StoppedError
+        looked_at += 0 if batch is None else batch.num_rows
+
+    def found() -> Iterator[pa.RecordBatch]:
+        for split in SplitScan(table, wanted).splits(table.snapshots.latest()):
+            look(None)
+            yield from read.read(split)
+
+    wanted = None if where is None else row_filter(where, table.schema)
+    read = SplitRead(table, row_filter=wanted, watch=look)
+    kept: list[pa.RecordBatch] = []
+    try:
+        kept.extend(first_rows(found(), limit))
+    except _StoppedError:
+        stopped = True
+    return FoundRows(
+        columns=read.schema.names,
+        rows=_texts(pa.Table.from_batches(kept, read.schema)),
+        stopped_after=looked_at if stopped else None,
+    )
 
 
 def changes_of(table: FileStoreTable, snapshots: int) -> tuple[list[str], list[list[str | None]]]:

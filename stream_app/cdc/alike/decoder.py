@@ -21,7 +21,7 @@ from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome
 from stream_app.cdc.alike.record_shapes import RecordShape, shape_of
 from stream_app.cdc.column_drift import ColumnPolicy
 from stream_app.cdc.columns.arrow_buffers import Bools, offsets_of
-from stream_app.cdc.columns.column_reading import ColumnReading, Family
+from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread
 from stream_app.cdc.columns.nesting import deep_ones
 
@@ -102,7 +102,7 @@ class AlikeDecoder:
         if not left.all():
             values, index = values.filter(pa.array(left)), index[left]
         alike = looks_like_object(values) & ~deep_ones(values)
-        has_decimals = any(reading.family is Family.DECIMAL for reading in group.readings)
+        has_decimals = any(reading.holds_decimals for reading in group.readings)
         alike &= ~may_be_misread(values, has_decimals=has_decimals)
         policy = self.policy
         if group.shape is None or policy.looks_at_each:

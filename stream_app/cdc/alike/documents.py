@@ -14,6 +14,9 @@ from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.columns.nesting import NESTING_MAX, nests_too_deeply
 from stream_app.cdc.record_images import Cell, Image, UnreadableRecordError
 
+_encoded = json.JSONEncoder(ensure_ascii=False).encode
+"""`json.dumps` would make an encoder for each text."""
+
 
 class JsonNumber(str):
     """The text of a JSON number."""
@@ -158,7 +161,7 @@ def _write(value: Any, put: Callable[[str], None]) -> None:
         pairs = value.pairs if isinstance(value, _Object) else value.items()
         before = "{"
         for name, item in pairs:
-            put(f"{before}{json.dumps(name, ensure_ascii=False)}:")
+            put(f"{before}{_encoded(name)}:")
             _write(item, put)
             before = ","
         put("}" if pairs else "{}")
@@ -170,4 +173,4 @@ def _write(value: Any, put: Callable[[str], None]) -> None:
             before = ","
         put("]" if value else "[]")
     else:
-        put(json.dumps(value, ensure_ascii=False))
+        put(_encoded(value))

@@ -46,8 +46,12 @@ class RecordShape:
 
     def parses_decimals(self, readings: tuple[ColumnReading, ...]) -> bool:
         """Whether the parser reads decimals, not their base64."""
-        wires = (each.wire_type(kind) for each, kind in zip(readings, self.kinds, strict=True))
-        return any(wire is not None and pa.types.is_decimal(wire) for wire in wires)
+        return any(
+            wire is not None
+            and (pa.types.is_decimal(wire) or (pa.types.is_nested(wire) and each.holds_decimals))
+            for each, kind in zip(readings, self.kinds, strict=True)
+            for wire in (each.wire_type(kind),)
+        )
 
 
 def shape_of(

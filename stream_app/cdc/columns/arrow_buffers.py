@@ -75,6 +75,8 @@ def null_where(array: pa.Array, mask: Bools) -> pa.Array:
             fields=list(array.type),
             mask=pa.array(mask | ~valid_of(array)),
         )
+    if pa.types.is_nested(array.type):
+        return array.take(pa.array(np.arange(len(array)), mask=mask))
     # Not if_else: of a string it leaves the bytes of what it makes null in the buffer.
     return pc.replace_with_mask(array, pa.array(mask), pa.scalar(None, array.type))
 

@@ -42,6 +42,7 @@ from stream_app.cdc.columns.decimal_columns import (
     plain_texts,
 )
 from stream_app.cdc.columns.latin_1_columns import decode_latin_1
+from stream_app.cdc.columns.nested_columns import Casts, cast_nested, cast_texts
 from stream_app.cdc.columns.time_columns import (
     Casted,
     cast_isolating,
@@ -261,6 +262,15 @@ def _timestamp_text(reading: ColumnReading, wire: pa.Array) -> Casted:
     return timestamps_from_iso(wire, reading.arrow_type, reading.data_type.precision)
 
 
+def _nested(reading: ColumnReading, wire: pa.Array) -> Casted:
+    return cast_nested(reading, wire, _OF_SCALARS)
+
+
+def _nested_text(reading: ColumnReading, wire: pa.Array) -> Casted:
+    return cast_texts(reading, wire, _OF_SCALARS)
+
+
+_OF_SCALARS = Casts(cast_column, cast_alone)
 _CASTS: dict[tuple[Family, JsonKind], Callable[[ColumnReading, pa.Array], Casted]] = {
     (Family.BOOLEAN, JsonKind.BOOLEAN): _as_it_is,
     (Family.BOOLEAN, JsonKind.NUMBER): _boolean_number,
@@ -286,6 +296,9 @@ _CASTS: dict[tuple[Family, JsonKind], Callable[[ColumnReading, pa.Array], Casted
     (Family.TIME, JsonKind.STRING): _time_text,
     (Family.TIMESTAMP, JsonKind.NUMBER): _timestamp_number,
     (Family.TIMESTAMP, JsonKind.STRING): _timestamp_text,
+    (Family.NESTED, JsonKind.ARRAY): _nested,
+    (Family.NESTED, JsonKind.OBJECT): _nested,
+    (Family.NESTED, JsonKind.STRING): _nested_text,
 }
 
 

@@ -24,6 +24,7 @@ from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     FLOAT_ROOTS,
     INTEGER_ROOTS,
+    NESTED_ROOTS,
     STRING_ROOTS,
     TIMESTAMP_ROOTS,
     DataType,
@@ -95,6 +96,7 @@ class Family(enum.Enum):
     DATE = enum.auto()
     TIME = enum.auto()
     TIMESTAMP = enum.auto()
+    NESTED = enum.auto()
 
 
 _FAMILIES: dict[TypeRoot, Family] = {
@@ -107,6 +109,7 @@ _FAMILIES: dict[TypeRoot, Family] = {
     **dict.fromkeys(STRING_ROOTS, Family.STRING),
     **dict.fromkeys(BINARY_ROOTS, Family.BINARY),
     **dict.fromkeys(TIMESTAMP_ROOTS, Family.TIMESTAMP),
+    **dict.fromkeys(NESTED_ROOTS, Family.NESTED),
 }
 
 ENCODINGS: dict[Family, frozenset[Encoding]] = {
@@ -119,6 +122,7 @@ ENCODINGS: dict[Family, frozenset[Encoding]] = {
     Family.DATE: _EPOCHS | {Encoding.EPOCH_DAYS, Encoding.ISO},
     Family.TIME: _EPOCHS | {Encoding.ISO},
     Family.TIMESTAMP: _EPOCHS | {Encoding.EPOCH_DAYS, Encoding.ISO},
+    Family.NESTED: frozenset({Encoding.TEXT}),
 }
 """The encodings that a column of each family can have."""
 
@@ -155,6 +159,11 @@ class ColumnReading:
         """The family of the column's type."""
         return family_of(self.data_type)
 
+    @property
+    def holds_decimals(self) -> bool:
+        """Whether its values are decimals, or have such inside."""
+        return any(each.root is TypeRoot.DECIMAL for each in self.data_type.scalars())
+
     def with_encoding(self, encoding: Encoding, scale: int | None = None) -> ColumnReading:
         """The same column in another encoding."""
         return replace(self, encoding=encoding, scale=self.scale if scale is None else scale)
@@ -163,8 +172,46 @@ class ColumnReading:
         """The same column, where every value is bad for this reason."""
         return replace(self, refusal=reason)
 
+    def inner(self) -> tuple[ColumnReading, ...]:
+        """How the elements, the keys and values, or the fields of a nested column are read."""
+        kind, arrow = self.data_type, self.arrow_type
+        match kind.root:
+            case TypeRoot.ARRAY:
+                return (_inner(_ELEMENT, kind.element, arrow.value_type),)
+            case TypeRoot.MAP:
+                key = _inner(_ELEMENT, kind.key and kind.key.not_null(), arrow.key_type)
+                return key, _inner(_ELEMENT, kind.element, arrow.item_type)
+            case _:
+                return tuple(
+                    _inner(field.name, field.data_type, arrow.field(place).type)
+                    for place, field in enumerate(kind.fields)
+                )
+
+    def nested_wire_type(self) -> pa.DataType | None:
+        """The Arrow type as which arrays or objects are parsed; None: they hold a MAP."""
+        root = self.data_type.root
+        if root is TypeRoot.MAP:
+            return None
+        wires = [
+            each.nested_wire_type()
+            if each.family is Family.NESTED
+            else each.wire_type(each.usual_kind())
+            for each in self.inner()
+        ]
+        if None in wires:
+            return None
+        if root is TypeRoot.ARRAY:
+            return pa.list_(wires[0])
+        names = [each.name for each in self.inner()]
+        return pa.struct(list(zip(names, wires, strict=True)))
+
+    def _nested_kind(self) -> JsonKind:
+        return JsonKind.ARRAY if self.data_type.root is TypeRoot.ARRAY else JsonKind.OBJECT
+
     def usual_kind(self) -> JsonKind:
         """The kind to expect of a column whose values have all been null so far."""
+        if self.family is Family.NESTED:
+            return JsonKind.STRING if self.nested_wire_type() is None else self._nested_kind()
         if self.family is Family.BOOLEAN:
             return JsonKind.BOOLEAN
         if self.family in (Family.STRING, Family.BINARY):
@@ -177,6 +224,8 @@ class ColumnReading:
 
     def wire_type(self, kind: JsonKind) -> pa.DataType | None:
         """The Arrow type as which values of this kind are parsed; None: not by columns."""
+        if self.family is Family.NESTED and kind is self._nested_kind():
+            return self.nested_wire_type()
         if self.family is Family.STRING and kind is JsonKind.OBJECT and self.holds_number:
             return _STRUCT_DECIMAL
         wire = _WIRE_TYPES.get((self.family, kind))
@@ -194,6 +243,31 @@ class ColumnReading:
     def holds_number(self) -> bool:
         """Whether its text, or object of scale and value, is to be read as a number."""
         return self.encoding in (Encoding.NUMBER, Encoding.BASE64)
+
+
+_ELEMENT = ""
+_INNER_ENCODINGS = {
+    Family.BINARY: Encoding.BASE64,
+    Family.DATE: Encoding.ISO,
+    Family.TIME: Encoding.ISO,
+    Family.TIMESTAMP: Encoding.ISO,
+    Family.STRING: Encoding.TEXT,
+    Family.NESTED: Encoding.TEXT,
+}
+"""Of values inside of others; numbers as they are."""
+
+
+def _inner(name: str, data_type: DataType | None, arrow_type: pa.DataType) -> ColumnReading:
+    assert data_type is not None
+    return ColumnReading(
+        name=name,
+        data_type=data_type,
+        arrow_type=arrow_type,
+        encoding=_INNER_ENCODINGS.get(family_of(data_type), Encoding.NUMBER),
+        scale=data_type.scale,
+        required=not data_type.nullable,
+        is_key=False,
+    )
 
 
 _COLUMN_TYPE = "the column's own type"
@@ -224,6 +298,7 @@ _WIRE_TYPES: dict[tuple[Family, JsonKind], Any] = {
     (Family.TIME, JsonKind.STRING): pa.string(),
     (Family.TIMESTAMP, JsonKind.NUMBER): pa.int64(),
     (Family.TIMESTAMP, JsonKind.STRING): pa.string(),
+    (Family.NESTED, JsonKind.STRING): pa.string(),
 }
 
 

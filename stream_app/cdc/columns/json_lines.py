@@ -126,11 +126,14 @@ def _is_digit(data: Bytes) -> Bools:
     return (data - ord("0")) < 10
 
 
-def parse_objects(values: pa.Array, schema: pa.Schema) -> list[pa.Array] | None:
+def parse_objects(
+    values: pa.Array, schema: pa.Schema, *, strict: bool = False
+) -> list[pa.Array] | None:
     """Parse one object a value; fields that `schema` does not name are ignored.
 
     Args:
         values: binary [n] without nulls, each `looks_like_object`.
+        strict: objects with such fields do not parse.
 
     Returns:
         A column for each field of `schema`, null where the object has null or no such field. None
@@ -146,7 +149,8 @@ def parse_objects(values: pa.Array, schema: pa.Schema) -> list[pa.Array] | None:
             pa.BufferReader(lines),
             read_options=pj.ReadOptions(use_threads=False, block_size=lines.size + 1),
             parse_options=pj.ParseOptions(
-                explicit_schema=schema, unexpected_field_behavior="ignore"
+                explicit_schema=schema,
+                unexpected_field_behavior="error" if strict else "ignore",
             ),
         ) as reader:
             table = reader.read_all()

@@ -138,7 +138,7 @@ class Generation:
                 make(definition.name, applied(definition, argument, arrow_type_of).result)
             except DefinitionError as error:
                 raise DefinitionError(f"{definition.name}={definition.call} {error}") from None
-        last = max((column.field_id for column in given), default=-1)
+        last = given.highest_id
         added = (
             replace(column, field_id=last + count)
             for count, column in enumerate((*made, *metadata), 1)

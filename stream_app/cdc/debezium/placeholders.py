@@ -83,8 +83,31 @@ class Placeholder:
         result[rows[found]] = True
         return result
 
+    def in_lists(self, lists: pa.Array) -> Bools:
+        """Where an array is the placeholder: bool [n]."""
+        found: Bools = np.zeros(len(lists), np.bool_)
+        lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+        for form in self.nested:
+            elements = json.loads(form)
+            rows = np.flatnonzero(lengths == len(elements))
+            if not len(rows) or not isinstance(elements, list):
+                continue
+            try:
+                wanted = pa.array(elements, lists.type.value_type)
+            except (pa.ArrowInvalid, pa.ArrowTypeError):
+                continue  # a form of arrays of another type
+            given = lists.take(pa.array(rows)).flatten()
+            if pa.types.is_nested(given.type):
+                continue
+            repeated = wanted.take(pa.array(np.tile(np.arange(len(elements)), len(rows))))
+            same = bools_of(pc.equal(given, repeated))
+            found[rows] |= same.reshape(len(rows), -1).all(axis=1)
+        return found
+
     def _forms(self, reading: ColumnReading) -> tuple[str, ...]:
-        is_text = reading.family is Family.STRING and reading.encoding is not Encoding.BASE64
+        is_text = reading.family is Family.NESTED or (
+            reading.family is Family.STRING and reading.encoding is not Encoding.BASE64
+        )
         return self.texts if is_text else self.binaries
 
 
@@ -137,6 +160,9 @@ def restored_images(
     is_alone = (images.ops == UPDATE) & ~images.has_before
     left_out: dict[str, Bools] = {}
     for index, (reading, kind) in enumerate(zip(readings, images.kinds, strict=True)):
+        if pa.types.is_list(columns[index].type):
+            places = np.append(placeholder.in_lists(columns[index]), False)  # for images at -1
+            suspects = suspects | places[images.before_at] | places[images.after_at]
         if not pa.types.is_string(reading.wire_type(kind)):
             continue
         found = placeholder.in_column(reading, columns[index])

@@ -137,12 +137,19 @@ class DataFileReader:
         by_id = {column.field_id: column for column in written_with}
         stored = [by_id.get(column.field_id) for column in self.columns]
         for then, now in zip(stored, self.columns, strict=True):
-            if then is not None and not can_be_read_as(then.data_type, now.data_type):
+            if then is None or can_be_read_as(then.data_type, now.data_type):
+                continue
+            if now.data_type.is_nested:
                 raise UnsupportedTableError(
-                    f"a file holds column {now.name!r} as {then.data_type.as_nullable()}, which "
-                    f"Paimon does not turn into {now.data_type.as_nullable()}",
-                    fix=_CHANGE_BACK,
+                    f"a file holds column {now.name!r} as {then.data_type.as_nullable()}, and it "
+                    f"is {now.data_type.as_nullable()}: no change inside a column is followed",
+                    fix="compact the table fully with the engine that changed the column",
                 )
+            raise UnsupportedTableError(
+                f"a file holds column {now.name!r} as {then.data_type.as_nullable()}, which "
+                f"Paimon does not turn into {now.data_type.as_nullable()}",
+                fix=_CHANGE_BACK,
+            )
         return stored
 
     def _as_of_today(

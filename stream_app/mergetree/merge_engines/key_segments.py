@@ -39,6 +39,7 @@ class KeySegments:
         starts: int64 [keys], where each key begins in `rows`.
         newest: int64 [keys], the last row of each key.
         is_merged: bool [keys], which keys become what their rows make; the others keep their row.
+        also_alone: a key's only row is merged as well.
     """
 
     batch: pa.RecordBatch
@@ -46,6 +47,7 @@ class KeySegments:
     starts: Indices
     newest: Indices
     is_merged: Mask
+    also_alone: bool = False
 
     @cached_property
     def kept(self) -> Indices:
@@ -55,7 +57,7 @@ class KeySegments:
     @cached_property
     def plain(self) -> Steps:
         """The steps of columns to which all rows are added."""
-        return Steps(self.rows, self.starts)
+        return Steps(self.rows, self.starts, merges_alone=self.also_alone)
 
     def steps(self, ops: npt.NDArray[np.int8]) -> Steps:
         """What the rows do to a column, int8 [m]; those that are kept give it their value."""
@@ -140,4 +142,5 @@ def key_segments(
     ends = np.flatnonzero(last)
     lengths = np.diff(ends, prepend=-1)
     is_merged = np.ones(len(ends), np.bool_) if also_alone else lengths > 1
-    return KeySegments(window.batch, rows, ends - lengths + 1, rows[ends], is_merged)
+    starts = ends - lengths + 1
+    return KeySegments(window.batch, rows, starts, rows[ends], is_merged, also_alone)

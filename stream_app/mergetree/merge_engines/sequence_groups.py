@@ -133,7 +133,8 @@ def grouped_steps(
         starts = starts + np.cumsum(added)[starts] - added[starts]
         begins = np.zeros(len(rows), np.bool_)
         begins[starts[retracts[starts] & keys.is_merged]] = True
-    steps = Steps(rows, starts) if len(twice) else keys.plain
+    twice_too = Steps(rows, starts, merges_alone=keys.also_alone)
+    steps = twice_too if len(twice) else keys.plain
     ranks = {
         group: sequence_ranks([keys.batch.column(name) for name in group.sequence])[rows]
         for group in rules.groups

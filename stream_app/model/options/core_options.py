@@ -156,6 +156,8 @@ def _other_problems(key: str, value: str) -> list[str]:
         return [unknown_key("option", key, [f"{column}.{known}" for known in FIELD_KEYS])]
     if what in ("distinct", "ignore-retract") and value.lower() not in ("true", "false"):
         return [f"option {key!r}: {value!r} is neither true nor false"]
+    if what == "count-limit" and not value.isdecimal():
+        return [f"option {key!r}: {value!r} is no whole number"]
     return []
 
 

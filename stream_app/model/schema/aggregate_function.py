@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from stream_app.model.schema.data_type import (
     FLOAT_ROOTS,
     INTEGER_ROOTS,
+    NESTED_ROOTS,
     STRING_MAX,
     DataType,
     TypeRoot,
@@ -30,27 +31,42 @@ class FunctionTraits:
         roots: types of columns that it takes.
         unbounded: of texts it takes STRING alone, because its results grow.
         takes_back: it can undo a row of kind -U or -D.
+        of_rows: the elements of the ARRAY, or the values of the MAP, must be ROWs.
     """
 
     roots: frozenset[TypeRoot] = _ALL
     unbounded: bool = False
     takes_back: bool = False
+    of_rows: bool = False
 
     def takes(self, kind: DataType) -> bool:
         """Whether a column of this type can be aggregated so."""
+        if self.of_rows and (kind.element is None or kind.element.root is not TypeRoot.ROW):
+            return False
         return kind.root in self.roots and (not self.unbounded or kind.length == STRING_MAX)
+
+    @property
+    def fitting(self) -> str:
+        """The types that it takes, in words."""
+        if self.unbounded:
+            return "STRING"
+        of_rows = {TypeRoot.ARRAY: "ARRAY<ROW>", TypeRoot.MAP: "MAP<key, ROW>"}
+        named = (of_rows[root] if self.of_rows else root.value for root in self.roots)
+        return ", ".join(sorted(named))
 
 
 _KEEPS = FunctionTraits(takes_back=True)
 _FIRST = FunctionTraits()
-_ORDERED = FunctionTraits(roots=_ALL - {TypeRoot.BOOLEAN})
+_ORDERED = FunctionTraits(roots=_ALL - NESTED_ROOTS - {TypeRoot.BOOLEAN})
 _TRUTHS = FunctionTraits(roots=frozenset({TypeRoot.BOOLEAN}))
 _UNIONS = FunctionTraits(roots=frozenset({TypeRoot.VARBINARY}))
+_ARRAY, _MAP = frozenset({TypeRoot.ARRAY}), frozenset({TypeRoot.MAP})
 _SUMS = FunctionTraits(roots=_NUMBERS, takes_back=True)
 
 AGGREGATE_FUNCTIONS: Mapping[str, FunctionTraits] = {
     "bool_and": _TRUTHS,
     "bool_or": _TRUTHS,
+    "collect": FunctionTraits(roots=_ARRAY, takes_back=True),
     "first_non_null_value": _FIRST,
     "first_not_null_value": _FIRST,
     "first_value": _FIRST,
@@ -59,7 +75,11 @@ AGGREGATE_FUNCTIONS: Mapping[str, FunctionTraits] = {
     "last_value": _KEEPS,
     "listagg": FunctionTraits(roots=frozenset({TypeRoot.VARCHAR}), unbounded=True),
     "max": _ORDERED,
+    "merge_map": FunctionTraits(roots=_MAP, takes_back=True),
+    "merge_map_with_keytime": FunctionTraits(roots=_MAP, of_rows=True),
     "min": _ORDERED,
+    "nested_partial_update": FunctionTraits(roots=_ARRAY, of_rows=True),
+    "nested_update": FunctionTraits(roots=_ARRAY, of_rows=True, takes_back=True),
     "primary-key": _KEEPS,
     "product": _SUMS,
     "rbm32": _UNIONS,
@@ -68,15 +88,3 @@ AGGREGATE_FUNCTIONS: Mapping[str, FunctionTraits] = {
     "theta_sketch": _UNIONS,
 }
 """By the value of ``fields.<column>.aggregate-function``."""
-
-FOREIGN_FUNCTIONS: Mapping[str, str] = {
-    name: "works on nested columns, which stream_app does not store"
-    for name in (
-        "collect",
-        "merge_map",
-        "merge_map_with_keytime",
-        "nested_partial_update",
-        "nested_update",
-    )
-}
-"""Functions that Paimon has and stream_app has not, and why."""

@@ -1,9 +1,10 @@
 """Logical types of columns, as Paimon's schema files spell them.
 
-Used by every layer. Knows text and JSON spellings only: what a type is in Arrow stands in
-`format.arrow_schema`, what it is in bytes in `format.binary_row`.
+Used by every layer. Knows texts only: what a type is in JSON stands in `format.schema_json`, what
+it is in Arrow in `format.arrow_schema`, what it is in bytes in `format.binary_row`.
 
-Source: Paimon `types/DataTypeJsonParser.java`, `docs/concepts/spec/schema.md`.
+Source: Paimon `types/DataTypeJsonParser.java`, `types/{Array,Map,Row}Type.java`,
+`types/ReassignFieldId.java`, `docs/concepts/spec/schema.md`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import enum
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count, repeat
 
-from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.errors import UsageError
 
 STRING_MAX = 2_147_483_647
 """The length of STRING and BYTES."""
@@ -40,6 +42,9 @@ class TypeRoot(enum.Enum):
     TIME = "TIME"
     TIMESTAMP = "TIMESTAMP"
     TIMESTAMP_LTZ = "TIMESTAMP WITH LOCAL TIME ZONE"
+    ARRAY = "ARRAY"
+    MAP = "MAP"
+    ROW = "ROW"
 
 
 STRING_ROOTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
@@ -47,6 +52,7 @@ BINARY_ROOTS = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 INTEGER_ROOTS = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT})
 FLOAT_ROOTS = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 TIMESTAMP_ROOTS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+NESTED_ROOTS = frozenset({TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.ROW})
 
 _NO_ARGUMENT = {
     "BOOLEAN": TypeRoot.BOOLEAN,
@@ -76,12 +82,15 @@ _PATTERN = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataType:
-    """A scalar SQL type.
+    """A SQL type.
 
     Attributes:
         length: characters of CHAR/VARCHAR, bytes of BINARY/VARBINARY, else 0.
         precision: digits of DECIMAL, fractional digits of TIME and the timestamps, else 0.
         scale: fractional digits of DECIMAL, else 0.
+        key: of a MAP.
+        element: of an ARRAY; of a MAP its values.
+        fields: of a ROW.
     """
 
     root: TypeRoot
@@ -89,11 +98,25 @@ class DataType:
     length: int = 0
     precision: int = 0
     scale: int = 0
+    key: DataType | None = None
+    element: DataType | None = None
+    fields: tuple[DataField, ...] = ()
 
     def __str__(self) -> str:
         return self._text() + ("" if self.nullable else " NOT NULL")
 
     def _text(self) -> str:
+        match self.root:
+            case TypeRoot.ARRAY:
+                return f"ARRAY<{self.element}>"
+            case TypeRoot.MAP:
+                return f"MAP<{self.key}, {self.element}>"
+            case TypeRoot.ROW:
+                return f"ROW<{', '.join(map(_field_text, self.fields))}>"
+            case _:
+                return self._scalar_text()
+
+    def _scalar_text(self) -> str:
         match self.root:
             case TypeRoot.VARCHAR if self.length == STRING_MAX:
                 return "STRING"
@@ -118,17 +141,65 @@ class DataType:
         """The same type, nullable."""
         return self if self.nullable else replace(self, nullable=True)
 
+    @property
+    def is_nested(self) -> bool:
+        """Whether its values hold other values."""
+        return self.root in NESTED_ROOTS
+
+    @property
+    def inner(self) -> tuple[DataType, ...]:
+        """The types right inside."""
+        own = (each for each in (self.key, self.element) if each is not None)
+        return (*own, *(field.data_type for field in self.fields))
+
+    def scalars(self) -> Iterator[DataType]:
+        """The scalar types inside, at any depth; of a scalar type itself."""
+        if not self.is_nested:
+            yield self
+        for each in self.inner:
+            yield from each.scalars()
+
+    def numbered(self, ids: Iterator[int]) -> DataType:
+        """The same type, where the fields of ROWs have the next ids, each after those inside."""
+        if not self.is_nested:
+            return self
+        key = None if self.key is None else self.key.numbered(ids)
+        element = None if self.element is None else self.element.numbered(ids)
+        inner = (replace(each, data_type=each.data_type.numbered(ids)) for each in self.fields)
+        fields = tuple(replace(each, field_id=next(ids)) for each in inner)
+        return replace(self, key=key, element=element, fields=fields)
+
+    def is_like(self, other: DataType) -> bool:
+        """Whether both hold the same values: they differ in ids, or in being nullable, alone."""
+        one, two = self.as_nullable(), other.as_nullable()
+        return one == two or (one.is_nested and one.numbered(repeat(0)) == two.numbered(repeat(0)))
+
+    def field_ids(self) -> Iterator[int]:
+        """The ids of fields of ROWs, at any depth."""
+        for field in self.fields:
+            yield field.field_id
+        for each in self.inner:
+            yield from each.field_ids()
+
 
 STRING = DataType(root=TypeRoot.VARCHAR, length=STRING_MAX)
 BYTES = DataType(root=TypeRoot.VARBINARY, length=STRING_MAX)
+_NESTED_PATTERN = re.compile(
+    r"(?P<name>ARRAY|MAP|ROW)\s*<(?P<inner>.*)>(?P<null>\s+NOT\s+NULL|\s+NULL)?",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 def parse_data_type(text: str) -> DataType:
-    """Read a type as SQL and Paimon's schema JSON spell it, e.g. ``DECIMAL(12,2) NOT NULL``.
+    """Read a type as SQL spells it, e.g. ``DECIMAL(12,2) NOT NULL`` or ``ARRAY<ROW<a INT>>``.
+
+    Fields of a ROW have the ids 0, 1, 2 …; see `DataType.numbered`.
 
     Raises:
-        UsageError: the text is no scalar type of Paimon.
+        UsageError: the text is no type that stream_app stores.
     """
+    if nested := _NESTED_PATTERN.fullmatch(text.strip()):
+        return _nested_type(text, **nested.groupdict())
     found = _PATTERN.fullmatch(text.strip().upper())
     if not found:
         raise _no_type(text)
@@ -139,6 +210,17 @@ def parse_data_type(text: str) -> DataType:
     if base is None:
         raise _no_type(text)
     return base if nullable else base.not_null()
+
+
+def _nested_type(text: str, name: str, inner: str, null: str | None) -> DataType:
+    root, nullable = TypeRoot(name.upper()), "NOT" not in (null or "").upper()
+    if root is TypeRoot.ROW:
+        return DataType(root=root, nullable=nullable, fields=parse_columns(inner).numbered().fields)
+    parts = split_outside_brackets(inner, "(<", ")>")
+    if len(parts) != (1 if root is TypeRoot.ARRAY else 2):
+        raise _no_type(text)
+    *key, element = map(parse_data_type, parts)
+    return DataType(root=root, nullable=nullable, key=next(iter(key), None), element=element)
 
 
 def _base_type(name: str, first: int | None, second: int | None, *, zone: str) -> DataType | None:
@@ -170,7 +252,8 @@ def _no_type(text: str) -> UsageError:
         f"{text!r} is not a column type",
         fix="use BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p,s), CHAR(n), "
         "VARCHAR(n), STRING, BINARY(n), VARBINARY(n), BYTES, DATE, TIME(p), TIMESTAMP(p) or "
-        "TIMESTAMP_LTZ(p) with p from 0 to 9, each optionally with NOT NULL",
+        "TIMESTAMP_LTZ(p) with p from 0 to 9, ARRAY<type>, MAP<type, type> or ROW<name type, ...>, "
+        "each optionally with NOT NULL",
     )
 
 
@@ -183,6 +266,15 @@ class DataField:
     data_type: DataType
     description: str | None = None
     default_value: str | None = None
+
+    def numbered(self, ids: Iterator[int]) -> DataField:
+        """The same column of a table with the next id, and its type with the ids after that."""
+        return replace(self, field_id=next(ids), data_type=self.data_type.numbered(ids))
+
+
+def _field_text(field: DataField) -> str:
+    comment = "" if field.description is None else f" COMMENT '{field.description}'"
+    return f"`{field.name}` {field.data_type}{comment}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +310,20 @@ class RowType:
         """The named columns, in the order of `names`."""
         return RowType(tuple(self.field(name) for name in names))
 
+    def numbered(self) -> RowType:
+        """The same columns with the ids of a new table: those inside a column follow its own."""
+        ids = count()
+        return RowType(tuple(field.numbered(ids) for field in self.fields))
+
+    @property
+    def highest_id(self) -> int:
+        """The largest id, of columns and of what is inside them; -1 without any."""
+        ids = (each for field in self.fields for each in field.data_type.field_ids())
+        return max((*(field.field_id for field in self.fields), *ids), default=-1)
+
 
 def parse_columns(text: str) -> RowType:
-    """Read ``id BIGINT NOT NULL, amount DECIMAL(12,2)`` into columns with ids 0, 1, 2 …
+    """Read ``id BIGINT NOT NULL, amount DECIMAL(12,2)`` into columns with ids as a new table's.
 
     Names may be quoted with backticks or double quotes.
 
@@ -229,7 +332,7 @@ def parse_columns(text: str) -> RowType:
     """
     fields: list[DataField] = []
     seen: set[str] = set()
-    for index, part in enumerate(split_outside_brackets(text)):
+    for index, part in enumerate(split_outside_brackets(text, "(<", ")>")):
         found = re.fullmatch(r'\s*(?:`([^`]+)`|"([^"]+)"|([^\s`"]+))\s+(.+?)\s*', part, re.DOTALL)
         if not found:
             raise UsageError(
@@ -241,37 +344,19 @@ def parse_columns(text: str) -> RowType:
             raise UsageError(f"the column {name!r} is defined twice", fix="name each column once")
         seen.add(name)
         fields.append(DataField(field_id=index, name=name, data_type=parse_data_type(found[4])))
-    return RowType(tuple(fields))
+    return RowType(tuple(fields)).numbered()
 
 
-def split_outside_brackets(text: str) -> list[str]:
+def split_outside_brackets(text: str, opening: str = "(", closing: str = ")") -> list[str]:
     """The parts between commas that stand in no brackets."""
     parts, depth, start = [], 0, 0
     for position, character in enumerate(text):
-        if character == "(":
+        if character in opening:
             depth += 1
-        elif character == ")":
+        elif character in closing:
             depth -= 1
         elif character == "," and depth == 0:
             parts.append(text[start:position])
             start = position + 1
     parts.append(text[start:])
     return [part for part in parts if part.strip()]
-
-
-def data_type_from_json(value: object, *, column: str) -> DataType:
-    """The type of a column in a schema file.
-
-    Raises:
-        UnsupportedTableError: ARRAY, MAP, MULTISET, ROW, VARIANT, BLOB or VECTOR.
-    """
-    if isinstance(value, str):
-        try:
-            return parse_data_type(value)
-        except UsageError:
-            pass
-    kind = value.get("type") if isinstance(value, dict) else value
-    raise UnsupportedTableError(
-        f"column {column!r} has the type {kind}, which stream_app does not read or write yet",
-        fix="use a table whose columns are all scalar (store nested values as STRING, e.g. JSON)",
-    )

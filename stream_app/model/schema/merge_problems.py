@@ -19,11 +19,12 @@ from stream_app.model.options.table_options import (
     ROWKIND_FIELD,
     SEQUENCE_FIELD,
 )
-from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS, FOREIGN_FUNCTIONS
-from stream_app.model.schema.data_type import STRING_ROOTS, RowType
+from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
+from stream_app.model.schema.data_type import STRING_ROOTS, DataType, RowType
 from stream_app.model.schema.merge_rules import (
     LAST_NON_NULL,
     configured_function,
+    nested_key,
     sequence_groups,
 )
 
@@ -164,19 +165,43 @@ def _function_problems(
     columns: RowType, name: str, function: str, options: Mapping[str, str]
 ) -> Iterator[str]:
     where = f"aggregate function of column {name!r}"
-    if function in FOREIGN_FUNCTIONS:
-        yield f"{where}: {function} {FOREIGN_FUNCTIONS[function]}"
-    elif function not in AGGREGATE_FUNCTIONS:
+    if function not in AGGREGATE_FUNCTIONS:
         yield f"{where}: " + unknown_key("function", function, AGGREGATE_FUNCTIONS)
     else:
         kind, traits = columns.field(name).data_type, AGGREGATE_FUNCTIONS[function]
         if not traits.takes(kind):
-            fitting = ", ".join(sorted(root.value for root in traits.roots))
-            fitting = "STRING" if traits.unbounded else fitting
-            yield f"{where}: {function} takes {fitting}, and the column is {kind}"
+            yield f"{where}: {function} takes {traits.fitting}, and the column is {kind}"
+        elif traits.of_rows:
+            yield from _row_problems(kind, name, function, options)
         distinct = _is_true(options.get(f"fields.{name}.distinct", ""))
         if distinct and not options.get(f"fields.{name}.list-agg-delimiter", ","):
             yield f"{where}: with fields.{name}.distinct the delimiter cannot be empty"
+
+
+def _row_problems(
+    kind: DataType, name: str, function: str, options: Mapping[str, str]
+) -> Iterator[str]:
+    """Of a function of the ROWs inside an ARRAY or MAP."""
+    assert kind.element is not None
+    inside = {field.name: field.data_type for field in kind.element.fields}
+    prefix, found = f"fields.{name}.", ", ".join(inside)
+    for each in nested_key(options, name):
+        if each not in inside:
+            yield f"{prefix}nested-key names {each!r}, which is no field of the ROW: it has {found}"
+    if function == "nested_partial_update" and not nested_key(options, name):
+        yield f"{function} of column {name!r} needs {prefix}nested-key: name fields of the ROW"
+    if function != "merge_map_with_keytime":
+        return
+    time_field = options.get(f"{prefix}ts-field", [*inside][-1])
+    if len(inside) < 2:
+        yield f"{function} of column {name!r} needs a ROW of two fields at least"
+    elif time_field not in inside:
+        yield f"{prefix}ts-field names {time_field!r}, which is no field of the ROW: it has {found}"
+    elif inside[time_field].root not in STRING_ROOTS:
+        yield (
+            f"{function} of column {name!r} compares the field {time_field!r}, which is "
+            f"{inside[time_field]}: name a field of type STRING as {prefix}ts-field"
+        )
 
 
 def _is_true(text: str) -> bool:

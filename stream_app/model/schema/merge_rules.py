@@ -24,6 +24,8 @@ from stream_app.model.options.table_options import (
 _FIELDS = "fields."
 _GROUP = ".sequence-group"
 DEFAULT_FUNCTION = "fields.default-aggregate-function"
+NO_LIMIT = 2_147_483_647
+"""The ``count-limit`` of a column without one."""
 LAST_VALUE = "last_value"
 LAST_NON_NULL = "last_non_null_value"
 PRIMARY_KEY = "primary-key"
@@ -39,12 +41,18 @@ class ColumnAggregate:
             (``fields.<column>.ignore-retract``).
         delimiter: between texts (``fields.<column>.list-agg-delimiter``).
         distinct: each element once (``fields.<column>.distinct``).
+        nested_key: fields of the ROWs in an ARRAY (``fields.<column>.nested-key``).
+        count_limit: elements from which on none is added (``fields.<column>.count-limit``).
+        time_field: of the ROWs in a MAP (``fields.<column>.ts-field``); None: the last one.
     """
 
     function: str
     ignores_retract: bool = False
     delimiter: str = ","
     distinct: bool = False
+    nested_key: tuple[str, ...] = ()
+    count_limit: int = NO_LIMIT
+    time_field: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +202,16 @@ def _aggregate(options: Mapping[str, str], name: str, function: str) -> ColumnAg
         ignores_retract=_is_true(options, f"{prefix}ignore-retract"),
         delimiter=options.get(f"{prefix}list-agg-delimiter", ","),
         distinct=_is_true(options, f"{prefix}distinct"),
+        nested_key=nested_key(options, name),
+        count_limit=int(options.get(f"{prefix}count-limit", NO_LIMIT)),
+        time_field=options.get(f"{prefix}ts-field"),
     )
+
+
+def nested_key(options: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """The fields of ``fields.<column>.nested-key``."""
+    names = options.get(f"{_FIELDS}{name}.nested-key")
+    return () if names is None else tuple(each.strip() for each in names.split(","))
 
 
 def _is_true(options: Mapping[str, str], key: str) -> bool:

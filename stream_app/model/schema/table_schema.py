@@ -6,7 +6,7 @@ Source: Paimon `schema/TableSchema.java`. Read and written as JSON by `format.sc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from stream_app.errors import UsageError
@@ -19,7 +19,6 @@ from stream_app.model.options.table_options import BUCKET_KEY, SEQUENCE_FIELD, T
 from stream_app.model.schema.data_type import (
     FLOAT_ROOTS,
     TIMESTAMP_ROOTS,
-    DataField,
     DataType,
     RowType,
     TypeRoot,
@@ -27,6 +26,7 @@ from stream_app.model.schema.data_type import (
 from stream_app.model.schema.index_problems import index_problems
 from stream_app.model.schema.merge_problems import merge_problems
 from stream_app.model.schema.merge_rules import MergeRules, merge_rules
+from stream_app.model.schema.nested_problems import nested_problems
 from stream_app.model.table_kind import KindTraits, is_writable, kind_traits
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
@@ -139,22 +139,20 @@ def new_table_schema(
         raise UsageError(
             "the table definition is wrong: " + "; ".join(problems), fix="mend the [table] section"
         )
-    fields = tuple(
-        DataField(
-            field_id=column.field_id,
-            name=column.name,
-            data_type=column.data_type.not_null()
+    fields = RowType(
+        tuple(
+            replace(column, data_type=column.data_type.not_null())
             if column.name in primary_keys
-            else column.data_type,
-            description=column.description,
-            default_value=column.default_value,
+            else column
+            for column in columns
         )
-        for column in columns
     )
+    if any(column.data_type.is_nested for column in columns):
+        fields = fields.numbered()
     return TableSchema(
         schema_id=0,
-        fields=RowType(fields),
-        highest_field_id=max(column.field_id for column in columns),
+        fields=fields,
+        highest_field_id=fields.highest_id,
         partition_keys=partition_keys,
         primary_keys=primary_keys,
         options=dict(options),
@@ -187,6 +185,7 @@ def schema_problems(
         problems += _append_problems(columns, partition_keys, options)
     problems += _option_problems(columns, options)
     problems += merge_problems(columns, primary_keys, options)
+    problems += nested_problems(columns, primary_keys, partition_keys, options)
     problems += index_problems(primary_keys, partition_keys, options)
     return problems
 

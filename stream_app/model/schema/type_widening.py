@@ -29,7 +29,7 @@ _EXACT_DIGITS = {TypeRoot.FLOAT: 7, TypeRoot.DOUBLE: 15}
 
 def keeps_values(stored: DataType, wanted: DataType) -> bool:
     """Whether each value of the `stored` type is one of the `wanted` type."""
-    if stored.as_nullable() == wanted.as_nullable():
+    if stored.is_like(wanted):
         return True
     if stored.root in _INTEGER_DIGITS:
         return _holds_integer(_INTEGER_DIGITS[stored.root], wanted)

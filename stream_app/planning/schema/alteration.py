@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import assert_never
 
 from stream_app.errors import UsageError
@@ -189,13 +190,10 @@ class _Altering:
             raise _refused(
                 f"the column {change.name!r} cannot be NOT NULL: it is null in older rows"
             )
-        self.highest_field_id += 1
         column = DataField(
-            field_id=self.highest_field_id,
-            name=change.name,
-            data_type=change.data_type,
-            description=change.comment,
-        )
+            field_id=0, name=change.name, data_type=change.data_type, description=change.comment
+        ).numbered(count(self.highest_field_id + 1))
+        self.highest_field_id = RowType((column,)).highest_id
         self.fields.insert(self._insertion(change.position), column)
 
     def _insertion(self, position: Position | None) -> int:
@@ -236,6 +234,11 @@ class _Altering:
         self._check_not_key(name, "its type cannot change")
         was = column.data_type
         wanted = data_type.as_nullable() if was.nullable else data_type.not_null()
+        if was.is_nested or wanted.is_nested:
+            raise _refused(
+                f"the column {name!r} is {was}: a type that is nested stays as it is",
+                fix="add a column of the new type",
+            )
         is_explicit = self.options.get(_NO_EXPLICIT_CASTS, "false").lower() != "true"
         allowed = is_explicit or is_implicit_cast(was, wanted)
         if not (allowed and self._casting.can_cast(was, wanted)):

@@ -50,7 +50,12 @@ class Merge:
 
 
 def merge_types(column: DataType, source: DataType, options: MappingOptions) -> Merge:
-    """Merge a column's type with that of the source; nullability stays the column's."""
+    """Merge a column's type with that of the source; nullability stays the column's.
+
+    A nested column is filled by texts of JSON as well, so it keeps its type beside any other.
+    """
+    if column.is_nested:
+        return Merge(MergeKind.SAME, column)
     wanted = _wider(column.as_nullable(), source.as_nullable(), options)
     if wanted is None:
         return Merge(MergeKind.INCOMPATIBLE, column)

@@ -5,7 +5,7 @@ Source: Paimon `operation/MergeFileSplitRead.java`, `RawFileSplitRead.java`.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -46,12 +46,14 @@ class SplitRead:
         row_filter: keeps rows; may use columns that are not among `columns`.
         row_kind: put the column ``rowkind`` in front, and show deletes that are not compacted away,
             as Paimon's audit log does.
+        watch: gets each batch before the condition; what it raises ends the read.
     """
 
     table: FileStoreTable
     columns: tuple[str, ...] | None = None
     row_filter: RowFilter | None = None
     row_kind: bool = False
+    watch: Callable[[pa.RecordBatch], None] | None = None
 
     def __post_init__(self) -> None:
         check_readable(self.table, merges=True)
@@ -76,6 +78,8 @@ class SplitRead:
         read = self._merged if self.table.kind.merges_by_key else self._appended
         with merge_errors(self.table.paths.bucket(split.partition, split.bucket)):
             for batch in read(split):
+                if self.watch is not None:
+                    self.watch(batch)
                 chosen = choice.of(batch)
                 if chosen.num_rows:
                     yield chosen

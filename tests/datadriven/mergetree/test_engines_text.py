@@ -7,6 +7,7 @@ columns, and shows which ones are read besides.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from decimal import Decimal
@@ -20,7 +21,7 @@ from stream_app.errors import StreamAppError, UsageError
 from stream_app.mergetree.merge_engines.registry import merge_function_of
 from stream_app.mergetree.merge_window import sorted_window
 from stream_app.model.row_kind import RowKind
-from stream_app.model.schema.data_type import DataField, TypeRoot, parse_columns
+from stream_app.model.schema.data_type import DataField, DataType, TypeRoot, parse_columns
 from stream_app.model.schema.table_schema import (
     SEQUENCE_NUMBER,
     VALUE_KIND,
@@ -32,6 +33,7 @@ from tests.support.lsm_files import a_layout
 
 HERE = Path(__file__).parent
 KINDS = {kind.short: kind for kind in RowKind}
+ENGINES = ["partial_update", "aggregation", "paimon_fields", "nested_columns", "first_row"]
 
 
 def schema_of(case: Case) -> TableSchema:
@@ -49,6 +51,8 @@ def schema_of(case: Case) -> TableSchema:
 def value_of(text: str, column: DataField) -> Any:
     if text == "null":
         return None
+    if column.data_type.is_nested:
+        return nested_value(json.loads(text), column.data_type)
     match column.data_type.root:
         case TypeRoot.VARCHAR:
             return text
@@ -61,9 +65,21 @@ def value_of(text: str, column: DataField) -> Any:
     return int(text)
 
 
+def nested_value(value: Any, data_type: DataType) -> Any:
+    """Of JSON, in which a map is an object with texts as keys."""
+    if data_type.key is not None and value is not None:
+        is_text = data_type.key.root is TypeRoot.VARCHAR
+        return [(key if is_text else int(key), each) for key, each in value.items()]
+    return value
+
+
 def show(value: Any) -> str:
     if value is None:
         return "null"
+    if isinstance(value, list | dict):
+        is_map = isinstance(value, list) and bool(value) and isinstance(value[0], tuple)
+        text = json.dumps(dict(value) if is_map else value, separators=(",", ":"))
+        return f"'{text}'" if '"' in text else text
     return str(value).lower() if isinstance(value, bool) else shlex.quote(str(value))
 
 
@@ -108,6 +124,6 @@ def run(case: Case) -> str:
     return " ".join([*asked, *(["and", *sorted(besides)] if besides else [])])
 
 
-@pytest.mark.parametrize("name", ["partial_update", "aggregation", "paimon_fields", "first_row"])
+@pytest.mark.parametrize("name", ENGINES)
 def test_engines(name: str) -> None:
     run_file(HERE / f"{name}.txt", run)

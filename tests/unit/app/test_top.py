@@ -52,6 +52,16 @@ def test_the_screen_has_trouble_first_and_every_number() -> None:
     assert "s sorts by stale" in shown
 
 
+def test_a_narrow_terminal_shows_names_and_reasons() -> None:
+    name, reason = "shop.a_table_of_thirty_characters_", "cannot write: no space left"
+    held = TableStatus(table=name, state=HELD, lag=2000, epoch=7, snapshot=9, reason=reason)
+    shown = text_of(screen("shop", [held, QUIET], View(width=80), ""), width=80)
+    first, *_ = lines = shown.splitlines()
+    assert first == "shop  2 tables, 1 in trouble, 1 of unknown age"
+    assert any("a_table_of_th" in line and "cannot write" in line for line in lines), shown
+    assert "snapshot" not in shown
+
+
 def test_a_list_that_is_too_long_follows_the_choice() -> None:
     tables = [TableStatus(table=f"t{number:03}", state=READY) for number in range(100)]
     view = View(height=30)

@@ -24,7 +24,8 @@ from stream_app.model.schema.data_type import parse_columns
 from tests.unit.cdc.debezium_messages import reasons_of, rows_of
 
 COLUMNS = parse_columns(
-    "id INT, v STRING, n DECIMAL(10,2), t TIMESTAMP(3), b BYTES, f BOOLEAN, e STRING"
+    "id INT, v STRING, n DECIMAL(10,2), t TIMESTAMP(3), b BYTES, f BOOLEAN, e STRING, "
+    "l ARRAY<DECIMAL(9,2)>, o ROW<a INT NOT NULL, b ARRAY<STRING>>, m MAP<STRING, INT>"
 )
 Row = dict[str, Any]
 
@@ -38,9 +39,12 @@ def a_row(rng: random.Random, *, texts: bool) -> Row:
         "b": rng.choice(["AQID", "", "ÿ", "0xFF", "00ff"]),
         "f": rng.choice([0, 1, 2]),
         "e": rng.choice(["1", "2", "3", "x"]),
+        "l": rng.choice([[], [1.5, None], [2], [1, 1e20], [[1]], '["1"]'] + [[1]] * 9),
+        "o": rng.choice([{}, {"a": 1, "c": 5}, {"a": "x"}, 5] + [{"a": 1, "b": ["ü", None]}] * 9),
+        "m": rng.choice(['{"a":1,"b":null}', "{}", '{"a":1,"a":2}', '{"a":[1]}', "null"]),
     }
     if texts:
-        row = {name: value if isinstance(value, str) else str(value) for name, value in row.items()}
+        row = {name: v if isinstance(v, str) else json.dumps(v) for name, v in row.items()}
     for name in row:
         if rng.random() < 0.2:
             row[name] = None

@@ -178,10 +178,11 @@ def test_avro_means_what_its_json_means(registry: Registry, seed: int) -> None:
         "missing-columns": rng.choice(["warn", "ignore", "quarantine"]),
     }
     keeps, keys = rng.random() < 0.6, rng.choice([("id",), ("id", "day"), ()])
-    table = setup_of(COLUMNS, keys, options, keeps)
+    columns = COLUMNS.replace("tags STRING", rng.choice(["tags STRING", "tags ARRAY<STRING>"]))
+    table = setup_of(columns, keys, options, keeps)
     of_json = FORMATS["debezium-json"].make(table)
     told = {**options, "schema.registry.url": registry.url}
-    of_avro = FORMATS["debezium-avro"].make(setup_of(COLUMNS, keys, told, keeps))
+    of_avro = FORMATS["debezium-avro"].make(setup_of(columns, keys, told, keeps))
     plain = of_json.decode(batch([json_of(value, text) for value in values]))
     found = of_avro.decode(batch(values))
     assert outcome(found) == outcome(plain)

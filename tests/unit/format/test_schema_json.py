@@ -96,11 +96,13 @@ def test_time_may_be_missing() -> None:
     assert decode_schema(json.dumps(written).encode()).time_millis == 0
 
 
-def test_nested_columns_are_refused() -> None:
+@pytest.mark.parametrize("kind", ["MULTISET", "VECTOR NOT NULL", "VARIANT", "BLOB"])
+def test_types_that_are_not_known_are_refused_by_name(kind: str) -> None:
     written = _written()
-    written["fields"][3]["type"] = {"type": "ARRAY", "element": "INT"}
-    with pytest.raises(UnsupportedTableError, match="column 'b' has the type ARRAY"):
-        decode_schema(json.dumps(written).encode())
+    for value in (kind, {"type": "ARRAY", "element": {"type": kind, "element": "INT"}}):
+        written["fields"][3]["type"] = value
+        with pytest.raises(UnsupportedTableError, match=f"column 'b' has the type {kind}"):
+            decode_schema(json.dumps(written).encode())
 
 
 @pytest.mark.parametrize(

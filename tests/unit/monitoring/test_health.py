@@ -86,6 +86,7 @@ def test_a_large_epoch_under_way_is_behind() -> None:
     clock, positions = StandingClock(0), list[JobPosition]()
     metrics = JobMetrics("db.t", clock)
     metrics.source.position = lambda: positions[-1]
+    metrics.source.look_s = 1060
 
     def looked(begun: int, committed: int) -> tuple[int | None, bool]:
         positions.append(JobPosition(begun={"t": {"0": begun}}, committed={"t": {"0": committed}}))

@@ -23,9 +23,9 @@ from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.ingest.table_feed import EpochReport
-from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
+from tests.support.busy_job import Busy
 from tests.support.database_job import DatabaseJob
-from tests.support.database_topic import GARBAGE, Message, a_row, change, creates
+from tests.support.database_topic import GARBAGE, bad, creates
 from tests.support.web_server import PATIENCE_S, Warehouse, versions
 
 TOKEN = "0123456789abcdef"
@@ -43,10 +43,6 @@ def page_of(
     site = JobSite(job.config, job.checkpoint, job.clock, history, ask_ends=ends, read=job.read)
     with serving(site, "127.0.0.1", 0, TOKEN, PATIENCE_S) as address:
         yield Warehouse(Path(job.sync.warehouse), address)
-
-
-def bad(origin: str, key: int) -> Message:
-    return change(origin, {**a_row(key), "n": "none"})
 
 
 def test_tables_of_a_database_with_lag_and_freshness(tmp_path: Path) -> None:
@@ -148,23 +144,6 @@ def test_a_damaged_checkpoint_is_told(tmp_path: Path) -> None:
         assert "To fix" in page.get("/", status=500)
 
 
-class Busy:
-    """A job that compacts."""
-
-    def compaction_metrics(self) -> CompactionMetrics:
-        return CompactionMetrics(
-            buckets=1, sorted_runs_max=6, running=1, queued=2, completed=3, waited_s=4.5
-        )
-
-    def unfinished_compactions(self) -> list[CompactionUnderWay]:
-        return [
-            CompactionUnderWay(
-                partition="", bucket=0, is_running=True, reason="size ratio", levels=(0,),
-                output_level=5, files=1, bytes=100,
-            )
-        ]  # fmt: skip
-
-
 def test_a_running_job_shows_its_epochs_and_compactions(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path)
     job.run(*creates("shop.orders", [1]))
@@ -181,7 +160,7 @@ def test_a_running_job_shows_its_epochs_and_compactions(tmp_path: Path) -> None:
         assert "compacting: size ratio, levels 0 → 5, 1 files, 100 B" in words
         assert "throughput 125 messages a second, at work" in words
         times = "wait 1.00 s, read 0.50 s, decode 2.00 s, route 0.50 s, write 2.00 s, commit 2.00 s"
-        assert f" 8.00 s epoch 0: 1,000 messages; {times} epoch 0 epoch 0 waited" in words
+        assert f" 8.00 s epoch 0: 1,000 messages; {times} epochs 0 to 0 waited" in words
         assert re.search(
             r"together wait .* 0 8\.00 1\.00 0\.50 2\.00 0\.50 2\.00 2\.00 1,000", words
         )

@@ -11,9 +11,12 @@ import pytest
 
 from stream_app.app.job.epoch_history import CompactionsNow
 from stream_app.app.quarantine.kept_records import open_quarantine
+from stream_app.app.web.pages import page
 from stream_app.app.web.rows_drawing import SPANS, rows_chart
-from stream_app.app.web.table_page import table_page
+from stream_app.app.web.site import WarehouseSite
+from stream_app.app.web.table_page import FoundRows, rows_of, table_page
 from stream_app.app.web.table_parts import BAD_COUNTED, bad_records
+from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.model.schema.data_type import parse_data_type
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY, CommitKind
 from stream_app.planning.schema.schema_changes import AddColumn, SetOption
@@ -173,3 +176,22 @@ def test_rows_over_time_leave_compactions_out(tmp_path: Path) -> None:
     assert max(bar.height for bar in chart.bars) == 90
     assert len(chart.bars) <= SPANS
     assert rows_chart([]) is None
+
+
+def test_a_read_of_rows_can_be_stopped_and_says_so(warehouse: Warehouse) -> None:
+    made = warehouse.table("shop.orders", bucket=2)
+    made.commit(*rows(*range(20)))
+    orders = made.table
+    turns = iter([True, True])  # the first file, and its rows
+    found = rows_of(orders, None, 200, lambda: next(turns, False))
+    assert 0 < len(found.rows) < 20
+    assert found.stopped_after == len(found.rows)
+    found = rows_of(orders, "v = 'none'", 200)
+    assert (found.columns, found.rows, found.stopped_after) == (["k", "v"], [], None)
+    site = WarehouseSite(*file_io_of(str(warehouse.path)), {}, CLOCK)
+    told = page(
+        "rows", site=site, live=None, can_act=False, name="shop.orders", where="", limit=1,
+        found=FoundRows(stopped_after=70_000), problem=None, read_s=10.0,
+    )  # fmt: skip
+    assert "Stopped after 10 s and 70,000 rows" in told
+    assert "No row." not in told

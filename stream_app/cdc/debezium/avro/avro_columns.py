@@ -21,7 +21,9 @@ from stream_app.cdc.columns.time_columns import cast_isolating
 from stream_app.cdc.debezium.avro.walk import Values, Walk
 
 _NUMBERS = frozenset({Family.INTEGER, Family.STRING, Family.DATE, Family.TIME, Family.TIMESTAMP})
-_TEXTS = frozenset({*_NUMBERS, Family.FLOAT, Family.BOOLEAN, Family.BINARY}) - {Family.INTEGER}
+_TEXTS = frozenset({*_NUMBERS, Family.FLOAT, Family.BOOLEAN, Family.BINARY, Family.NESTED}) - {
+    Family.INTEGER
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,13 @@ from stream_app.mergetree.merge_engines.aggregates.chosen_values import (
     last_value,
     smallest,
 )
+from stream_app.mergetree.merge_engines.aggregates.collected import collected
+from stream_app.mergetree.merge_engines.aggregates.keyed_elements import (
+    merged_maps,
+    partially_updated_rows,
+    updated_rows,
+)
+from stream_app.mergetree.merge_engines.aggregates.limited_elements import merged_maps_by_time
 from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Steps
 from stream_app.mergetree.merge_engines.aggregates.sums import product_of_values, sum_values
 from stream_app.mergetree.merge_engines.aggregates.texts import joined_texts
@@ -40,6 +47,7 @@ segment."""
 AGGREGATES: Mapping[str, Aggregate] = {
     "bool_and": smallest("bool_and"),
     "bool_or": largest("bool_or"),
+    "collect": collected,
     "first_non_null_value": first_non_null_value,
     "first_not_null_value": first_non_null_value,
     "first_value": first_value,
@@ -48,7 +56,11 @@ AGGREGATES: Mapping[str, Aggregate] = {
     "hll_sketch": united("hll_sketch", union_of_hll_sketches),
     "listagg": joined_texts,
     "max": largest("max"),
+    "merge_map": merged_maps,
+    "merge_map_with_keytime": merged_maps_by_time,
     "min": smallest("min"),
+    "nested_partial_update": partially_updated_rows,
+    "nested_update": updated_rows,
     "primary-key": last_row,
     "product": product_of_values,
     "rbm32": united("rbm32", union_of_bitmaps),

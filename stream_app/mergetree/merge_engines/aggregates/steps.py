@@ -60,11 +60,13 @@ class Steps:
         rows: int64 [steps], the row of the batch of each step.
         starts: int64 [segments], ascending, the first is 0; no segment is empty.
         ops: int8 [steps]; None: all are `Op.ADD`.
+        merges_alone: a segment's only step is merged as well; else it stays as it is.
     """
 
     rows: Indices
     starts: Indices
     ops: npt.NDArray[np.int8] | None = None
+    merges_alone: bool = False
 
     @cached_property
     def places(self) -> Indices:
@@ -83,7 +85,7 @@ class Steps:
 
     def doing(self, ops: npt.NDArray[np.int8]) -> Steps:
         """The same rows, which do something else: int8 [steps]."""
-        steps = Steps(self.rows, self.starts, ops if ops.any() else None)
+        steps = Steps(self.rows, self.starts, ops if ops.any() else None, self.merges_alone)
         # What is known of the segments stays.
         known = ("places", "lengths", "ends", "newest", "oldest", "depth", "later_rows")
         vars(steps).update({name: vars(self)[name] for name in known if name in vars(self)})

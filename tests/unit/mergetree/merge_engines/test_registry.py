@@ -14,7 +14,7 @@ from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_engines.partial_update import PartialUpdate
 from stream_app.mergetree.merge_engines.registry import MERGE_FUNCTIONS, merge_function_of
 from stream_app.model.merge_engine import MERGE_ENGINES, traits_of
-from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS, FOREIGN_FUNCTIONS
+from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.merge_rules import MergeRules
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
@@ -32,7 +32,6 @@ def a_schema(**options: str) -> TableSchema:
 
 def test_each_function_has_traits_and_a_function() -> None:
     assert AGGREGATES.keys() == AGGREGATE_FUNCTIONS.keys()
-    assert not AGGREGATE_FUNCTIONS.keys() & FOREIGN_FUNCTIONS.keys()
 
 
 def test_each_engine_has_traits_and_a_function() -> None:

@@ -1,0 +1,250 @@
+"""JSON arrays and objects, and texts that hold such → columns of type ARRAY, MAP and ROW.
+
+Called by `column_cast`, whose casts serve for the scalars inside. A value of which any part does
+not fit fails as a whole. Scalars inside have the plain form of JSON, whatever the source does to
+columns: numbers as they are, times as ISO 8601 text, bytes as base64.
+
+1. Arrays and objects without a MAP come from the parser in columns, and are cast level by level.
+2. Texts (PostgreSQL's ``jsonb``, MySQL's ``JSON``) are parsed together, then step 1.
+3. Where that is not possible, each text is read by itself, and its parts are cast together.
+
+Members of an object that the ROW does not have are passed over; members that it has and the object
+has not are null.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.columns.arrow_buffers import Bools, valid_of
+from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
+from stream_app.cdc.columns.json_lines import may_be_misread, parse_objects
+from stream_app.cdc.columns.nesting import deep_ones, nests_too_deeply
+from stream_app.cdc.columns.time_columns import Casted
+from stream_app.cdc.columns.wire_values import wire_value
+from stream_app.model.schema.data_type import TypeRoot
+
+_WRAP = "v"
+_BROKEN = object()
+"""Stands for a document that is not what it should be."""
+
+
+class _Number(str):
+    """A number as it was written."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Casts:
+    """The casts of scalars: `column_cast.cast_column` and `cast_alone`."""
+
+    column: Callable[[ColumnReading, JsonKind, pa.Array], Casted]
+    alone: Callable[[ColumnReading, JsonKind, Sequence[object]], Casted]
+
+
+def cast_nested(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
+    """Step 1.
+
+    Args:
+        wire: of the reading's nested wire type.
+    """
+    inner = reading.inner()
+    if reading.data_type.root is TypeRoot.ARRAY:
+        lengths = pc.fill_null(pc.list_value_length(wire), 0).to_numpy().astype(np.int64)
+        elements = _cast_inner(inner[0], wire.flatten(), casts)
+        return _lists(reading, lengths, [elements], valid_of(wire))
+    parts = [_cast_inner(*each, casts) for each in zip(inner, wire.flatten(), strict=True)]
+    return _rows(reading, parts, valid_of(wire))
+
+
+def cast_texts(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
+    """Steps 2 and 3.
+
+    Args:
+        wire: texts of JSON, one document each.
+    """
+    valid = valid_of(wire)
+    texts = wire.drop_null()
+    found = _parsed_together(reading, texts, casts)
+    if found is None:
+        documents = [_document(text) for text in texts.to_pylist()]
+        found = _of_documents(reading, documents, casts)
+    values, failed = found
+    if valid.all():
+        return found
+    places = np.where(valid, np.cumsum(valid) - 1, 0)
+    spread = values.take(pa.array(places, mask=~valid))
+    return spread, None if failed is None else failed[places] & valid
+
+
+def _cast_inner(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
+    return casts.column(reading, reading.usual_kind(), wire)
+
+
+def _parsed_together(reading: ColumnReading, texts: pa.Array, casts: Casts) -> Casted | None:
+    """Step 2; None: not possible."""
+    wanted = reading.nested_wire_type()
+    if wanted is None or not len(texts):
+        return None
+    lines = pc.binary_join_element_wise(f'{{"{_WRAP}":', texts, "}", "").cast(pa.binary())
+    if may_be_misread(lines, has_decimals=True).any() or deep_ones(lines).any():
+        return None
+    columns = parse_objects(lines, pa.schema([pa.field(_WRAP, wanted)]), strict=True)
+    return None if columns is None else cast_nested(reading, columns[0], casts)
+
+
+def _document(text: str) -> Any:
+    if nests_too_deeply(text.encode()):
+        return _BROKEN
+    try:
+        return json.loads(
+            text,
+            parse_int=_Number,
+            parse_float=_Number,
+            parse_constant=_refuse,
+            object_pairs_hook=_object,
+        )
+    except ValueError:
+        return _BROKEN
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Any:
+    """Raises ValueError when a member is there twice."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a member is there twice")
+    return members
+
+
+def _of_documents(reading: ColumnReading, documents: Sequence[Any], casts: Casts) -> Casted:
+    """Step 3: of all documents at once, level by level."""
+    match reading.data_type.root:
+        case TypeRoot.ARRAY:
+            given, valid, broken = _of_type(documents, list)
+            parts = [_of_documents(reading.inner()[0], _joined(given), casts)]
+            values, failed = _lists(reading, _lengths(given), parts, valid)
+        case TypeRoot.MAP:
+            given, valid, broken = _of_type(documents, dict)
+            key, item = reading.inner()
+            parts = [
+                _of_documents(key, _joined(given), casts),
+                _of_documents(item, _joined(each.values() for each in given), casts),
+            ]
+            values, failed = _lists(reading, _lengths(given), parts, valid)
+        case TypeRoot.ROW:
+            given, valid, broken = _of_type(documents, dict)
+            parts = [
+                _of_documents(each, [one.get(each.name) for one in given], casts)
+                for each in reading.inner()
+            ]
+            values, failed = _rows(reading, parts, valid)
+        case _:
+            return _scalars(reading, documents, casts)
+    failed = broken if failed is None else failed | broken
+    return values, failed if failed.any() else None
+
+
+def _of_type(documents: Sequence[Any], wanted: type) -> tuple[list[Any], Bools, Bools]:
+    """The documents, empty where they are null or broken; which are there, and which are broken."""
+    valid = np.array([isinstance(each, wanted) for each in documents], np.bool_)
+    broken = np.array([each is not None for each in documents], np.bool_) & ~valid
+    given = [each if there else wanted() for each, there in zip(documents, valid, strict=True)]
+    return given, valid, broken
+
+
+def _joined(parts: Iterable[Iterable[Any]]) -> list[Any]:
+    return [each for part in parts for each in part]
+
+
+def _lengths(parts: Iterable[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.array([len(part) for part in parts], np.int64)
+
+
+def _scalars(reading: ColumnReading, documents: Sequence[Any], casts: Casts) -> Casted:
+    by_kind: dict[JsonKind, list[object]] = {}
+    failed = np.zeros(len(documents), np.bool_)
+    for place, document in enumerate(documents):
+        if document is None:
+            continue
+        try:
+            kind, wire = wire_value(reading, *_cell(document))
+        except ValueError:
+            failed[place] = True
+            continue
+        by_kind.setdefault(kind, [None] * len(documents))[place] = wire
+    values = pa.nulls(len(documents), reading.arrow_type)
+    for kind, wires in by_kind.items():
+        part, unfit = casts.alone(reading, kind, wires)
+        values = pc.coalesce(values, part)
+        if unfit is not None:
+            failed |= unfit
+    return values, failed if failed.any() else None
+
+
+def _cell(document: Any) -> tuple[JsonKind, str]:
+    match document:
+        case _Number():
+            return JsonKind.NUMBER, str(document)
+        case bool():
+            return JsonKind.BOOLEAN, "true" if document else "false"
+        case str():
+            return JsonKind.STRING, document
+    raise ValueError("is an array or an object")
+
+
+def _lists(
+    reading: ColumnReading,
+    lengths: np.ndarray[Any, np.dtype[np.int64]],
+    parts: Sequence[Casted],
+    valid: Bools,
+) -> Casted:
+    """Arrays or maps of elements that are cast; null where an element has failed.
+
+    Args:
+        lengths: int64 [n], of each one.
+        parts: the elements, or the keys and the values, of all of them.
+    """
+    owners = np.repeat(np.arange(len(lengths)), lengths)
+    failed = np.zeros(len(lengths), np.bool_)
+    for each, part in zip(reading.inner(), parts, strict=True):
+        failed[owners[_unfit(each, part)]] = True
+    children = [values for values, _ in parts]
+    if failed.any():
+        kept = pa.array(~failed[owners])
+        children = [values.filter(kept) for values in children]
+        lengths = np.where(failed, 0, lengths)
+    kind = reading.arrow_type
+    offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))), pa.int32())
+    make = pa.MapArray.from_arrays if pa.types.is_map(kind) else pa.ListArray.from_arrays
+    values = make(offsets, *children, type=kind, mask=pa.array(~valid | failed))
+    return values, failed if failed.any() else None
+
+
+def _rows(reading: ColumnReading, parts: Sequence[Casted], valid: Bools) -> Casted:
+    """ROWs of fields that are cast; null where a field has failed."""
+    failed = np.zeros(len(valid), np.bool_)
+    for each, part in zip(reading.inner(), parts, strict=True):
+        failed |= _unfit(each, part) & valid
+    children = [values for values, _ in parts]
+    mask = pa.array(~valid | failed)
+    values = pa.StructArray.from_arrays(children, fields=list(reading.arrow_type), mask=mask)
+    return values, failed if failed.any() else None
+
+
+def _unfit(reading: ColumnReading, part: Casted) -> Bools:
+    """Where a part has failed, or is null and must not be."""
+    values, failed = part
+    unfit = np.zeros(len(values), np.bool_) if failed is None else failed
+    return unfit | ~valid_of(values) if reading.required and values.null_count else unfit

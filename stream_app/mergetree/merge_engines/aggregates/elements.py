@@ -1,0 +1,166 @@
+"""The elements of arrays and the entries of maps, of all segments in one sequence.
+
+Functions of nested columns choose among the elements that there are: each says which elements of
+its segments stay, and in which order. Nothing is copied before that.
+
+Source: Paimon `data/InternalArray.java`, `data/InternalMap.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.mergetree.key_value_batch import Indices, Mask
+from stream_app.mergetree.merge_engines.aggregates.combined_values import counted
+from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Op, Steps
+
+
+@dataclass(frozen=True, slots=True)
+class NestedColumn:
+    """A column of arrays or maps, and where its elements are.
+
+    Attributes:
+        offsets: int64 [n + 1], of the rows' elements in `children`.
+        children: the elements, or the keys and the values.
+    """
+
+    column: pa.Array
+    offsets: Indices
+    children: tuple[pa.Array, ...]
+
+    @classmethod
+    def of(cls, column: pa.Array) -> NestedColumn:
+        """The parts of a column."""
+        is_map = pa.types.is_map(column.type)
+        children = (column.keys, column.items) if is_map else (column.values,)
+        return cls(column, column.offsets.to_numpy().astype(np.int64), children)
+
+    def elements(self, rows: Indices) -> tuple[Indices, Indices]:
+        """Of some rows' elements, in order: their places in the children, and to which one they
+        belong.
+
+        Returns:
+            int64 [m] each; the second counts from 0 up in the order of `rows`.
+        """
+        begins, sizes = self.offsets[rows], self.offsets[rows + 1] - self.offsets[rows]
+        owners = np.repeat(np.arange(len(rows), dtype=np.int64), sizes)
+        before = np.cumsum(sizes) - sizes
+        return np.arange(len(owners), dtype=np.int64) + (begins - before)[owners], owners
+
+    def made(self, children: tuple[pa.Array, ...], owners: Indices, count: int) -> pa.Array:
+        """Arrays or maps of some elements.
+
+        Args:
+            owners: int64 [m], ascending: which one each element belongs to.
+        """
+        bounds = np.searchsorted(owners, np.arange(count + 1))
+        kind, offsets = self.column.type, pa.array(bounds, pa.int32())
+        if pa.types.is_map(kind):
+            return pa.MapArray.from_arrays(offsets, *children, type=kind)
+        return pa.ListArray.from_arrays(offsets, *children, type=kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """The elements of the steps of k segments, one segment after the other.
+
+    Attributes:
+        at: int64 [m], their places in the children of the column.
+        segments: int64 [m], from 0 up, ascending.
+        steps: int64 [m], when each came: a step's elements are together.
+        undoes: bool [m], which are taken back.
+        rank: int64 [m], the order of values, in which a late step is before the others.
+    """
+
+    at: Indices
+    segments: Indices
+    steps: Indices
+    undoes: Mask
+    rank: Indices
+
+    def where(self, chosen: Mask | Indices) -> Elements:
+        """Some of them."""
+        return Elements(
+            self.at[chosen],
+            self.segments[chosen],
+            self.steps[chosen],
+            self.undoes[chosen],
+            self.rank[chosen],
+        )
+
+    def in_order(self) -> Elements:
+        """The same in the order of values."""
+        return self.where(np.lexsort((self.rank, self.segments)))
+
+
+Choose = Callable[[NestedColumn, Elements, int], pa.Array]
+"""The elements of so many segments → an array or map a segment."""
+
+
+def folded_elements(
+    column: pa.Array, steps: Steps, choose: Choose, even_alone: Mask | None = None
+) -> Folded:
+    """One value a segment: one that is alone stays as it is, and without any it is null.
+
+    Args:
+        even_alone: bool [segments], where also a value that is alone is made of its elements.
+    """
+    counts = counted(column, steps)
+    undoes = counts & steps.is_any(Op.TAKE_BACK)
+    adds = counts & ~undoes
+    first, last = steps.first(adds), steps.last(adds)
+    # There is nothing to undo before the first value.
+    undoes &= steps.places > np.repeat(first, steps.lengths)
+    counts = adds | undoes
+    sizes = steps.sums(counts.astype(np.int64))
+    rows = steps.row_at(last)
+    is_made = sizes > 1
+    if even_alone is not None:
+        is_made |= even_alone & (last >= 0)
+    several = np.flatnonzero(is_made)
+    if not len(several):
+        return rows
+    taken = np.flatnonzero(counts & np.repeat(is_made, steps.lengths))
+    nested = NestedColumn.of(column)
+    at, owners = nested.elements(steps.rows[taken])
+    number = np.cumsum(is_made) - 1
+    segments = np.repeat(number, steps.lengths)[taken]
+    late = steps.is_any(Op.ADD_OLDER)[taken]
+    rank = np.where(late, -taken - 1, taken)
+    elements = Elements(at, segments[owners], taken[owners], undoes[taken][owners], rank[owners])
+    found = choose(nested, elements, len(several))
+    rows[several] = len(column) + np.arange(len(several))
+    return pa.concat_arrays([column, found]).take(pa.array(rows, mask=rows < 0))
+
+
+def taken(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
+    """Arrays or maps of these elements, segment by segment."""
+    at = pa.array(elements.at)
+    children = tuple(each.take(at) for each in nested.children)
+    return nested.made(children, elements.segments, count)
+
+
+def pairs(segments: Indices, codes: Indices) -> Indices:
+    """A number from 0 up for each segment and code, int64 [m]."""
+    both = segments * (int(codes.max(initial=0)) + 1) + codes
+    found: Indices = np.unique(both, return_inverse=True)[1].reshape(-1)
+    return found
+
+
+def standing(elements: Elements, of_pair: Indices) -> Mask:
+    """Which elements were added after the last one of their pair that is taken back: bool [m]."""
+    if not elements.undoes.any():
+        return np.ones(len(of_pair), np.bool_)
+    undone = np.full(int(of_pair.max(initial=-1)) + 1, -1, dtype=np.int64)
+    np.maximum.at(undone, of_pair[elements.undoes], elements.steps[elements.undoes])
+    mask: Mask = ~elements.undoes & (elements.steps > undone[of_pair])
+    return mask
+
+
+def first_of_each(of_pair: Indices) -> Indices:
+    """The place of the first element of each pair, ascending: int64 [pairs]."""
+    return np.sort(np.unique(of_pair, return_index=True)[1])

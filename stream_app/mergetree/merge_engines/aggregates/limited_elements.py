@@ -1,0 +1,169 @@
+"""Functions whose elements depend on what was there before, one step after the other.
+
+``nested_update`` with ``count-limit``, and ``merge_map_with_keytime``. A round takes one step of
+each segment, for all segments at once (`Steps.rounds`).
+
+Source: Paimon `mergetree/compact/aggregate/FieldNestedUpdateAgg.java`,
+`FieldMergeMapWithKeyTimeAgg.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.mergetree.key_value_batch import Indices, Mask
+from stream_app.mergetree.merge_engines.aggregates.combined_values import counted
+from stream_app.mergetree.merge_engines.aggregates.elements import (
+    NestedColumn,
+    first_of_each,
+    pairs,
+)
+from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Op, Steps
+from stream_app.mergetree.value_codes import row_codes, value_codes
+from stream_app.model.schema.merge_rules import ColumnAggregate
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The elements of each segment.
+
+    Attributes:
+        at: int64 [m], places in the children of the column.
+        segments: int64 [m], ascending.
+    """
+
+    at: Indices
+    segments: Indices
+
+    def where(self, chosen: Mask | Indices) -> Held:
+        """Some of them."""
+        return Held(self.at[chosen], self.segments[chosen])
+
+    def beside(self, other: Held) -> Held:
+        """Both; of a segment that both have, these first."""
+        segments = np.concatenate((self.segments, other.segments))
+        order = np.argsort(segments, kind="stable")
+        return Held(np.concatenate((self.at, other.at))[order], segments[order])
+
+    def sizes(self, count: int) -> Indices:
+        """The number of elements of each segment: int64 [count]."""
+        return np.bincount(self.segments, minlength=count)
+
+    def positions(self) -> Indices:
+        """The position of each element in its segment, from 0 up."""
+        starts = np.flatnonzero(np.diff(self.segments, prepend=-1))
+        sizes = np.diff(starts, append=len(self.segments))
+        return np.arange(len(self.segments), dtype=np.int64) - np.repeat(starts, sizes)
+
+
+Combine = Callable[[Held, Held], Held]
+"""What is there, and what comes, of segments that have both."""
+
+
+def limited_update(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
+    """``nested_update`` with ``count-limit``: further rows are left out when so many are there."""
+    nested = NestedColumn.of(column)
+    (rows,) = nested.children
+    valid = rows.is_valid().to_numpy(zero_copy_only=False)
+    keys = [rows.field(name) for name in how.nested_key] or [rows]
+    codes = row_codes([value_codes(each) for each in keys], len(rows))
+
+    def add(there: Held, new: Held) -> Held:
+        count = len(steps.starts)
+        sizes = there.sizes(count)
+        is_full = sizes >= how.count_limit
+        new = new.where(valid[new.at] & ~is_full[new.segments])
+        new = new.where(new.positions() < (how.count_limit - sizes)[new.segments])
+        both = there.where(is_full[there.segments] | valid[there.at]).beside(new)
+        if not how.nested_key:
+            return both
+        # A full segment keeps what it has, also when it has a key twice.
+        keys = np.where(is_full[both.segments], -np.arange(len(both.at)) - 1, codes[both.at])
+        of_pair = pairs(both.segments, keys - keys.min(initial=0))
+        firsts = first_of_each(of_pair)
+        last = np.zeros(len(firsts), np.int64)
+        last[of_pair] = np.arange(len(of_pair))
+        return both.where(last[of_pair[firsts]])
+
+    def take_back(there: Held, gone: Held) -> Held:
+        there, gone = there.where(valid[there.at]), gone.where(valid[gone.at])
+        both = pairs(
+            np.concatenate((there.segments, gone.segments)),
+            np.concatenate((codes[there.at], codes[gone.at])),
+        )
+        there = there.where(~np.isin(both[: len(there.at)], both[len(there.at) :]))
+        if not how.nested_key:
+            return there
+        of_pair = pairs(there.segments, codes[there.at])
+        firsts = first_of_each(of_pair)
+        last = np.zeros(len(firsts), np.int64)
+        last[of_pair] = np.arange(len(of_pair))
+        return there.where(last[of_pair[firsts]])
+
+    return _in_rounds(nested, steps, add, take_back)
+
+
+def merged_maps_by_time(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
+    """``merge_map_with_keytime``: a key takes a newer value, and a null value removes it."""
+    steps.refuse_take_back("merge_map_with_keytime")
+    nested = NestedColumn.of(column)
+    keys, rows = nested.children
+    codes = value_codes(keys)
+    has_row = rows.is_valid().to_numpy(zero_copy_only=False)
+    times = rows.flatten()[rows.type.get_field_index(how.time_field or rows.type[-1].name)]
+    # Java compares UTF-16, which is the order of bytes for all but the rarest characters.
+    ranks = pc.rank(times, tiebreaker="dense").to_numpy().astype(np.int64)
+    ranks = np.where(times.is_valid().to_numpy(zero_copy_only=False), ranks, 0)
+
+    def add(there: Held, new: Held) -> Held:
+        both = pairs(
+            np.concatenate((there.segments, new.segments)),
+            np.concatenate((codes[there.at], codes[new.at])),
+        )
+        ours, theirs = both[: len(there.at)], both[len(there.at) :]
+        place = np.full(int(both.max(initial=-1)) + 1, -1, dtype=np.int64)
+        place[ours] = np.arange(len(ours))
+        old = place[theirs]
+        old_rank = np.where(old >= 0, ranks[there.at][old] if len(ours) else 0, 0)
+        wins = has_row[new.at] & (ranks[new.at] > old_rank)
+        at = there.at.copy()
+        at[old[wins & (old >= 0)]] = new.at[wins & (old >= 0)]
+        is_gone = np.zeros(len(at), np.bool_)
+        is_gone[old[~has_row[new.at] & (old >= 0)]] = True
+        return Held(at, there.segments).where(~is_gone).beside(new.where(wins & (old < 0)))
+
+    return _in_rounds(nested, steps, add, lambda there, _: there)
+
+
+def _in_rounds(nested: NestedColumn, steps: Steps, add: Combine, take_back: Combine) -> Folded:
+    counts, count = counted(nested.column, steps), len(steps.starts)
+    ops = np.zeros(len(steps.rows), np.int8) if steps.ops is None else steps.ops
+    held = Held(np.empty(0, np.int64), np.empty(0, np.int64))
+    has = np.zeros(count, np.bool_)
+    for segments, places in steps.rounds(counts):
+        at, owners = nested.elements(steps.rows[places])
+        given = Held(at, segments[owners])
+        op = np.full(count, Op.SKIP, np.int8)
+        op[segments] = ops[places]
+        undoes, older = op == Op.TAKE_BACK, op == Op.ADD_OLDER
+        takes = (op != Op.SKIP) & ~undoes
+        begins, adds = takes & ~has, takes & has & ~older
+        older &= has
+        undoes &= has
+        parts = (
+            held.where((~(adds | older | undoes))[held.segments]),
+            given.where(begins[given.segments]),
+            add(held.where(adds[held.segments]), given.where(adds[given.segments])),
+            add(given.where(older[given.segments]), held.where(older[held.segments])),
+            take_back(held.where(undoes[held.segments]), given.where(undoes[given.segments])),
+        )
+        held = parts[0].beside(parts[1]).beside(parts[2]).beside(parts[3]).beside(parts[4])
+        has |= takes
+    children = tuple(each.take(pa.array(held.at)) for each in nested.children)
+    made = nested.made(children, held.segments, count)
+    return made.take(pa.array(np.arange(count), mask=~has))

@@ -1,0 +1,92 @@
+"""Columns of any type as numbers that are equal exactly where the values are.
+
+Used for values of nested columns, which Arrow neither hashes nor compares.
+
+Source: Paimon `codegen/GenerateUtils.scala#generateEquals`, which compares maps without regard to
+the order of their entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.mergetree.key_value_batch import Indices, Mask, integer_view, ordered_floats
+
+
+def value_codes(column: pa.Array) -> Indices:
+    """A number for each value, the same for equal ones; 0 for null: int64 [n]."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        # `flatten` has null in the fields of a row that is null.
+        codes = row_codes([value_codes(each) for each in column.flatten()], len(column))
+    elif pa.types.is_map(kind):
+        codes = _map_codes(column)
+    elif pa.types.is_list(kind):
+        bounds, flat = list_bounds(column)
+        codes = _sequence_codes(value_codes(flat), bounds)
+    else:
+        encoded = ordered_floats(integer_view(column)).dictionary_encode()
+        indices: Indices = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
+        return indices + 1
+    if column.null_count:
+        codes = np.where(column.is_valid().to_numpy(zero_copy_only=False), codes, 0)
+    return codes
+
+
+def row_codes(codes: Sequence[Indices], count: int) -> Indices:
+    """A number from 1 up for each row of several numbers, the same for equal rows: int64 [count].
+
+    Two columns of three rows::
+
+        [[1, 1, 2], [5, 5, 5]]
+        [1, 1, 2]
+    """
+    if not codes:
+        return np.ones(count, np.int64)
+    rows = np.stack(codes, axis=1)
+    return _sequence_codes(rows.reshape(-1), np.arange(count + 1, dtype=np.int64) * len(codes))
+
+
+def list_bounds(column: pa.Array) -> tuple[Indices, pa.Array]:
+    """Where the elements of each list or map begin and the last one's end, and these elements.
+
+    Returns:
+        int64 [n + 1], the first is 0; and the elements, of a map its entries as a struct. A value
+        that is null has none.
+    """
+    if column.null_count:
+        column = column.take(pa.array(np.arange(len(column))))  # so that nulls have no elements
+    offsets = column.offsets.to_numpy().astype(np.int64)
+    first = int(offsets[0]) if len(offsets) else 0
+    if pa.types.is_map(column.type):
+        flat = pa.StructArray.from_arrays([column.keys, column.items], ["key", "value"])
+    else:
+        flat = column.values
+    return offsets - first, flat.slice(first, int(offsets[-1]) - first)
+
+
+def _map_codes(column: pa.Array) -> Indices:
+    bounds, entries = list_bounds(column)
+    keys, values = (value_codes(each) for each in entries.flatten())
+    owners = np.repeat(np.arange(len(column)), np.diff(bounds))
+    order = np.lexsort((values, keys, owners))
+    return _sequence_codes(row_codes([keys[order], values[order]], len(order)), bounds)
+
+
+def _sequence_codes(codes: Indices, bounds: Indices) -> Indices:
+    """A number from 1 up for each run of numbers between two bounds, the same for equal runs."""
+    offsets = pa.py_buffer(np.ascontiguousarray(bounds * 8))
+    data = pa.py_buffer(np.ascontiguousarray(codes, np.int64))
+    runs = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, [None, offsets, data])
+    found: Indices = runs.dictionary_encode().indices.to_numpy().astype(np.int64) + 1
+    return found
+
+
+def same_values(ours: pa.Array, theirs: pa.Array) -> Mask:
+    """Where two nested columns of one type have the same value, null included: bool [n]."""
+    codes = value_codes(pa.concat_arrays([ours, theirs]))
+    same: Mask = codes[: len(ours)] == codes[len(ours) :]
+    return same

@@ -1,0 +1,22 @@
+"""A job that compacts, as its page asks it."""
+
+from __future__ import annotations
+
+from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
+
+
+class Busy:
+    """A job that compacts."""
+
+    def compaction_metrics(self) -> CompactionMetrics:
+        return CompactionMetrics(
+            buckets=1, sorted_runs_max=6, running=1, queued=2, completed=3, waited_s=4.5
+        )
+
+    def unfinished_compactions(self) -> list[CompactionUnderWay]:
+        return [
+            CompactionUnderWay(
+                partition="", bucket=0, is_running=True, reason="size ratio", levels=(0,),
+                output_level=5, files=1, bytes=100,
+            )
+        ]  # fmt: skip
