@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 class Existing(enum.Enum):
@@ -37,6 +37,8 @@ class EngineTraits:
         keeps_newest: the merged row is the newest one, whatever the older ones are.
         keeps_first: the merged row is the one that came first. So no row is replaced.
         existing: see `Existing`.
+        default_function: the aggregate function of a column that names none; None: the engine's own
+            rule is no function.
     """
 
     may_prune_by_value: bool
@@ -45,6 +47,7 @@ class EngineTraits:
     keeps_newest: bool = False
     keeps_first: bool = False
     existing: Existing = Existing.STAYS
+    default_function: str | None = None
 
 
 _FOLDING = EngineTraits(may_prune_by_value=False, keeps_deletes=True, needs_lookup=False)
@@ -57,7 +60,7 @@ MERGE_ENGINES: Mapping[str, EngineTraits] = {
         existing=Existing.MOVES,
     ),
     "partial-update": _FOLDING,
-    "aggregation": _FOLDING,
+    "aggregation": replace(_FOLDING, default_function="last_non_null_value"),
     "first-row": EngineTraits(
         may_prune_by_value=True,
         keeps_deletes=True,

@@ -26,6 +26,7 @@ from stream_app.model.options.expire_options import (
 from stream_app.model.options.stream_options import SCAN_MODE, STREAMING_READ_OVERWRITE
 from stream_app.model.options.table_options import ROWKIND_FIELD, SEQUENCE_FIELD
 from stream_app.model.schema.data_type import TIMESTAMP_ROOTS, RowType, TypeRoot
+from stream_app.model.table_kind import kind_traits
 
 _FIELDS = "fields."
 
@@ -130,7 +131,8 @@ def _key_problems(primary_keys: Collection[str], options: Mapping[str, str]) -> 
             )
     if primary_keys:
         return
-    if core.bucket == -1 and core[FULL_COMPACTION_DELTA_COMMITS] is not None:
+    has_buckets = kind_traits((), (), core.bucket).has_bucket_number
+    if not has_buckets and core[FULL_COMPACTION_DELTA_COMMITS] is not None:
         yield "full-compaction.delta-commits needs primary-keys or buckets: leave it out"
     if options.get("table-read.sequence-number.enabled", "").lower() == "true":
         yield "table-read.sequence-number.enabled needs primary-keys: leave it out"

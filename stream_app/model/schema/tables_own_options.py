@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.core_options import OPTIONS, CoreOptions, option_named
 from stream_app.model.options.option import parse_boolean
 from stream_app.model.options.paimon_option_keys import CORE_KEYS
 from stream_app.model.options.table_options import BUCKET_KEY, SEQUENCE_FIELD
 from stream_app.model.schema.merge_rules import (
     DEFAULT_FUNCTION,
-    LAST_NON_NULL,
     NO_LIMIT,
     configured_function,
     nested_key,
@@ -130,8 +130,8 @@ def _column_rule(options: Mapping[str, str], key: str) -> object:
     if what == "nested-key":
         return nested_key(options, column)
     if what == "aggregate-function" or key == DEFAULT_FUNCTION:
-        engines_own = LAST_NON_NULL if CoreOptions(options).merge_engine == "aggregation" else None
-        return configured_function(options, column) or engines_own
+        engine = traits_of(CoreOptions(options).merge_engine)
+        return configured_function(options, column) or engine.default_function
     text = options.get(key, _DEFAULTS_OF_FIELDS.get(what))
     if what == "count-limit" and text is not None and text.isdecimal():
         return int(text)
