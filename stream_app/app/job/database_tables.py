@@ -237,7 +237,7 @@ class DatabaseTables:
         # What a table alone says, and is configured for all tables, is for new ones.
         rest = {key: value for key, value in for_all.items() if key not in own}
         for each in option_differences(table.schema, rest):
-            _LOG.warning("the table %s keeps its own: %s, for new tables", name, each)
+            _LOG.warning("the table %s keeps its value: %s, which holds for new tables", name, each)
         for_all = {key: value for key, value in for_all.items() if not is_tables_own(key)}
         return with_configuration(table, {**for_all, **own})
 
