@@ -23,7 +23,9 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from stream_app.app.config.app_config import AppConfig, SourceConfig, StreamConfig
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.job.database_tables import DatabaseTables

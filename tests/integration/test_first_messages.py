@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stream_app.app.config.app_config import SourceConfig
+from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.demo.embedded_broker import EmbeddedBroker
 from stream_app.app.job.first_messages import messages_at_both_ends
 from stream_app.app.job.preflight import check_topics

@@ -11,8 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from stream_app.app.config.app_config import AppConfig, SourceConfig, StreamConfig
+from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.format_setup import evolution_rules, rules_of, source_of
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.job.database_tables import DatabaseTables

@@ -10,7 +10,9 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
-from stream_app.app.config.app_config import KEYS, PREFIXES, SourceConfig, StreamConfig
+from stream_app.app.config.app_config import KEYS, PREFIXES
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.cdc.formats import FORMATS

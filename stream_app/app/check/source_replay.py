@@ -17,8 +17,8 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
 from stream_app.app.check.uncompared import Uncompared
-from stream_app.app.config.app_config import SourceConfig
 from stream_app.app.config.format_setup import format_setup, table_format, without_narrowed
+from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.job.preflight import TIMEOUT_S, client_settings, reachable_servers
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, concat_rows

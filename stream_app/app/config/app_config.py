@@ -20,6 +20,8 @@ from stream_app.app.config.format_problems import format_problems
 from stream_app.app.config.made_columns import made_problems
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, shown
+from stream_app.app.config.source_config import SOURCE_KEYS, SourceConfig
+from stream_app.app.config.stream_config import STREAM_KEYS, StreamConfig, with_limit
 from stream_app.app.config.sync_config import (
     SYNC_KEYS,
     SYNC_PREFIXES,
@@ -33,118 +35,16 @@ from stream_app.app.config.values import (
     SET_BY_SPARK,
     Setting,
     WrongValueError,
-    boolean,
-    folder,
     free_text,
-    host_names,
-    integer,
-    milliseconds,
     names,
-    offsets,
-    one_of,
-    regular_expression,
-    some_names,
-    text,
-    trigger,
-    web_address,
 )
 from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
-from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS
+from stream_app.cdc.formats import FORMATS
 from stream_app.errors import UsageError
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.s3.s3_options import is_s3_option, s3_options
 from stream_app.model.options.core_options import unknown_key
-from stream_app.model.options.option import parse_duration_ms
 from stream_app.model.schema.data_type import RowType
-
-ENVIRONMENT = "environment"
-"""The value of ``otlp-endpoint`` that leaves it to OpenTelemetry's variables."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceConfig:
-    """Section ``[source]``.
-
-    Attributes:
-        kind: ``kafka`` or ``files``.
-        topics: names; empty when `topic_pattern`, a Java regular expression, chooses them.
-        format_options: the message format's own options, e.g. ``decimal.handling.mode``.
-        starting_offsets: ``earliest``, ``latest`` or Spark's JSON; only for a new checkpoint.
-        max_offsets_per_trigger: records of an epoch; None: all that there are.
-        min_partitions: least number of tasks that read; None: as many as there are cores.
-        reader: ``native`` or ``spark``; None: the native one if it can.
-        kafka_options: of Kafka's Java client, without the prefix ``kafka.``.
-        merge_shards: whether records of several tables of the source belong into the table.
-        path: folder of ``*.jsonl`` when the kind is ``files``.
-        lowers_names: whether columns have the source's names in lower case; follows from
-            ``sync.case-sensitive``.
-    """
-
-    kind: str = "kafka"
-    bootstrap_servers: str = ""
-    topics: tuple[str, ...] = ()
-    topic_pattern: str | None = None
-    format: str = DEFAULT_FORMAT
-    format_options: Mapping[str, str] = field(default_factory=dict)
-    starting_offsets: str = "earliest"
-    max_offsets_per_trigger: int | None = None
-    min_partitions: int | None = None
-    fail_on_data_loss: bool = True
-    reader: str | None = None
-    kafka_options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    merge_shards: bool = False
-    path: str | None = None
-    max_files_per_trigger: int | None = None
-    lowers_names: bool = field(default=False, metadata={"is_shown": False})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamConfig:
-    """Section ``[stream]``.
-
-    Attributes:
-        trigger: ``availableNow``, or how long after an epoch's start the next one starts.
-        quarantine: folder for records that cannot be decoded; None: the first one stops the job.
-        max_bad_records: most bad records of a run; None: no limit.
-        non_insert_records: ``error`` or ``quarantine``: changes that need a primary key.
-        write_parallelism, decode_parallelism: tasks; None: Spark's default; one a reading task.
-        metrics_port: of the endpoint for Prometheus; None: there is none.
-        max_staleness: milliseconds that a table may be behind for the job to be ready.
-        web_port, web_host: port and address of the page in a browser; no port: there is none.
-        web_names: to which it answers beside ``localhost``, addresses and the machine's own.
-        log_format: of the job's log: ``text`` or ``json``.
-        webhook_url, webhook_secret: where notices go, and what signs them; None: nowhere, nothing.
-        otlp_endpoint: of OpenTelemetry; ``environment``: as its variables say; None: it is off.
-        spark_metrics: whether Spark's own metrics have the job's.
-    """
-
-    checkpoint: str = ""
-    trigger: str = "5 seconds"
-    quarantine: str | None = None
-    max_bad_records: int | None = None
-    non_insert_records: str = "error"
-    write_parallelism: int | None = None
-    decode_parallelism: int | None = None
-    metrics_port: int | None = None
-    max_staleness: int = 300_000
-    web_port: int | None = None
-    web_host: str = "127.0.0.1"
-    web_names: tuple[str, ...] = ()
-    log_format: str = "text"
-    webhook_url: str | None = field(default=None, repr=False)
-    webhook_secret: str | None = field(default=None, repr=False)
-    otlp_endpoint: str | None = None
-    spark_metrics: bool = False
-
-    @property
-    def is_available_now(self) -> bool:
-        """Whether the job ends when all that there was at its start is in the table."""
-        return self.trigger == "availableNow"
-
-    @property
-    def trigger_ms(self) -> int:
-        """Milliseconds between the starts of two epochs at least."""
-        return 0 if self.is_available_now else parse_duration_ms(self.trigger)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,42 +99,10 @@ class AppConfig:
 
 
 KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
-    "source": {
-        "kind": one_of("kafka", "files"),
-        "bootstrap-servers": text,
-        "topics": some_names,
-        "topic-pattern": regular_expression,
-        "format": one_of(*FORMATS),
-        "starting-offsets": offsets,
-        "max-offsets-per-trigger": integer(1),
-        "min-partitions": integer(1),
-        "fail-on-data-loss": boolean,
-        "reader": one_of("native", "spark"),
-        "merge-shards": boolean,
-        "path": text,
-        "max-files-per-trigger": integer(1),
-    },
+    "source": SOURCE_KEYS,
     "table": TABLE_KEYS,
     "sync": SYNC_KEYS,
-    "stream": {
-        "checkpoint": folder,
-        "trigger": trigger,
-        "quarantine": folder,
-        "max-bad-records": integer(0),
-        "non-insert-records": one_of("error", "quarantine"),
-        "write-parallelism": integer(1),
-        "decode-parallelism": integer(1),
-        "metrics-port": integer(1, 65535),
-        "max-staleness": milliseconds,
-        "web-port": integer(1, 65535),
-        "web-host": text,
-        "web-names": host_names,
-        "log-format": one_of("text", "json"),
-        "webhook-url": web_address(),
-        "webhook-secret": text,
-        "otlp-endpoint": web_address(ENVIRONMENT),
-        "spark-metrics": boolean,
-    },
+    "stream": STREAM_KEYS,
     "file-system": {},
     "spark": {},
 }
@@ -265,7 +133,7 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
     config = AppConfig(
         source=SourceConfig(**values["source"]),
         table=TableConfig(**values["table"]),
-        stream=StreamConfig(**_with_limit(values["stream"])),
+        stream=StreamConfig(**with_limit(values["stream"])),
         sync=SyncConfig(**values["sync"]) if values["sync"] else None,
         file_system=values["file-system"],
         spark=values["spark"],
@@ -333,11 +201,6 @@ def _unknown(section: str, key: str) -> str:
         if other != section and key in keys:
             return f"unknown key; did you mean {other + '.' + key!r}?"
     return found if "mean" in found else f"{found}; known: {', '.join(known)}"
-
-
-def _with_limit(values: dict[str, Any]) -> dict[str, Any]:
-    """Without a quarantine the limit is 0, because a bad record would be lost."""
-    return values if "quarantine" in values else {"max_bad_records": 0} | values
 
 
 def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stream_app.app.config.app_config import AppConfig, SourceConfig
+from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.made_columns import rules_of_table
+from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.cdc.aliased_decode import parse_aliases
 from stream_app.cdc.change_batch import TableTraits

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from stream_app.app.config.app_config import SourceConfig
+from stream_app.app.config.source_config import SourceConfig
 from stream_app.errors import UsageError
 from stream_app.kafka.client_options import client_options
 from stream_app.kafka.librdkafka import LibraryMissingError, library

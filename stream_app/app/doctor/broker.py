@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError, TopicAuthorizationFailedError
 
-from stream_app.app.config.app_config import SourceConfig
+from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.doctor.clocks import clock_observations
 from stream_app.app.doctor.observation import Observation, fine, problem, warning
 from stream_app.app.job.preflight import (

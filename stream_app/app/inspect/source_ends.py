@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from stream_app.app.config.app_config import SourceConfig
+from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.job.preflight import BrokerConnection, uncheckable
 from stream_app.errors import StreamAppError
 from stream_app.kafka.offset_ranges import Offsets

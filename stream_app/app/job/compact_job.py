@@ -27,9 +27,9 @@ from stream_app.app.arguments.compact import (
     compact_job,
     configuration,
 )
-from stream_app.app.config.app_config import StreamConfig
 from stream_app.app.config.secrets import Secrets, hiding
 from stream_app.app.config.settings import environment_secrets
+from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.inspect.planned_compactions import planned_compactions
 from stream_app.app.job.event_log import warn_of_ignored_options
 from stream_app.app.job.event_texts import report_line

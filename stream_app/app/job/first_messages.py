@@ -17,7 +17,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
 from stream_app.app.check.source_replay import batch_of
-from stream_app.app.config.app_config import SourceConfig
+from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.job.preflight import TopicInfo, client_settings
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
 from stream_app.cdc.formats import format_named

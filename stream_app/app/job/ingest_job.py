@@ -22,9 +22,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.app.arguments.ingest import add_arguments
-from stream_app.app.config.app_config import AppConfig, SourceConfig, load_config
+from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.format_setup import format_setup
 from stream_app.app.config.secrets import hidden, hiding
+from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.source_reader import native_reader
 from stream_app.app.job.database_tables import DatabaseTables, warn_of_first_messages
 from stream_app.app.job.first_messages import check_first_messages, first_messages_of_all

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 from prometheus_client import CollectorRegistry
 
-from stream_app.app.config.app_config import ENVIRONMENT, StreamConfig
+from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
 from stream_app.app.extra import otlp_module
 from stream_app.app.monitoring.listener import JobListener, Listeners
 from stream_app.app.monitoring.webhook import Receiver, Webhook

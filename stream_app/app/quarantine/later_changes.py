@@ -17,7 +17,7 @@ from kafka import TopicPartition
 from kafka.errors import KafkaError
 
 from stream_app.app.check.source_replay import batch_of, consumer_of
-from stream_app.app.config.app_config import SourceConfig
+from stream_app.app.config.source_config import SourceConfig
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.columns.arrow_buffers import Bools, bools_of
 from stream_app.cdc.message_format import MessageFormat

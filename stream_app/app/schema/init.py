@@ -11,7 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from stream_app.app.config.app_config import SourceConfig, load_config
+from stream_app.app.config.app_config import load_config
+from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.job.first_messages import messages_at_both_ends
 from stream_app.app.job.preflight import check_topics
 from stream_app.app.schema.jdbc_source import jdbc_table, parse_jdbc_url

@@ -17,10 +17,11 @@ import orjson
 
 from stream_app.app.arguments.table import add_table_parser, named_table
 from stream_app.app.arguments.table_of_job import table_of_job
-from stream_app.app.config.app_config import AppConfig, SourceConfig, load_config
+from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.bootstrap_servers import bootstrap_servers
 from stream_app.app.config.format_setup import rules_of
 from stream_app.app.config.format_setup import source_of as source_of_tables
+from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.output.progress import ProgressLine
 from stream_app.errors import (

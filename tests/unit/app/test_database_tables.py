@@ -11,7 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.app.config.app_config import AppConfig, SourceConfig, StreamConfig
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import OneSetting, SyncConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.inspect.job_status import JobStatus
