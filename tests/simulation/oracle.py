@@ -229,6 +229,11 @@ class Oracle:
             f"and too few {_minus(wanted, found)}",
         )
 
+    def check_nothing_waits(self) -> None:
+        """See that readers get all rows, and followers all changes, once all jobs are drained."""
+        waiting = self._state.waiting()
+        demand(not waiting, f"no compaction has taken in {waiting}, and all jobs are drained")
+
     def may_go(self) -> bool:
         """Whether a version may go while somebody looks at it."""
         return self.may_expire or self.goes_back_to is not None

@@ -117,7 +117,7 @@ class AppendCompactCoordinator:
         if any(change.added for change in changes):
             self._plan_again()
 
-    def trigger(self) -> int:
+    def trigger(self, *, rests: bool = False) -> int:  # noqa: ARG002 - no row waits
         """Start the planned tasks, and plan again when there are new snapshots."""
         begun = self._take_plan()
         pending = len(self._running) < PENDING_TASKS_MAX
