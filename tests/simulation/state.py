@@ -123,8 +123,8 @@ class State:
         Files of level 0, and keys that were lifted and not told.
         """
         tells = self.rules.telling in (Telling.LIFTED, Telling.WHOLE)
-        files = [*self.level_0] if tells or self.rules.hides_level_0 else []
-        return [*files, *self.untold]
+        files = self.level_0.items() if tells or self.rules.hides_level_0 else ()
+        return [*(name for name, changes in files if changes), *self.untold]
 
     def flush(self, changes: Iterable[Change], files: Mapping[str, set[Row]]) -> None:
         """An epoch came in.

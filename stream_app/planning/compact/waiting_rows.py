@@ -77,9 +77,7 @@ def waiting_buckets(
     files: dict[BucketId, list[DataFileMeta]] = {}
     for entry in live:
         files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
-    counts = {
-        bucket: waiting_rows(members, rule, num_levels) for bucket, members in files.items()
-    }
+    counts = {bucket: waiting_rows(members, rule, num_levels) for bucket, members in files.items()}
     return {bucket: count for bucket, count in counts.items() if count}
 
 
@@ -92,6 +90,24 @@ def counted_rows(waiting: int, *, newest: int, age_s: float) -> int:
         age_s: seconds since its commit.
     """
     return waiting if age_s >= UNTOLD_S else max(0, waiting - newest)
+
+
+def unseen_by(rule: SeenAt) -> str:
+    """Who lacks the rows that wait."""
+    return "followers of the changelog" if rule is SeenAt.HIGHEST_LEVEL else "readers or followers"
+
+
+def waiting_fix(*, is_write_only: bool) -> str:
+    """What brings them to readers and followers."""
+    if is_write_only:
+        return (
+            "the table's job is write-only: run `stream-app compact TABLE --follow` beside it, or "
+            "`stream-app compact TABLE` once"
+        )
+    return (
+        "a job that runs compacts them: start it, and see the log if they go on waiting; or run "
+        "`stream-app compact TABLE`"
+    )
 
 
 def waiting_text(rows: int) -> str:

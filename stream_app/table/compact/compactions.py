@@ -130,6 +130,10 @@ class Compactions(FollowsTable, TakesOutcomes, Protocol):
         """The compactions that wait for a thread or run. Any thread may call it."""
         ...
 
+    def waiting_rows(self) -> int:
+        """Rows that wait for a compaction before anybody gets them. Any thread may call it."""
+        ...
+
     def load(self) -> CompactionLoad:
         """The work that is open, and the attempts that failed. Any thread may call it."""
         ...

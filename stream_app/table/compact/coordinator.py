@@ -194,6 +194,14 @@ class CompactCoordinator:
                 found.append(under_way(path, bucket, unit, future))
         return found
 
+    def waiting_rows(self) -> int:
+        """Rows of the known buckets that wait for a compaction. Any thread may call it."""
+        rule, num_levels = self.table.seen_at, self.table.options.num_levels
+        if rule is SeenAt.ANY_LEVEL:
+            return 0
+        managers = list(self._managers.values())
+        return sum(waiting_rows(one.levels.all_files(), rule, num_levels) for one in managers)
+
     def load(self) -> CompactionLoad:
         """The work that is open, and the attempts that failed. Any thread may call it."""
         managers, now = list(self._managers.items()), self.age_clock.steady_seconds()
@@ -208,7 +216,7 @@ class CompactCoordinator:
             now=now,
             failed=self.failures.total,
             dropped=self.dropped.total,
-            waiting_rows=self._waiting_rows([manager for _, manager in managers]),
+            waiting_rows=self._counted_rows(),
         )
 
     def is_idle(self) -> bool:
@@ -274,14 +282,10 @@ class CompactCoordinator:
         filled_at = self._filled_at.get(bucket, -math.inf)
         return self.table.clock.steady_seconds() - filled_at >= REST_S
 
-    def _waiting_rows(self, managers: Sequence[CompactManager]) -> int:
-        rule, num_levels = self.table.seen_at, self.table.options.num_levels
-        if rule is SeenAt.ANY_LEVEL:
-            return 0
-        waiting = sum(waiting_rows(one.levels.all_files(), rule, num_levels) for one in managers)
+    def _counted_rows(self) -> int:
         at, newest = self._newest
         age_s = self.table.clock.steady_seconds() - at
-        return counted_rows(waiting, newest=newest, age_s=age_s)
+        return counted_rows(self.waiting_rows(), newest=newest, age_s=age_s)
 
     def _futures(self) -> Iterator[Future[BucketChange]]:
         for manager in self._managers.values():
