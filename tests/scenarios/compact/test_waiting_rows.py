@@ -218,7 +218,8 @@ def test_a_run_does_not_end_well_while_rows_wait(tmp_path: Path, kind: str) -> N
     assert "No space left on device" in told.value.what
     assert disk.tried >= 3
     metrics = job.compaction_metrics()
-    assert metrics is not None and metrics.waiting_rows == 20
+    assert metrics is not None
+    assert metrics.waiting_rows == 20
     disk.is_full = False
     table.clock.sleep(600)
     for _ in range(10):
