@@ -19,10 +19,12 @@ from stream_app.errors import CompactionError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.compact.waiting_rows import waiting_buckets
 from stream_app.table.check.table_check import TableCheck
 from stream_app.table.compact.coordinator import REST_S
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.waiting_rows import rows_that_wait
@@ -148,6 +150,16 @@ def test_a_job_whose_source_is_idle_compacts_at_its_start(tmp_path: Path, kind: 
     writer = died(table)
     for _ in range(10):
         writer.commit.commit_idle()
+    check_all_is_seen(table)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_job_that_only_compacts_takes_them_too(tmp_path: Path, kind: str) -> None:
+    """As `stream-app compact TABLE` does."""
+    table = a_table(tmp_path, KINDS[kind])
+    died(table)
+    compacting = CompactInCaller(table)
+    StreamTableCommit(table, "compactor", compacting, BATCH_COMMIT_IDENTIFIER).drain()
     check_all_is_seen(table)
 
 
