@@ -259,7 +259,6 @@ class Simulation:
         writers = [job for job in self.jobs.values() if job.commits_epochs]
         self._at_last(*(self._replay_of(job) for job in (*writers, *writers)))
         self._look(may_be_cut=False)
-        self.oracle.check_nothing_waits()
         if Verb.FOLLOW in verbs:
             if self.scenario.expires:
                 # Where an expiry was interrupted, nobody may begin to follow before it is finished.

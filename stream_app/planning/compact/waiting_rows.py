@@ -93,7 +93,7 @@ def counted_rows(waiting: int, *, newest: int, age_s: float) -> int:
 
 
 def unseen_by(rule: SeenAt) -> str:
-    """Who lacks the rows that wait."""
+    """The readers that lack the rows that wait."""
     return "followers of the changelog" if rule is SeenAt.HIGHEST_LEVEL else "readers or followers"
 
 

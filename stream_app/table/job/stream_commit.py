@@ -11,13 +11,11 @@ Source: Paimon `table/sink/StreamTableCommit.java`,
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
-from stream_app.clock import Clock
-from stream_app.errors import CommitError, StreamAppError
+from stream_app.errors import CommitError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.bucket_id import BucketId
@@ -31,16 +29,13 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.checkpoint_checks import check_no_replay
 from stream_app.table.job.compaction_publisher import CompactionPublisher
 from stream_app.table.job.emptied_table import empty_table
+from stream_app.table.job.idle_looks import IdleLooks
 from stream_app.table.job.index_state import index_state
 from stream_app.table.job.table_state import TableState
 from stream_app.table.job.write_only_bound import WriteOnlyBound
 from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 
 _LOG = logging.getLogger(__name__)
-IDLE_LOOK_S = 10.0
-"""Interval of the search for compactions that become due by time alone, while no data arrives."""
-_SEARCH_S = 600.0
-"""Longest interval of the search for other writers' rows that wait for a compaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +84,8 @@ class StreamTableCommit:
         self._publisher = CompactionPublisher(table, self._commit, state.coordinator, state.live)
         self._write_only = WriteOnlyBound(self.state, stopping)
         self._while_waiting: list[Snapshot] = []
-        self._looked_at = -math.inf
-        self._search = _Search(table.clock)
-        self.state.load_waiting()
+        self._looks = IdleLooks(state)
+        state.load_waiting()
         self._begun_on: int | None = None
 
     @property
@@ -171,7 +165,7 @@ class StreamTableCommit:
             raise
         # From here on the epoch is committed, whatever the outcome of the compactions.
         self.state.note_epoch(epoch, changes, (properties or {}).get(SOURCE_END_PROPERTY))
-        self._search.begin_anew()
+        self._looks.begin_anew()
         self.index.note(basis, changes)
         self._publisher.tally.add_flushes(changes)
         compact = self._publisher.publish(told, finished)
@@ -204,25 +198,10 @@ class StreamTableCommit:
         self._publisher.take_over(earlier._publisher)
 
     def commit_idle(self) -> Snapshot | None:
-        """Publish finished compactions without an epoch, and start those that are due.
-
-        Now and then it looks for rows of other writers that wait for a compaction.
-        """
-        snapshot, now = self._publish_idle(), self.table.clock.steady_seconds()
-        if self.last_identifier is not None and self._search.is_due():
-            self._search.ended(found=self._load_waiting())
-        is_due = now - self._looked_at >= IDLE_LOOK_S
-        if snapshot or is_due or self.coordinator.failures.to_be_retried():
-            self._looked_at = now
-            self.coordinator.trigger()
+        """Publish finished compactions without an epoch, and start those that are due."""
+        snapshot = self._publish_idle()
+        self._looks.look(at_once=snapshot is not None)
         return snapshot
-
-    def _load_waiting(self) -> bool:
-        try:
-            return self.state.load_waiting()
-        except (StreamAppError, OSError) as error:  # the next epoch tells it
-            _LOG.debug("no search for rows that wait for a compaction: %s", error)
-            return False
 
     def _publish_idle(self) -> Snapshot | None:
         """Publish finished compactions under the last epoch's identifier."""
@@ -239,12 +218,7 @@ class StreamTableCommit:
         return list(self.draining())
 
     def draining(self, *, rests: bool = True) -> Iterator[Snapshot]:
-        """As `drain`, snapshot by snapshot.
-
-        Args:
-            rests: no epoch is expected: no row may wait for a compaction any longer, whoever has
-                written it.
-        """
+        """As `drain`, snapshot by snapshot; at rest no row of any writer may wait any longer."""
         if self.last_identifier is None:
             return
         if rests:
@@ -328,31 +302,6 @@ class StreamTableCommit:
             return self._publish_idle()
         self.table.clock.sleep(self.coordinator.failures.seconds_until_retry() or 0.0)
         return None
-
-
-@dataclass(slots=True)
-class _Search:
-    """When an idle job looks for other writers' rows: seldom while it finds none."""
-
-    clock: Clock
-    _wait_s: float = IDLE_LOOK_S
-    _at: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.begin_anew()
-
-    def begin_anew(self) -> None:
-        """An epoch has come."""
-        self._wait_s = IDLE_LOOK_S
-        self._at = self.clock.steady_seconds() + self._wait_s
-
-    def is_due(self) -> bool:
-        return self.clock.steady_seconds() >= self._at
-
-    def ended(self, *, found: bool) -> None:
-        """A look has ended."""
-        self._wait_s = IDLE_LOOK_S if found else min(2 * self._wait_s, _SEARCH_S)
-        self._at = self.clock.steady_seconds() + self._wait_s
 
 
 def _check(

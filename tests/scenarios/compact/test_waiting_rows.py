@@ -1,4 +1,4 @@
-"""Committed rows that nobody gets before a compaction: whoever died, the next job compacts them.
+"""Committed rows that nobody gets before a compaction: the next job compacts them, of any writer.
 
 A job dies between an epoch's APPEND and its COMPACT, and no row comes for those buckets again.
 """
