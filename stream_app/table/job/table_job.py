@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from stream_app.errors import CompactionError, UnsupportedTableError
+from stream_app.errors import CompactionError, StreamAppError, UnsupportedTableError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.options.compaction_options import WRITE_ONLY
@@ -218,7 +218,8 @@ class TableJob:
         rows = 0 if commit is None else commit.coordinator.waiting_rows()
         if commit is None or not rows or self.table.options[WRITE_ONLY]:
             return
-        causes = {str(error) for error in commit.coordinator.failures.stuck().values()}
+        errors = commit.coordinator.failures.stuck().values()
+        causes = {one.what if isinstance(one, StreamAppError) else str(one) for one in errors}
         why = f": {'; '.join(sorted(causes))}" if causes else ""
         raise CompactionError(
             f"{waiting_text(rows)}: {unseen_by(self.table.seen_at)} do not get them before{why}",
