@@ -123,7 +123,7 @@ class CompactCoordinator:
     def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
         """Another writer changed buckets: believe the table again. Running compactions continue."""
         known = {bucket for bucket in buckets if bucket in self._managers}
-        self._filled_at.update(dict.fromkeys(known, self.table.clock.steady_seconds()))
+        self._note_filled(known, rows=0)
         self._restore_again(known, snapshot)
 
     def known_buckets(self) -> set[BucketId]:
@@ -132,13 +132,12 @@ class CompactCoordinator:
 
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
         """Take in an epoch's level-0 files, of known buckets."""
-        now, rows = self.table.clock.steady_seconds(), 0
+        changes, rows = list(changes), 0
         for change in changes:
-            self._filled_at[change.bucket_id] = now
             for file in change.added:
                 self._managers[change.bucket_id].add_new_file(file)
                 rows += file.row_count
-        self._newest = now, rows
+        self._note_filled((change.bucket_id for change in changes), rows=rows)
 
     def trigger(self, *, rests: bool = False) -> int:
         """Start due compactions, most sorted runs first; returns how many were started.
@@ -278,14 +277,25 @@ class CompactCoordinator:
         for bucket, now in self.managers_of(self.table, snapshot, known).items():
             self._managers[bucket].restore(now.levels)
 
+    def _note_filled(self, buckets: Iterable[BucketId], *, rows: int) -> None:
+        """Buckets got files: in an epoch of so many rows, or by another writer."""
+        if self.table.seen_at is not SeenAt.ANY_LEVEL:
+            now = self.table.clock.steady_seconds()
+            self._filled_at.update(dict.fromkeys(buckets, now))
+            self._newest = (now, rows) if rows else self._newest
+
     def _rests(self, bucket: BucketId) -> bool:
+        if self.table.seen_at is SeenAt.ANY_LEVEL:
+            return False
         filled_at = self._filled_at.get(bucket, -math.inf)
         return self.table.clock.steady_seconds() - filled_at >= REST_S
 
     def _counted_rows(self) -> int:
-        at, newest = self._newest
+        (at, newest), waiting = self._newest, self.waiting_rows()
+        if not waiting:
+            return 0
         age_s = self.table.clock.steady_seconds() - at
-        return counted_rows(self.waiting_rows(), newest=newest, age_s=age_s)
+        return counted_rows(waiting, newest=newest, age_s=age_s)
 
     def _futures(self) -> Iterator[Future[BucketChange]]:
         for manager in self._managers.values():

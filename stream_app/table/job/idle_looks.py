@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass, field
 
 from stream_app.errors import StreamAppError
+from stream_app.planning.compact.waiting_rows import SeenAt
 from stream_app.table.job.table_state import TableState
 
 _LOG = logging.getLogger(__name__)
@@ -35,8 +36,9 @@ class IdleLooks:
 
     def begin_anew(self) -> None:
         """An epoch has come, or the table was read just now."""
-        self._search_wait_s = LOOK_S
-        self._search_at = self._now() + LOOK_S
+        if self.state.table.seen_at is not SeenAt.ANY_LEVEL:
+            self._search_wait_s = LOOK_S
+            self._search_at = self._now() + LOOK_S
 
     def look(self, *, at_once: bool) -> None:
         """Start the compactions that are due, if it is time to look for them.
