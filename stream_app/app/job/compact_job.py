@@ -277,7 +277,7 @@ class _Compaction:
         while not self.stop_requested.is_set():
             self._adopt()
             self._touch()
-            for report in self._reports(self.stream.draining()):
+            for report in self._reports(self.stream.draining(rests=False)):
                 self._say(report_line(report))
             self.maintenance.while_idle()
             self.listeners.tell(lambda each: each.looked())

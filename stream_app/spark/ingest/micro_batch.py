@@ -152,14 +152,27 @@ class MicroBatch(Generic[Messages]):
             self.lock.release()
 
     def drain(self) -> None:
-        """Wait for all due compactions and publish them; do upkeep even without an epoch."""
+        """Wait for all due compactions and publish them; do upkeep even without an epoch.
+
+        Raises:
+            CompactionError: rows of a table still wait for a compaction; the others do not.
+        """
         with self.lock:
             self._resume()
             for feed in self.feeds:
-                for report in feed.job.drain():
-                    feed.listener.idle_commit(report)
+                self._drain(feed)
             if self._apart is not None:
+                waiting = self._apart.waiting()
                 self._apart.catch_up()
+                for feed in self.feeds:
+                    if feed.name in waiting:
+                        self._drain(feed)
+            for feed in self.feeds:
+                feed.job.check_none_waits()
+
+    def _drain(self, feed: TableFeed) -> None:
+        for report in feed.job.drain():
+            feed.listener.idle_commit(report)
 
     def _start(self, epoch: int) -> None:
         """Open the tables, and check that they fit the first epoch of this run."""

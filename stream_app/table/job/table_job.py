@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from stream_app.errors import UnsupportedTableError
+from stream_app.errors import CompactionError, StreamAppError, UnsupportedTableError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
+from stream_app.planning.compact.waiting_rows import unseen_by, waiting_text
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
@@ -205,6 +207,25 @@ class TableJob:
         reports = [self._idle_report(snapshot) for snapshot in draining]
         self.upkeep.after_commit()
         return reports
+
+    def check_none_waits(self) -> None:
+        """Check that no row waits for a compaction that this job had to do; call it behind `drain`.
+
+        Raises:
+            CompactionError: one does, because its compactions fail.
+        """
+        commit = self._commit
+        rows = 0 if commit is None else commit.coordinator.waiting_rows()
+        if commit is None or not rows or self.table.options[WRITE_ONLY]:
+            return
+        errors = commit.coordinator.failures.stuck().values()
+        causes = {one.what if isinstance(one, StreamAppError) else str(one) for one in errors}
+        why = f": {'; '.join(sorted(causes))}" if causes else ""
+        raise CompactionError(
+            f"{waiting_text(rows)}: {unseen_by(self.table.seen_at)} do not get them before{why}",
+            where=self.table.location,
+            fix="mend that, and start the job again: it begins with these compactions",
+        )
 
     def sorted_runs(self) -> Mapping[int, int]:
         """Number of sorted runs → number of known buckets with so many, ascending."""
