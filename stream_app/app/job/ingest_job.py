@@ -78,6 +78,7 @@ from stream_app.spark.ingest.kafka_source import KafkaSource
 from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.streaming_query import RunningStream
 from stream_app.spark.job_folder import Folder
+from stream_app.spark.jvm_watch import ending_with_jvm
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.table.file_store_table import FileStoreTable
@@ -211,9 +212,21 @@ def _check_source(config: AppConfig) -> Mapping[str, TopicInfo]:
 def _stream(
     config: AppConfig, prepared: _Prepared, clock: Clock, watched: WatchedJob, signs: SignsOfLife
 ) -> None:
+    spark, stop_requested = _session(config), threading.Event()
+    with ending_with_jvm(spark, stop_requested):
+        _stream_in(spark, stop_requested, config, prepared, clock, watched, signs)
+
+
+def _stream_in(
+    spark: SparkSession,
+    stop_requested: threading.Event,
+    config: AppConfig,
+    prepared: _Prepared,
+    clock: Clock,
+    watched: WatchedJob,
+    signs: SignsOfLife,
+) -> None:
     checkpoint, stream, log = prepared.checkpoint, config.stream, watched.log
-    spark = _session(config)
-    stop_requested = threading.Event()
     compactions = SparkCompactions(spark, _compactions_at_once(config, prepared.table))
     feeds = JobFeeds(
         config=config,
