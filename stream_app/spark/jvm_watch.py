@@ -4,7 +4,10 @@ Both processes are the driver. The system may kill the JVM alone: by SIGKILL, or
 out. Calls to it fail then. But threads of Python may wait for answers of Spark's jobs that never
 come, and the interpreter joins them before it ends. So the watch bounds all waits at once.
 
-Used by every job that has a session. Source: Linux `pidfd_open(2)`.
+Under ``spark-submit`` the JVM also carries Python's output. So the watch keeps the JVM's own
+standard error, on Linux, to say why the driver ends.
+
+Used by every job that has a session. Source: Linux `pidfd_open(2)`, Spark `PythonRunner.scala`.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ class _JvmWatch:
     """Waits for the JVM's end beside the job."""
 
     jvm: _Process
+    outlet: int | None
     error: JvmEndedError
     stop_requested: threading.Event
     has_ended: threading.Event = field(default_factory=threading.Event)
@@ -47,11 +51,16 @@ class _JvmWatch:
         try:
             while not self.is_over.is_set():
                 if self.jvm.ends_within(_LOOK_S):
+                    if self.outlet is not None:
+                        os.dup2(self.outlet, 1)
+                        os.dup2(self.outlet, 2)
                     self.has_ended.set()
                     self.stop_requested.set()
                     self._end_process()
         finally:
             self.jvm.close()
+            if self.outlet is not None:
+                os.close(self.outlet)
 
     def _end_process(self) -> None:
         threading.Event().wait(GRACE_S)
@@ -76,7 +85,7 @@ def ending_with_jvm(spark: SparkSession, stop_requested: threading.Event) -> Ite
     assert gateway is not None
     pid = int(gateway.jvm.java.lang.ProcessHandle.current().pid())
     child = getattr(gateway, "proc", None)  # of a driver that has started its JVM itself
-    watch = _JvmWatch(_Process(pid, child), _error(pid), stop_requested)
+    watch = _JvmWatch(_Process(pid, child), _outlet(pid), _error(pid), stop_requested)
     threading.Thread(target=watch.run, name="jvm-watch", daemon=True).start()
     try:
         yield
@@ -89,6 +98,15 @@ def ending_with_jvm(spark: SparkSession, stop_requested: threading.Event) -> Ite
     if watch.has_ended.is_set():
         watch.is_told = True
         raise watch.error
+
+
+def _outlet(pid: int) -> int | None:
+    """The standard error of a JVM that carries ours; None: ours does not need it, or has none."""
+    if os.getppid() != pid:
+        return None
+    with contextlib.suppress(OSError):  # no Linux, or a socket
+        return os.open(f"/proc/{pid}/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NOCTTY)
+    return None
 
 
 class _Process:

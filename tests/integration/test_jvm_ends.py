@@ -1,7 +1,8 @@
-"""The driver's JVM is killed alone: Python, the other half of the driver, ends too, and says why."""
+"""The driver's JVM is killed alone: Python, the driver's other half, ends too, and says why."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -93,7 +94,8 @@ def test_the_driver_ends_with_its_jvm_and_says_so(
         job.process.wait()  # then its children have another parent
         assert exit_code_within(python, 10 * GRACE_S) == 1, job.log()
     finally:
-        job.kill()
+        with contextlib.suppress(ProcessLookupError):
+            job.kill()
     log = job.log()
     assert f"the JVM of this driver, process {job.process.pid}, has ended" in log
     assert log.count("the JVM of this driver") == 1

@@ -170,6 +170,8 @@ class MicroBatch(Generic[Messages]):
             if self._apart is None:
                 for feed in self.feeds:
                     feed.job.check_epochs(epoch, epoch - 1)
+                    if self.log.goes_back and feed.job.last_epoch < 0:
+                        feed.job.check_not_read_before(self.log.source_begin(epoch))
             else:
                 self._apart.check_epochs(epoch)
 
