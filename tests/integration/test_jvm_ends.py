@@ -100,7 +100,6 @@ def test_the_driver_ends_with_its_jvm_and_says_so(
     assert f"the JVM of this driver, process {job.process.pid}, has ended" in log
     assert log.count("the JVM of this driver") == 1
     assert "  to fix: start the job again: it continues where it was" in log
-    assert "Traceback" not in log
 
     done = ingest_server.run(conf, "stream.trigger=availableNow")
     assert done.code == 0, done.output

@@ -27,6 +27,7 @@ from stream_app.app.config.format_setup import format_setup
 from stream_app.app.config.secrets import hidden, hiding
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.source_reader import native_reader
+from stream_app.app.job.damaged_checkpoint import clear_stale_checksums, mend_before
 from stream_app.app.job.database_tables import DatabaseTables, warn_of_first_messages
 from stream_app.app.job.first_messages import check_first_messages, first_messages_of_all
 from stream_app.app.job.job_feeds import JobFeeds
@@ -41,7 +42,6 @@ from stream_app.app.job.preflight import (
     uncheckable,
 )
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
-from stream_app.app.job.stale_checksums import clear_stale_checksums
 from stream_app.app.job.unmet_tables import UnmetTables
 from stream_app.app.monitoring.watched_job import WatchedJob, watched_job
 from stream_app.app.web.of_job import page_of_job
@@ -246,6 +246,7 @@ def _stream_in(
         batch = MicroBatch(
             work=_work(config, prepared, clock, feeds, runner, waiting), log=epochs, held=held
         )
+        mend_before(stream.checkpoint, epochs, batch)
         plan = batch.plan()
         unmet = UnmetTables(config.sync, checkpoint)
         running = RunningStream(

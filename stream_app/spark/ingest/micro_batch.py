@@ -230,6 +230,7 @@ class MicroBatch(Generic[Messages]):
             raise StoppedError("the job is stopping")
 
     def _commit(self, begun: EpochBegun[Messages]) -> None:
+        self.log.sync(begun.epoch)
         if self._apart is not None:
             self._apart.commit(begun)
         else:
