@@ -20,6 +20,7 @@ from tests.support.begun_epoch import begin_epoch
 from tests.support.epoch_here import EpochHere, Parts
 from tests.support.function_columns import FUNCTION_COLUMNS, NEEDED_OPTIONS
 from tests.support.small_table import small_table
+from tests.support.synced_disk import SyncedDisk
 from tests.support.table_writer import by_content, read_rows
 from tests.support.two_tables import TwoTables
 
@@ -150,6 +151,27 @@ def test_a_new_table_and_other_topics_are_taken(tmp_path: Path) -> None:
     tables, runner = a_job(tmp_path, "another"), EpochHere()
     assert run(tables.started(runner), tables, runner) is None
     assert contents(tables) == [by_content(rows) for rows in tables.wanted()]
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_an_epoch_in_a_table_keeps_its_offsets_through_a_power_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, isolated: bool
+) -> None:
+    """Spark writes them and syncs nothing."""
+    folder = tmp_path / "job"
+    folder.mkdir()
+    disk = SyncedDisk(folder)
+    disk.watch(monkeypatch)
+    tables, runner = a_job(folder), EpochHere()
+    offsets = folder / "checkpoint" / "offsets" / "0"
+    text = offsets.read_text()
+    offsets.unlink()
+    offsets.write_text(text)
+    batch = tables.started(runner, each_for_itself=isolated)
+    assert run(batch, tables, runner) is None
+    left = disk.found_after(tmp_path / "left")
+    assert (left / "events" / "snapshot" / "snapshot-1").exists()
+    assert (left / "checkpoint" / "offsets" / "0").read_text() == text
 
 
 @pytest.mark.parametrize("function", sorted(FUNCTION_COLUMNS))
