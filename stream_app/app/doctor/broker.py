@@ -1,7 +1,7 @@
 """The broker of a job: is it there, may its topics be described and read, and how late is it there.
 
-It fetches the newest record of each topic and throws it away; nothing is committed, and no consumer
-group is needed.
+It fetches the newest record of each topic, and looks at its format. Nothing is committed, and no
+consumer group is needed.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from stream_app.app.check.topic_messages import looked_at
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.doctor.clocks import clock_observations
 from stream_app.app.doctor.observation import Observation, fine, problem, warning
+from stream_app.app.job.first_messages import other_format
 from stream_app.app.job.preflight import (
     BrokerConnection,
     TopicInfo,
@@ -87,7 +90,7 @@ class Broker:
             if partition == self._fullest(topic, ends)
         ]
         try:
-            self._read(ranges)
+            found = self._read(ranges)
         except WrongSourceError as error:
             if names := self._denied(ranges):
                 yield problem(
@@ -101,6 +104,8 @@ class Broker:
             yield problem("broker", f"no record can be fetched ({error.what})", error.fix)
         else:
             yield fine("broker", "the topics may be described and read")
+            if (notice := other_format(self.source.format, found)) is not None:
+                yield warning("broker", notice.what, notice.fix)
 
     def _fullest(self, topic: str, ends: Places) -> int:
         return max(
@@ -117,9 +122,8 @@ class Broker:
                 names.append(each.topic)
         return sorted(names)
 
-    def _read(self, ranges: Sequence[OffsetRange]) -> None:
-        for _ in looked_at(self.source, ranges):
-            pass
+    def _read(self, ranges: Sequence[OffsetRange]) -> Sequence[pa.RecordBatch]:
+        return list(looked_at(self.source, ranges))
 
 
 def _some(names: list[str]) -> str:

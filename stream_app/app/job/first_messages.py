@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -17,7 +17,7 @@ from stream_app.app.check.topic_messages import looked_at
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.job.preflight import BrokerConnection, TopicInfo
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
-from stream_app.cdc.formats import format_named
+from stream_app.cdc.formats import format_named, is_read_by, likely_format
 from stream_app.cdc.message_format import FormatSetup, Notice, SourceSurvey
 from stream_app.errors import StreamAppError, UsageError
 from stream_app.kafka.offset_ranges import OffsetRange
@@ -51,7 +51,7 @@ def check_first_messages(
     for notice in (*_several_tables(survey, setup.traits), *survey.notices()):
         if reads_them and notice.stops:
             raise UsageError(notice.what, where=notice.where, fix=notice.fix)
-        _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.what, notice.where, notice.fix)
+        _tell(notice)
 
 
 def _several_tables(survey: SourceSurvey, traits: TableTraits) -> Iterator[Notice]:
@@ -75,10 +75,30 @@ def _messages_if_any(
     source: SourceConfig, topics: Mapping[str, TopicInfo]
 ) -> Mapping[str, pa.RecordBatch]:
     try:
-        return messages_at_both_ends(source, topics)
+        found = messages_at_both_ends(source, topics)
     except StreamAppError as error:
         _LOG.warning("no messages are looked at beforehand: %s", error.what)
         return {}
+    if (notice := other_format(source.format, list(found.values()))) is not None:
+        _tell(notice)
+    return found
+
+
+def other_format(chosen: str, messages: Sequence[pa.RecordBatch]) -> Notice | None:
+    """That messages look like those of another format; None: they do not."""
+    values = [value for each in messages for value in each.column("value").drop_null().to_pylist()]
+    likely = likely_format(values)
+    if likely is None or likely == chosen or is_read_by(likely, chosen):
+        return None
+    return Notice(
+        what=f"the messages look like those of the format {likely!r}, and {chosen!r} is configured",
+        where="source.format",
+        fix=f'set source.format = "{likely}", if that is what writes the topic',
+    )
+
+
+def _tell(notice: Notice) -> None:
+    _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.what, notice.where, notice.fix)
 
 
 def messages_at_both_ends(
