@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stream_app.app.config.app_config import AppConfig
+from stream_app.app.inspect.refused_tables import refused_tables
 from stream_app.app.job.database_tables import remembered_origins
 from stream_app.app.job.job_folders import open_folder
 from stream_app.cdc.formats import source_reader
@@ -34,6 +35,18 @@ def database_paths(config: AppConfig, *, needs_one: bool = True) -> Sequence[str
             fix="run the job first, or name a table's folder",
         )
     return [config.sync.path(name) for name in names]
+
+
+def refused_sources(config: AppConfig) -> Mapping[Origin, str]:
+    """Tables of the source that the job should take, and of which it stores nothing → why.
+
+    Raises:
+        UsageError: only Spark reads the checkpoint.
+    """
+    if config.sync is None:
+        return {}
+    checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
+    return refused_tables(checkpoint, config.sync.rules, remembered_origins(checkpoint))
 
 
 def splitter_of(config: AppConfig | None, *tables: FileStoreTable) -> MessageSplitter:

@@ -18,7 +18,7 @@ from stream_app.app.doctor import machine
 from stream_app.app.doctor.broker import Broker
 from stream_app.app.doctor.clocks import clock_observations
 from stream_app.app.doctor.observation import Observation, fine, observed, problem, warning
-from stream_app.app.doctor.tables import held_tables, newest_snapshot, tables_of_database
+from stream_app.app.doctor.tables import held_tables, newest_snapshot, refused, tables_of_database
 from stream_app.app.inspect.job_status import JobStatus
 from stream_app.app.job.job_folders import is_reached_without_spark, open_folder
 from stream_app.app.job.one_table import changes_that_fail, wanted_schema
@@ -162,8 +162,10 @@ class Examination:
         location, options = self.config.stream.checkpoint, self.config.file_system
         if is_reached_without_spark(location):
             checkpoint = open_folder(location, options, _no_session)
+            status = self._status(checkpoint)
             yield from held_tables(checkpoint)
-            yield from tables_of_database(self._status(checkpoint).paths(), options)
+            yield from refused(status.refused())
+            yield from tables_of_database(status.paths(), options)
 
     def _table(self) -> Iterator[Observation]:
         try:

@@ -253,7 +253,7 @@ def _stream(
             running.run(source.read_stream(spark), config.name)
         log.ended()
         _check_none_held(batch.held)
-        _check_not_all_bad(batch.totals, stream.quarantine)
+        _check_not_all_bad(batch.totals, feeds.of_no_table, stream.quarantine)
     finally:
         signs.begin("Spark ends")
         feeds.close()
@@ -340,11 +340,12 @@ def _check_none_held(held: HeldTables | None) -> None:
         )
 
 
-def _check_not_all_bad(totals: DecodeCounts, quarantine: str | None) -> None:
+def _check_not_all_bad(totals: DecodeCounts, of_no_table: int, quarantine: str | None) -> None:
     """A run that stored no message although it read some must not look successful."""
-    if totals.bad and totals.bad == totals.messages - totals.skipped:
+    bad = totals.bad + of_no_table
+    if bad and totals.bad == totals.messages - totals.skipped:
         raise NoGoodRecordError(
-            f"all {totals.bad} records of this run are bad; none is in the table",
+            f"all {bad} records of this run are bad; none is in the table",
             where=f"stream.quarantine: {quarantine}",
             fix="see the reasons there, mend the configuration or the source, and let a job with a "
             "new checkpoint read the records again (or these files, with source.kind = 'files')",

@@ -13,6 +13,7 @@ from stream_app.app.config.app_config import load_config
 from stream_app.app.inspect.job_status import (
     HELD,
     MISSING,
+    REFUSED,
     UNREADABLE,
     JobStatus,
     TableStatus,
@@ -24,7 +25,7 @@ from stream_app.app.output.listing import Listing
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED, UsageError
 
-_TROUBLES = (HELD, MISSING, UNREADABLE)
+_TROUBLES = (HELD, MISSING, UNREADABLE, REFUSED)
 
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
@@ -43,12 +44,13 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
             "  waiting     it waits for its compactions\n"
             "  held        an error holds it back, and the other tables go on\n"
             "  empty       no epoch had rows for it\n"
-            "  missing, unreadable   see the reason\n\n"
+            "  missing, unreadable   see the reason\n"
+            "  refused     nothing of a table of the source is stored: see the reason\n\n"
             "examples:\n"
             "  stream-app status --conf conf/shop-database.toml\n"
             "  stream-app status --conf conf/shop-database.toml --table orders\n"
             "  stream-app status --conf conf/shop-database.toml --json\n\n"
-            "exit codes: 0 no trouble; 1 a table is held, missing or unreadable"
+            "exit codes: 0 no trouble; 1 a table is held, missing, unreadable or refused"
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
