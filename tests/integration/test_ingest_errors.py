@@ -171,7 +171,7 @@ def test_a_table_of_paimon_that_does_not_fit(bench: JobBench) -> None:
         "the configured table does not fit the one that is there: column 'v' is INT in the table, "
         "STRING is configured; the table's column 'must' is NOT NULL and is not configured\n"
         f"  where: {bench.table}\n"
-        "  to fix: mend the [table] section, or give another table name"
+        "  to fix: mend keys and options in the configuration, or give another table name"
     )
     other = bench.table.with_name("other")
     bench.java.create(other, columns[:1], primary_keys=["id"], options=options)
