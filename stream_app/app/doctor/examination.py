@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from stream_app.app.config.app_config import AppConfig
@@ -20,12 +19,11 @@ from stream_app.app.doctor.clocks import clock_observations
 from stream_app.app.doctor.observation import Observation, fine, observed, problem, warning
 from stream_app.app.doctor.tables import held_tables, newest_snapshot, refused, tables_of_database
 from stream_app.app.inspect.job_status import JobStatus
-from stream_app.app.job.job_folders import is_reached_without_spark, open_folder
+from stream_app.app.job.job_folders import is_reached_without_spark, open_folder, probe_local
 from stream_app.app.job.one_table import changes_that_fail, wanted_schema
 from stream_app.app.job.preflight import RECREATED_FIX, recreated
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError
-from stream_app.fileio.atomic_create import probe_atomic_create
 from stream_app.fileio.file_io_registry import file_io_of, is_local
 from stream_app.fileio.store_time import store_now_ms
 from stream_app.kafka.offset_ranges import lost_ranges
@@ -93,8 +91,7 @@ class Examination:
         folder, files = file_io_of(location, self.config.file_system)
         there = folder
         if is_local(location):
-            there = _nearest(folder)
-            probe_atomic_create(files, there, "a link to a name that is taken succeeds")
+            files, there = probe_local(location)
         else:
             files.check_atomic_create(folder)
         yield fine(part, f"{folder} can be written, and of two writers of a file one wins")
@@ -189,14 +186,6 @@ class Examination:
 
     def _opened(self) -> FileStoreTable:
         return open_table(self.config.table.path, file_io_options=self.config.file_system)
-
-
-def _nearest(folder: str) -> str:
-    """The folder, or the nearest above it that exists: the doctor makes none."""
-    there = Path(folder)
-    while not there.exists():
-        there = there.parent
-    return str(there)
 
 
 def _needs_spark(part: str, location: str) -> Observation:

@@ -30,7 +30,13 @@ from stream_app.app.config.source_reader import native_reader
 from stream_app.app.job.database_tables import DatabaseTables, warn_of_first_messages
 from stream_app.app.job.first_messages import check_first_messages, first_messages_of_all
 from stream_app.app.job.job_feeds import JobFeeds
-from stream_app.app.job.job_folders import hadoop_settings, make_local, open_folder, spark_location
+from stream_app.app.job.job_folders import (
+    check_writable,
+    hadoop_settings,
+    make_local,
+    open_folder,
+    spark_location,
+)
 from stream_app.app.job.job_log import log_as, log_to_stderr, told
 from stream_app.app.job.one_table import job_table, wanted_schema
 from stream_app.app.job.preflight import (
@@ -144,6 +150,7 @@ def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
     reader = native_reader(config.source)
     if config.stream.quarantine is not None:
         make_local(config.stream.quarantine)
+    check_writable(_location(config), config.stream.checkpoint, config.stream.quarantine or "")
     topic_ids = _check_source(config)
     if scheme_of(config.stream.checkpoint) in ("", "file"):
         clear_stale_checksums(Path(local_path(config.stream.checkpoint)))
