@@ -1,4 +1,4 @@
-"""Relative paths mean other folders elsewhere: a verb says where it has looked, and finds nothing."""
+"""Relative paths mean other folders elsewhere: a verb says where it has looked for nothing."""
 
 from __future__ import annotations
 
