@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from stream_app.format.bucket_hash import hash_columns
-from stream_app.format.flat_columns import flat_columns
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.finding import Finding, FindingKind
+from stream_app.table.check.flat_columns import flat_columns
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.table_replay import TableReplay
 

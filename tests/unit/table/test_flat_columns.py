@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from stream_app.format.arrow_schema import arrow_type
-from stream_app.format.flat_columns import flat_columns
 from stream_app.model.schema.data_type import parse_data_type
+from stream_app.table.check.flat_columns import flat_columns
 
 CASES: dict[str, list[Any]] = {
     "ARRAY<INT>": [None, [], [None], [1], [1, 2], [2, 1], [1, 2, None], [0]],
