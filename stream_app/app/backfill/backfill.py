@@ -28,8 +28,8 @@ from stream_app.app.check.source_replay import (
     incomparable,
     own_messages,
     table_end,
-    topic_messages,
 )
+from stream_app.app.check.topic_messages import topic_messages
 from stream_app.app.check.uncompared import Uncompared
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig

@@ -253,7 +253,7 @@ def _with_made_columns(
     except DefinitionError as error:
         raise UsageError(
             str(error),
-            where="table.computed-columns",
+            where="computed-columns of the configuration",
             fix="the table has other columns than when it was made: correct the definition, or "
             "the column by ALTER TABLE",
         ) from None

@@ -31,7 +31,13 @@ from stream_app.app.job.damaged_checkpoint import clear_stale_checksums, mend_be
 from stream_app.app.job.database_tables import DatabaseTables, warn_of_first_messages
 from stream_app.app.job.first_messages import check_first_messages, first_messages_of_all
 from stream_app.app.job.job_feeds import JobFeeds
-from stream_app.app.job.job_folders import hadoop_settings, make_local, open_folder, spark_location
+from stream_app.app.job.job_folders import (
+    check_writable,
+    hadoop_settings,
+    make_local,
+    open_folder,
+    spark_location,
+)
 from stream_app.app.job.job_log import log_as, log_to_stderr, told
 from stream_app.app.job.one_table import job_table, wanted_schema
 from stream_app.app.job.preflight import (
@@ -145,6 +151,7 @@ def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
     reader = native_reader(config.source)
     if config.stream.quarantine is not None:
         make_local(config.stream.quarantine)
+    check_writable(_location(config), config.stream.checkpoint, config.stream.quarantine or "")
     topic_ids = _check_source(config)
     if scheme_of(config.stream.checkpoint) in ("", "file"):
         clear_stale_checksums(Path(local_path(config.stream.checkpoint)))
@@ -267,7 +274,7 @@ def _stream_in(
             running.run(source.read_stream(spark), config.name)
         log.ended()
         _check_none_held(batch.held)
-        _check_not_all_bad(batch.totals, stream.quarantine)
+        _check_not_all_bad(batch.totals, feeds.of_no_table, stream.quarantine)
     finally:
         signs.begin("Spark ends")
         feeds.close()
@@ -354,11 +361,12 @@ def _check_none_held(held: HeldTables | None) -> None:
         )
 
 
-def _check_not_all_bad(totals: DecodeCounts, quarantine: str | None) -> None:
+def _check_not_all_bad(totals: DecodeCounts, of_no_table: int, quarantine: str | None) -> None:
     """A run that stored no message although it read some must not look successful."""
-    if totals.bad and totals.bad == totals.messages - totals.skipped:
+    bad = totals.bad + of_no_table
+    if bad and totals.bad == totals.messages - totals.skipped:
         raise NoGoodRecordError(
-            f"all {totals.bad} records of this run are bad; none is in the table",
+            f"all {bad} records of this run are bad; none is in the table",
             where=f"stream.quarantine: {quarantine}",
             fix="see the reasons there, mend the configuration or the source, and let a job with a "
             "new checkpoint read the records again (or these files, with source.kind = 'files')",

@@ -41,6 +41,7 @@ class JobFeeds:
 
     Attributes:
         open_folder: of a location, such as the quarantine's.
+        of_no_table: number of messages that were set aside without a table.
         stopping: whether the job shall end.
     """
 
@@ -50,6 +51,7 @@ class JobFeeds:
     compactions: SparkCompactions
     stopping: Callable[[], bool]
     log: EventLog
+    of_no_table: int = field(init=False, default=0)
     _jobs: list[TableJob] = field(init=False, default_factory=list)
     _unassigned: DeadLetters | None = field(init=False, default=None)
 
@@ -75,6 +77,7 @@ class JobFeeds:
         """
         if self._unassigned is None:
             self._unassigned = self._dead_letters("")
+        self.of_no_table += messages.num_rows
         if (kept := self._unassigned.write(epoch, messages)) is not None:
             self.log.unassigned(epoch, kept)
 

@@ -137,7 +137,8 @@ def new_table_schema(
     problems = schema_problems(columns, primary_keys, partition_keys, options)
     if problems:
         raise UsageError(
-            "the table definition is wrong: " + "; ".join(problems), fix="mend the [table] section"
+            "the table definition is wrong: " + "; ".join(problems),
+            fix="mend keys and options in the configuration",
         )
     fields = RowType(
         tuple(
