@@ -2,7 +2,8 @@
 
 Called by `debezium_json` once for each schema and table. A semantic type has a meaning in some
 types of columns: there it is converted. In a column of numbers or text it stands as it was sent.
-Anywhere else its records are bad, because whatever was stored would be a guess.
+Anywhere else its records are bad, because whatever was stored would be a guess. So are whole
+numbers without a semantic type in a column of times.
 
 Source: Kafka Connect `data/{Date,Time,Timestamp,Decimal}.java`, Debezium `time/*.java`,
 `data/Bits.java`, `data/VariableScaleDecimal.java`; for the order of the bytes of Bits, Paimon's
@@ -22,6 +23,7 @@ _CONNECT = "org.apache.kafka.connect.data."
 _DECIMAL = _CONNECT + "Decimal"
 _VARIABLE_SCALE = "io.debezium.data.VariableScaleDecimal"
 _BITS = "io.debezium.data.Bits"
+_COUNTS = frozenset({"int8", "int16", "int32", "int64"})
 _SINGLE = frozenset({"float", "float32"})
 _SCALE_MAX = 1000
 _TEXT_TYPES = frozenset({"CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"})
@@ -119,7 +121,8 @@ def _told(reading: ColumnReading, field: ConnectField, *, is_chosen: bool) -> Co
         if field.semantic == _DECIMAL:
             return _unscaled_decimal(reading, field)
         return reading.with_encoding(Encoding.NUMBER)
-    if field.semantic.startswith((_TIME, _CONNECT)):
+    is_bare_count = field.literal in _COUNTS and not field.semantic
+    if field.semantic.startswith((_TIME, _CONNECT)) or (is_bare_count and family in _TIME_FAMILIES):
         return _told_time(reading, field)
     if field.literal == "bytes":
         return _told_bytes(reading, field)
@@ -167,9 +170,12 @@ def _unscaled_decimal(reading: ColumnReading, field: ConnectField) -> ColumnRead
 
 def _refusing(reading: ColumnReading, field: ConnectField) -> ColumnReading:
     name, hint = field.semantic, ""
-    if reading.family in _TIME_FAMILIES and name.startswith(_TIME):
+    is_count = not name and field.literal in _COUNTS
+    if reading.family in _TIME_FAMILIES and (is_count or name.startswith(_TIME)):
         hint = f" (column.{reading.name}.encoding can tell another)"
     what = f"{'an' if name[0] in 'aeio' else 'a'} {name}" if name else "bytes"
+    if is_count:
+        what = f"an {field.literal} without a semantic type"
     return reading.refusing(
         f"is {what} in the message's schema, which has no meaning in the column{hint}"
     )
