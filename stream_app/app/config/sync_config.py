@@ -28,6 +28,8 @@ from stream_app.app.config.values import (
 from stream_app.cdc.alike.options import TRUNCATE, TRUNCATE_OPTION
 from stream_app.cdc.column_drift import (
     COLUMN_ALIASES,
+    CUT_REACTIONS,
+    CUT_VALUES,
     NARROWED_COLUMNS,
     NARROWED_REACTIONS,
     DriftKind,
@@ -78,12 +80,14 @@ OF_ONE_TABLE: Mapping[str, Callable[[Setting], Names | str]] = {
         *(each.value for each in Reaction if each is not Reaction.EVOLVE)
     ),
     NARROWED_COLUMNS: one_of(*NARROWED_REACTIONS),
+    CUT_VALUES: one_of(*CUT_REACTIONS),
     COLUMN_ALIASES: text,
     TRUNCATE: one_of(*TRUNCATE_OPTION.values),
 }
 """Keys of ``[sync.tables.NAME]``, beside its options."""
 FORMAT_OPTIONS = (
-    DriftKind.UNKNOWN.option, DriftKind.MISSING.option, NARROWED_COLUMNS, COLUMN_ALIASES, TRUNCATE
+    DriftKind.UNKNOWN.option, DriftKind.MISSING.option, NARROWED_COLUMNS, CUT_VALUES,
+    COLUMN_ALIASES, TRUNCATE
 )  # fmt: skip
 """Options of the format that a table may have for itself."""
 _OPTIONS = "options."

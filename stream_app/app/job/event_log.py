@@ -298,6 +298,9 @@ def _warn_of_column(
         "the table, or say what becomes of such records (%s)",
         DriftKind.MISSING: "column %r of the table is missing in messages, so it becomes null in "
         "their rows: was it renamed or dropped? %s says what becomes of such records",
+        DriftKind.CUT: "column %r cuts off digits of times that it cannot hold: make its type "
+        "finer (stream-app alter --change-type), or say what becomes of such records (%s); a TIME "
+        "keeps milliseconds, a STRING or a BIGINT all that the source sends",
     }
     _LOG.warning(
         "%s" + said[kind] + "; the first is topic %s, partition %d, offset %d",

@@ -13,6 +13,8 @@ from enum import Enum
 from stream_app.cdc.aliased_decode import alias_problems, parse_aliases
 from stream_app.cdc.column_drift import (
     COLUMN_ALIASES,
+    CUT_REACTIONS,
+    CUT_VALUES,
     NARROWED_COLUMNS,
     NARROWED_REACTIONS,
     TYPE_MAPPING,
@@ -72,6 +74,12 @@ COLUMN_OPTIONS = (
         NARROWED_REACTIONS,
     ),
     FormatOption(
+        CUT_VALUES,
+        "Effect of a time with digits of a second that its column cannot hold, which are cut off: "
+        "a warning, or none, or the record is bad ([CDC.md](CDC.md#times-that-are-cut)).",
+        CUT_REACTIONS,
+    ),
+    FormatOption(
         COLUMN_ALIASES,
         "Columns that the source has renamed: `NAME=COLUMN`, comma separated. A value under the "
         "name goes into the table's column, beside values under the column's own name.",
@@ -121,6 +129,7 @@ class CheckedOptions:
             columns=frozenset(columns.names),
             unknown=Reaction(self.modes[UNKNOWN_COLUMNS]),
             missing=Reaction(self.modes[MISSING_COLUMNS]),
+            cut=Reaction(self.modes[CUT_VALUES]),
         )
 
 

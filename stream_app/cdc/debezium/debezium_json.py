@@ -79,14 +79,16 @@ class DebeziumJson:
             setup, self._options.encodings, partial(default_encoding, modes=self._options.modes)
         )
         rules = key_rules(self._options, setup.primary_keys, setup.traits)
+        policy = self._options.column_policy(setup.columns)
         self._settings = DecodeSettings(
             rows=RowRules(
                 schema=change_schema(setup.arrow_schema),
                 keep_update_before=setup.keep_update_before,
                 before_has_key_only=rules.identity is ReplicaIdentity.DEFAULT,
                 why_base64=f", as {DECIMAL_MODE} = precise has it",
+                cut=policy.cut,
             ),
-            policy=self._options.column_policy(setup.columns),
+            policy=policy,
             key_rules=rules,
             reads_tables=not setup.traits.merges_shards,
             placeholder=self._options.placeholder,
