@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 NARROWED_COLUMNS = "narrowed-columns"
 """The option that says what becomes of a type in the source that a column cannot follow."""
+INEXACT = "inexact"
+"""The option with a value of `Inexact`."""
 TYPE_MAPPING = "type-mapping"
 """The option with the names of `MappingMode`, for tables that follow their source."""
 

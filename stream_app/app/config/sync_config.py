@@ -36,7 +36,7 @@ from stream_app.cdc.column_drift import (
     Reaction,
 )
 from stream_app.model.options.core_options import unknown_key
-from stream_app.model.schema.mapping_options import MappingOptions, parse_mapping_options
+from stream_app.model.schema.mapping_options import Inexact, MappingOptions, parse_mapping_options
 from stream_app.planning.sync.new_tables import Names, OneTable, TableRules
 from stream_app.planning.sync.target_tables import SyncRules
 
@@ -55,6 +55,7 @@ SYNC_KEYS: Mapping[str, Callable[[Setting], object]] = {
     "partition-keys": some_names,
     "sync-primary-keys-from-source-schema": boolean,
     "type-mapping": some_names,
+    "inexact": one_of(*(each.value for each in Inexact)),
     "computed-column": definitions,
     "metadata-column": some_names,
     "metadata-column-prefix": text,
@@ -126,6 +127,7 @@ class SyncConfig:
 
     Attributes:
         type_mapping: options of Paimon's ``type-mapping``.
+        inexact: a value of `Inexact`.
         computed_column, metadata_column, filter: as in ``[table]``, of each table that has the
             columns which they name.
         options: of all tables.
@@ -150,6 +152,7 @@ class SyncConfig:
     multiple_table_partition_keys: Mapping[str, Names] = field(default_factory=dict)
     sync_primary_keys_from_source_schema: bool = True
     type_mapping: Names = ()
+    inexact: str = Inexact.NUMBER.value
     computed_column: Names = ()
     metadata_column: Names = ()
     metadata_column_prefix: str = ""
@@ -191,7 +194,9 @@ class SyncConfig:
     @property
     def mapping_options(self) -> MappingOptions:
         """How the source's types become types of columns."""
-        return parse_mapping_options(self.type_mapping, where="sync.type-mapping")
+        return parse_mapping_options(
+            self.type_mapping, inexact=self.inexact, where="sync.type-mapping"
+        )
 
     def path(self, name: str) -> str:
         """Where a table lies, as Paimon's file-system catalog names it."""

@@ -16,6 +16,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.cdc.source_types.postgresql import postgresql_type
+from stream_app.cdc.source_types.remarks import inexact_remarks
+from stream_app.cdc.source_types.stored_times import stored_type
 from stream_app.errors import SourceError, UsageError
 from stream_app.model.schema.data_type import STRING, DataType
 from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
@@ -191,11 +193,13 @@ def _table(
         if found is None:
             untyped.append(f"{column} {text}")
         is_nullable = bool(may_be_null) or MappingMode.TO_NULLABLE in options
+        stored = stored_type(found or STRING, options)
         columns.append(
             SourceColumn(
                 name=str(column),
-                data_type=_with_nulls(found or STRING, nullable=is_nullable and place is None),
+                data_type=_with_nulls(stored.data_type, nullable=is_nullable and place is None),
                 comment=str(comment) if comment else None,
+                remarks=tuple(inexact_remarks(stored)),
             )
         )
     primary_keys = tuple(keys[place] for place in sorted(keys))

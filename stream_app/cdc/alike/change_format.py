@@ -172,8 +172,8 @@ class ChangeFormat:
         result.rows, result.record = of.rows.filter(pa.array(kept)), owner[kept]
         for position, change, drift in found:
             if position not in result.reasons:
-                drift = replace(drift, cut=cut.get(position, frozenset()))
-                add_sighting(result.columns, drift, Sighting(1, position))
+                whole = replace(drift, cut=cut.get(position, frozenset()))
+                add_sighting(result.columns, whole, Sighting(1, position))
                 if self._table.reads_tables:
                     result.tables.setdefault(change.table, position)
 

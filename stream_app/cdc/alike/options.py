@@ -15,6 +15,7 @@ from stream_app.cdc.column_drift import (
     COLUMN_ALIASES,
     CUT_REACTIONS,
     CUT_VALUES,
+    INEXACT,
     NARROWED_COLUMNS,
     NARROWED_REACTIONS,
     TYPE_MAPPING,
@@ -31,7 +32,7 @@ from stream_app.cdc.columns.column_reading import (
 from stream_app.cdc.message_format import FormatOption, FormatSetup
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import DataType, RowType
-from stream_app.model.schema.mapping_options import parse_mapping_options
+from stream_app.model.schema.mapping_options import Inexact, parse_mapping_options
 
 TRUNCATE = "truncate"
 UNKNOWN_COLUMNS = "unknown-columns"
@@ -90,6 +91,13 @@ COLUMN_OPTIONS = (
         "Paimon's options of the types of columns that the table gets, where unknown-columns = "
         "evolve; comma separated ([schemas.md](schemas.md)).",
         example="to-nullable,tinyint1-not-bool",
+    ),
+    FormatOption(
+        INEXACT,
+        "Type of columns for times of day with more than milliseconds, which Paimon's TIME cannot "
+        "hold: BIGINT, as the source counts; STRING; or TIME, which cuts digits off "
+        "([schemas.md](schemas.md#types-that-paimon-cannot-hold)).",
+        tuple(each.value for each in Inexact),
     ),
 )
 ENCODING_OPTION = FormatOption(

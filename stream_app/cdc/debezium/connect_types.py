@@ -53,6 +53,12 @@ _TIMES: dict[str, tuple[Encoding, frozenset[Family]]] = {
 The others (Year, Interval, MicroDuration, NanoDuration, …) are no date and no time of day.
 """
 
+_FINE_TIMES = {
+    _TIME + "MicroTime": Encoding.EPOCH_MICROS,
+    _TIME + "NanoTime": Encoding.EPOCH_NANOS,
+}
+"""Times of day that Paimon's TIME cannot hold."""
+
 _TIME_FAMILIES = frozenset({Family.DATE, Family.TIME, Family.TIMESTAMP})
 _AS_SENT = frozenset({Family.INTEGER, Family.FLOAT, Family.DECIMAL, Family.STRING})
 """Families that take a count or an ISO text for what it is."""
@@ -65,6 +71,7 @@ class ConnectField:
     Attributes:
         optional: whether it may be null.
         comment: the column's, with ``include.schema.comments`` of the connector; empty: none.
+        has_default: whether it has a DEFAULT that is not null.
     """
 
     literal: str
@@ -72,6 +79,7 @@ class ConnectField:
     parameters: Mapping[str, str]
     optional: bool = True
     comment: str = ""
+    has_default: bool = False
 
 
 def apply_schema(
@@ -80,12 +88,14 @@ def apply_schema(
     chosen: Mapping[str, Encoding],
     *,
     sends_bytes: bool = True,
+    writes_times: bool = False,
 ) -> tuple[ColumnReading, ...]:
     """The readings with the encodings of the schema.
 
     Args:
         chosen: encodings that the user has set by column; they win.
         sends_bytes: whether the connector is said to send bytes as bytes; else as some text.
+        writes_times: whether a STRING gets a time of day as people write it; else its count.
     """
 
     def told(reading: ColumnReading) -> ColumnReading:
@@ -99,6 +109,9 @@ def apply_schema(
                 "base64, base64-url-safe or hex at the connector, or another type "
                 f"(column.{reading.name}.encoding can tell it)"
             )
+        written = _FINE_TIMES.get(field.semantic) if writes_times and not is_chosen else None
+        if written is not None and reading.family is Family.STRING:
+            return reading.with_encoding(written)
         return _told(reading, field, is_chosen=is_chosen)
 
     return tuple(map(told, readings))

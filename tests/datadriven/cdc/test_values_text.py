@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def _handle(case: Case) -> str:
     for literal in case.input_lines:
         by_value: dict[str, list[str]] = defaultdict(list)
         for column in columns:
-            value = _value(name, column, literal, case.args.get("schema", ""))
+            value = _value(name, column, literal, case.args)
             if value is not None:
                 by_value[value].append(column)
         lines.append(literal)
@@ -47,10 +48,12 @@ def _handle(case: Case) -> str:
     return "\n".join(lines)
 
 
-def _value(name: str, column: str, literal: str, schema: str) -> str | None:
+def _value(name: str, column: str, literal: str, args: Mapping[str, str]) -> str | None:
     """None: the record is bad."""
+    schema = args.get("schema", "")
     data_type, _, encoding = column.partition("!")
     options = {"column.v.encoding": encoding} if encoding else {}
+    options |= {key: args[key] for key in ("inexact",) if key in args}
     key = _KEY.get(name, "1")
     odd, usual = (_message(name, f'{{"id":{key},"v":{one}}}', schema) for one in (literal, "null"))
     alone, among = (

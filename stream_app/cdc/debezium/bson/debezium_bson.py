@@ -37,6 +37,7 @@ from stream_app.cdc.debezium.options import (
 from stream_app.cdc.debezium.schema import split_envelopes
 from stream_app.cdc.message_format import Format, FormatSetup, SourceReader, SourceSurvey
 from stream_app.cdc.source_tables import NO_TABLE, Origins
+from stream_app.cdc.source_types.remarks import REPLACES_NULLS
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
@@ -44,7 +45,7 @@ from stream_app.model.schema.source_table import SourceTable
 _NAME = "debezium-bson"
 
 
-_OPTIONS = tuple(option for option in OPTIONS if option.key != DECIMAL_MODE)
+_OPTIONS = tuple(option for option in OPTIONS if option.key not in (DECIMAL_MODE, REPLACES_NULLS))
 
 
 def check(options: Mapping[str, str], columns: RowType) -> DebeziumOptions:
