@@ -84,6 +84,13 @@ def source_of(config: AppConfig, location: str) -> SourceConfig:
     )
 
 
+def full_key(config: AppConfig, option: str) -> str:
+    """The key of an option of the format as it stands in this configuration."""
+    if config.sync is not None and option == INEXACT:
+        return f"sync.{option}"
+    return format_named(config.source.format).full_key(option)
+
+
 def format_setup(
     source: SourceConfig,
     table: TableConfig,
