@@ -28,6 +28,7 @@ from stream_app.model.schema.mapping_options import (
 )
 from stream_app.model.schema.source_table import SourceTable
 from stream_app.planning.sync.column_remarks import remarks_of_new
+from stream_app.planning.sync.partition_roots import PARTITIONED, PUBLISH_FIX
 
 _EPILOG = """\
 From a topic it reads a few messages of both ends, from a database the definition of a table. It
@@ -114,6 +115,8 @@ def _draft_of_table(args: argparse.Namespace) -> JobDraft:
     source = _source(args, args.topic)
     found = jdbc_table(parse_jdbc_url(args.from_jdbc), args.table, mapping)
     _tell(found.table, source)
+    if found.is_root:
+        print(f"{PARTITIONED}\n  to fix: {PUBLISH_FIX}", file=sys.stderr)
     for column in found.untyped:
         print(f"{column} has no counterpart: the column is STRING", file=sys.stderr)
     of = f"{found.schema}.{found.name}"

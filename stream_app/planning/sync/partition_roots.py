@@ -19,6 +19,11 @@ PUBLISH_FIX = (
     "by table-mapping"
 )
 
+PARTITIONED = (
+    "the table is partitioned: unless its publication has publish_via_partition_root, its changes "
+    "arrive under the names of its partitions, and its own topic stands still"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class SeenTable:
