@@ -38,7 +38,7 @@ class SourceColumn:
         data_type: of the table's column; NOT NULL where the source says so.
         is_typed: whether the source tells the type; else plain JSON gives STRING, which says
             nothing of a column that the table has.
-        alternatives: other types in which a table may have the column, which then are told.
+        alternatives: types of which a table may have the column, each exact or as chosen.
         has_default: whether the source gives it a DEFAULT that is not null.
         remarks: what is to be said of it once.
     """
