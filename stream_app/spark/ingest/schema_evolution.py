@@ -10,12 +10,11 @@ Source: Paimon `flink/sink/cdc/UpdatedDataFieldsProcessFunction.java`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from stream_app.errors import WrongSourceError
 from stream_app.model.schema.source_table import SourceTable
-from stream_app.planning.sync.column_remarks import remarks_of_added
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.schema.evolve import EvolutionRules, evolve
 
@@ -58,15 +57,8 @@ class SchemaEvolution:
             if self.rules.tells and kept not in self._told:
                 self._told.add(kept)
                 _LOG.warning("%s: %s", table.location, kept)
-        self._tell_added(table, told, evolved.schema.fields.names)
+        for remark in evolved.remarks:
+            remedy = remark.remedy(self.full_key)
+            _LOG.warning("%s: %s\n  to fix: %s", table.location, remark.what(), remedy)
         self._judged = judged if not evolved.changes else None
         return bool(evolved.changes)
-
-    def _tell_added(self, table: FileStoreTable, told: SourceTable, names: Sequence[str]) -> None:
-        """What is to be said of columns that the table gets, once."""
-        new = set(names).difference(table.schema.fields.names)
-        for remark in remarks_of_added(each for each in told.columns if each.name in new):
-            _LOG.warning(
-                "%s: %s\n  to fix: %s",
-                table.location, remark.what(), remark.remedy(self.full_key),
-            )  # fmt: skip
