@@ -60,6 +60,8 @@ def _smallest_unit(reading: ColumnReading) -> int:
 
 
 def _cut_texts(texts: pa.Array, shortest: int, held: int) -> Bools:
-    if int(lengths_of(texts).max()) <= shortest + held:
+    # A glance at lengths spares the usual texts the pattern.
+    lengths = lengths_of(texts) - bools_of(pc.ends_with(texts, pattern="Z"))
+    if int(lengths.max()) <= shortest + held:
         return np.zeros(len(texts), np.bool_)
     return bools_of(pc.match_substring_regex(texts, rf"[.][0-9]{{{held}}}[0-9]*[1-9]"))
