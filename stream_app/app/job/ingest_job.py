@@ -27,6 +27,7 @@ from stream_app.app.config.format_setup import format_setup
 from stream_app.app.config.secrets import hidden, hiding
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.source_reader import native_reader
+from stream_app.app.job.damaged_checkpoint import clear_stale_checksums, mend_before
 from stream_app.app.job.database_tables import DatabaseTables, warn_of_first_messages
 from stream_app.app.job.first_messages import check_first_messages, first_messages_of_all
 from stream_app.app.job.job_feeds import JobFeeds
@@ -41,7 +42,6 @@ from stream_app.app.job.preflight import (
     uncheckable,
 )
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
-from stream_app.app.job.stale_checksums import clear_stale_checksums
 from stream_app.app.job.unmet_tables import UnmetTables
 from stream_app.app.monitoring.watched_job import WatchedJob, watched_job
 from stream_app.app.web.of_job import page_of_job
@@ -78,6 +78,7 @@ from stream_app.spark.ingest.kafka_source import KafkaSource
 from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.streaming_query import RunningStream
 from stream_app.spark.job_folder import Folder
+from stream_app.spark.jvm_watch import ending_with_jvm
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.table.file_store_table import FileStoreTable
@@ -211,9 +212,21 @@ def _check_source(config: AppConfig) -> Mapping[str, TopicInfo]:
 def _stream(
     config: AppConfig, prepared: _Prepared, clock: Clock, watched: WatchedJob, signs: SignsOfLife
 ) -> None:
+    spark, stop_requested = _session(config), threading.Event()
+    with ending_with_jvm(spark, stop_requested):
+        _stream_in(spark, stop_requested, config, prepared, clock, watched, signs)
+
+
+def _stream_in(
+    spark: SparkSession,
+    stop_requested: threading.Event,
+    config: AppConfig,
+    prepared: _Prepared,
+    clock: Clock,
+    watched: WatchedJob,
+    signs: SignsOfLife,
+) -> None:
     checkpoint, stream, log = prepared.checkpoint, config.stream, watched.log
-    spark = _session(config)
-    stop_requested = threading.Event()
     compactions = SparkCompactions(spark, _compactions_at_once(config, prepared.table))
     feeds = JobFeeds(
         config=config,
@@ -233,6 +246,7 @@ def _stream(
         batch = MicroBatch(
             work=_work(config, prepared, clock, feeds, runner, waiting), log=epochs, held=held
         )
+        mend_before(stream.checkpoint, epochs, batch)
         plan = batch.plan()
         unmet = UnmetTables(config.sync, checkpoint)
         running = RunningStream(

@@ -183,6 +183,8 @@ class MicroBatch(Generic[Messages]):
             if self._apart is None:
                 for feed in self.feeds:
                     feed.job.check_epochs(epoch, epoch - 1)
+                    if self.log.goes_back and feed.job.last_epoch < 0:
+                        feed.job.check_not_read_before(self.log.source_begin(epoch))
             else:
                 self._apart.check_epochs(epoch)
 
@@ -241,6 +243,7 @@ class MicroBatch(Generic[Messages]):
             raise StoppedError("the job is stopping")
 
     def _commit(self, begun: EpochBegun[Messages]) -> None:
+        self.log.sync(begun.epoch)
         if self._apart is not None:
             self._apart.commit(begun)
         else:

@@ -15,11 +15,16 @@ from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
+from stream_app.planning.commit.repeated_records import Offsets
 from stream_app.planning.compact.waiting_rows import unseen_by, waiting_text
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.checkpoint_checks import check_not_behind, check_same_end
+from stream_app.table.job.checkpoint_checks import (
+    check_not_behind,
+    check_not_read_before,
+    check_same_end,
+)
 from stream_app.table.job.schema_adoption import newest_version
 from stream_app.table.job.stream_commit import EpochCommit, StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
@@ -53,6 +58,7 @@ class TableJob:
     Attributes:
         executor_of: makes what runs the table's compactions.
         stopping: whether the job shall end.
+        takes_repeats: whether records that the table has from another job are stored again.
         upkeep: of the table; it runs before the first epoch too.
 
     Raises:
@@ -62,6 +68,7 @@ class TableJob:
     table: FileStoreTable
     executor_of: Callable[[FileStoreTable], CompactExecutor]
     stopping: Callable[[], bool] = lambda: False
+    takes_repeats: bool = False
     upkeep: TableMaintenance = field(init=False)
     _commit: StreamTableCommit | None = field(init=False, default=None)
 
@@ -89,6 +96,18 @@ class TableJob:
             CheckpointError: they do not.
         """
         check_not_behind(self._opened.state, epoch, newest)
+
+    def check_not_read_before(self, begin: Offsets) -> None:
+        """Check, before the job's first epoch in the table, that the table lacks its records.
+
+        Args:
+            begin: where the job begins in its topics.
+
+        Raises:
+            CheckpointError: the table has them, and would count them twice.
+        """
+        if self.last_epoch < 0:
+            check_not_read_before(self.table, begin, takes_repeats=self.takes_repeats)
 
     @property
     def last_epoch(self) -> int:
