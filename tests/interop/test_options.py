@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stream_app.errors import UsageError
-from stream_app.model.options.core_options import OPTIONS, REFUSED
+from stream_app.model.options.core_options import OPTIONS
 from stream_app.model.options.option import (
     parse_boolean,
     parse_duration_ms,

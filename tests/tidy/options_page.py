@@ -19,8 +19,8 @@ from stream_app.cdc.formats import FORMATS
 from stream_app.cdc.message_format import Format
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.s3.s3_options import S3_OPTION_NAMES
-from stream_app.model.options.core_options import OPTIONS, REFUSED
-from stream_app.model.options.ignored_options import IGNORED_KEYS
+from stream_app.model.options.core_options import OPTIONS
+from stream_app.model.options.option_support import IGNORED_KEYS
 from stream_app.model.options.option import Option
 from stream_app.model.options.paimon_option_keys import CORE_KEYS
 from stream_app.model.options.source_options import SOURCE_OPTIONS

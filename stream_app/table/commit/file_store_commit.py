@@ -15,10 +15,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from stream_app import __version__
 from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
 from stream_app.fileio.file_io import UnsyncedError
 from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.format.job_epochs_json import encode_epochs
+from stream_app.format.metadata_records import check_known
 from stream_app.model.bucket_change import ManifestCommittable
 from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
@@ -281,6 +283,8 @@ class FileStoreCommit:
     def _on_top_of(self, latest: Snapshot | None, commit: _Commit, files: CommitFiles) -> Snapshot:
         """Makes the snapshot's value, and writes all of its files but the snapshot itself."""
         self.history.check(latest)
+        if latest is not None:
+            check_known(latest.unknown_fields, f"snapshot {latest.snapshot_id}")
         epochs = epochs_as_of(self.table.snapshots, latest)
         schema_id = self._conflicts.check_schema()
         changes = commit.changes(latest)
@@ -329,6 +333,7 @@ class FileStoreCommit:
             statistics=latest.statistics if latest and same_schema else None,
             properties=committable.properties,
             next_row_id=(latest.next_row_id if latest else None) or 0,
+            writer_version=f"stream_app-{__version__}",
         )
 
 

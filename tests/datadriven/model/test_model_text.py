@@ -9,7 +9,7 @@ import pytest
 
 from stream_app.errors import StreamAppError, UsageError
 from stream_app.model.options.core_options import CoreOptions, check_writable, option_problems
-from stream_app.model.options.ignored_options import ignored_options
+from stream_app.model.options.option_support import ignored_options
 from stream_app.model.schema.data_type import DataType, parse_columns, parse_data_type
 from stream_app.model.schema.table_schema import new_table_schema, schema_problems
 from stream_app.model.schema.undone_rows import undo_notices
