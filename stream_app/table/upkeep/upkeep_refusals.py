@@ -3,7 +3,8 @@
 Called by the verbs of upkeep before they plan anything. These are weaker than for writing
 (`opening.open_for_writing`) or reading (`read_refusals`). To delete a file, a command must find it,
 and need not understand its rows. So another merge engine, file format or way to choose buckets is
-no matter here. An option that stream_app does not know is: it may keep files for a reader of its own.
+no matter here. An option that stream_app does not know does matter: by it, other readers may need
+what an expiry deletes.
 
 Source: Paimon `utils/FileStorePathFactory.java`, `TableType.java`.
 """
