@@ -97,7 +97,8 @@ MANIFEST_LIST_SCHEMA = manifest_schema(_LIST_FIELDS)
 
 _KNOWN = frozenset({"_VERSION", "_KIND", "_PARTITION", "_BUCKET", "_TOTAL_BUCKETS", "_FILE"})
 _KNOWN_OF_FILE = frozenset(str(field["name"]) for field in _FILE_FIELDS)
-_KNOWN_OF_LIST = frozenset(str(field["name"]) for field in _LIST_FIELDS)
+# PyPaimon 2.1 notes by how many buckets a manifest's files were placed; absent means unknown.
+_KNOWN_OF_LIST = frozenset({"_TOTAL_BUCKETS", *(str(field["name"]) for field in _LIST_FIELDS)})
 
 _PARSED_MANIFEST = fastavro.parse_schema(MANIFEST_SCHEMA)
 _PARSED_MANIFEST_LIST = fastavro.parse_schema(MANIFEST_LIST_SCHEMA)

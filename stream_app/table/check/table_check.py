@@ -18,6 +18,7 @@ from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTable
 from stream_app.filestore.versions.branches import branch_names, branch_root
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.options.core_options import unknown_options
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.check.file_facts import fact_findings
 from stream_app.planning.check.needs import Needs, needs_text, next_step
@@ -158,12 +159,15 @@ class TableCheck:
             self._lose(finding)
         yield from found
         self.report.versions += metadata.versions
+        if unknown := unknown_options(table.schema.options):
+            what = f"options that stream_app does not know may change them: {', '.join(unknown)}"
+            yield _rows_not_checked(table, name, what)
         if self.quick:
             return
         try:
             check_readable(table, merges=False)
         except UnsupportedTableError as error:
-            self.report.left_out.append(f"{name}rows: {error.what}")
+            yield _rows_not_checked(table, name, error.what)
             return
         damaged = {finding.where for finding in found if finding.kind in _PRESENCE}
         rows = _FileChecks(table, self.report)
@@ -203,6 +207,15 @@ class TableCheck:
         except (StreamAppError, FileNotFoundError) as error:
             text = error.what if isinstance(error, StreamAppError) else str(error)
             self.report.left_out.append(f"{what}: {text}")
+
+
+def _rows_not_checked(table: FileStoreTable, name: str, why: str) -> Finding:
+    return Finding(
+        kind=FindingKind.NOT_COMPARED,
+        what=f"{name}rows were not checked: {why}",
+        where=table.version_root,
+        fix="compare the rows with their source by the engine that made the table",
+    )
 
 
 def _branch_finding(table: FileStoreTable, name: str, what: str) -> Finding:
