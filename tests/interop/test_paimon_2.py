@@ -74,9 +74,7 @@ def test_each_option_of_the_newest_pypaimon_is_known_with_its_type(
     other = {key: kind for key, kind in listed.items() if CORE_KEYS[key] not in TYPES[kind]}
     assert other == {}
     # Each stands in a list, or begins as options do whose rest nobody lists.
-    assert all(
-        key in CORE_KEYS or option_named(key) or key.startswith(PREFIXES) for key in theirs
-    )
+    assert all(key in CORE_KEYS or option_named(key) or key.startswith(PREFIXES) for key in theirs)
 
 
 @pytest.mark.parametrize(

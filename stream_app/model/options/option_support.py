@@ -72,6 +72,10 @@ def _is_set(value: str) -> bool:
     return bool(value.strip())
 
 
+def _is_there(_: str) -> bool:
+    return True
+
+
 def _is_other_than(*values: str) -> Callable[[str], bool]:
     return lambda value: value.lower() not in values
 
@@ -110,9 +114,9 @@ REFUSALS: tuple[Refusal, ...] = (
     Refusal("file.compression.per.level.", bool, _WRITE),
     Refusal("file.format.per.level", bool, _WRITE),
     Refusal("file.format.per.level.", bool, _WRITE),
-    Refusal("incremental-between", _is_set, _READ, _PART, may_go=True),
-    Refusal("incremental-between-timestamp", _is_set, _READ, _PART, may_go=True),
-    Refusal("incremental-to-auto-tag", _is_set, _READ, _PART, may_go=True),
+    Refusal("incremental-between", _is_there, _READ, _PART, may_go=True),
+    Refusal("incremental-between-timestamp", _is_there, _READ, _PART, may_go=True),
+    Refusal("incremental-to-auto-tag", _is_there, _READ, _PART, may_go=True),
     Refusal("index-file-in-data-file-dir", is_true, _WRITE),
     Refusal("lock.enabled", is_true, _WRITE),
     Refusal("metadata.iceberg.storage", _is_other_than("disabled"), _VERSIONS, _ICEBERG, True),
@@ -127,12 +131,12 @@ REFUSALS: tuple[Refusal, ...] = (
     Refusal("primary-key.nullable", is_true, _ROWS, "a key may be null"),
     Refusal("query-auth.enabled", is_true, _READ, "its catalog says which rows one may read"),
     Refusal("row-tracking.enabled", is_true, _WRITE),
-    Refusal("scan.bucket", _is_set, _READ, _PART, may_go=True),
-    Refusal("scan.creation-time-millis", _is_set, _READ, _PART, may_go=True),
+    Refusal("scan.bucket", _is_there, _READ, _PART, may_go=True),
+    Refusal("scan.creation-time-millis", _is_there, _READ, _PART, may_go=True),
     Refusal("scan.fallback-branch", _is_set, _READ, "another branch has some of its rows"),
     Refusal("log.scan", _is_one_of(*_OTHER_STARTS), _READ, _PART, may_go=True),
     Refusal("scan.mode", _is_one_of(*_OTHER_STARTS), _READ, _PART, may_go=True),
-    Refusal("scan.file-creation-time-millis", _is_set, _READ, _PART, may_go=True),
+    Refusal("scan.file-creation-time-millis", _is_there, _READ, _PART, may_go=True),
     Refusal("scan.primary-branch", _is_set, _READ, "another branch has some of its rows"),
     Refusal(
         "sequence.snapshot-ordering", is_true, _ROWS, "rows are ordered by the number of a snapshot"

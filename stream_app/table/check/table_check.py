@@ -159,9 +159,7 @@ class TableCheck:
             self._lose(finding)
         yield from found
         self.report.versions += metadata.versions
-        if unknown := unknown_options(table.schema.options):
-            what = f"options that stream_app does not know may change them: {', '.join(unknown)}"
-            yield _rows_not_checked(table, name, what)
+        yield from _unknown_findings(table, name)
         if self.quick:
             return
         try:
@@ -207,6 +205,12 @@ class TableCheck:
         except (StreamAppError, FileNotFoundError) as error:
             text = error.what if isinstance(error, StreamAppError) else str(error)
             self.report.left_out.append(f"{what}: {text}")
+
+
+def _unknown_findings(table: FileStoreTable, name: str) -> Iterator[Finding]:
+    if unknown := (*unknown_options(table.schema.options), *table.schema.unknown_fields):
+        what = f"what stream_app does not know may change them: {', '.join(unknown)}"
+        yield _rows_not_checked(table, name, what)
 
 
 def _rows_not_checked(table: FileStoreTable, name: str, why: str) -> Finding:

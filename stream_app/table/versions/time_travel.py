@@ -126,8 +126,8 @@ def stored_version(table: FileStoreTable) -> Version:
         UsageError: they name several.
     """
     options = table.options
-    keys = (*(option.key for option in _ONE_OF), SCAN_VERSION.key)
-    given = [key for key in keys if table.schema.options.get(key)]
+    keys = [key for option in _ONE_OF for key in (option.key, *option.older_keys)]
+    given = [key for key in (*keys, SCAN_VERSION.key) if table.schema.options.get(key)]
     if options[SCAN_MODE] in _FULL or not given:
         return Version()
     if len(given) > 1:
