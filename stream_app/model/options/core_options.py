@@ -48,6 +48,7 @@ from stream_app.model.options.paimon_option_keys import (
     NEWER_FIELD_KEYS,
     PAIMON_KEYS,
     PREFIXES,
+    VALUE_CHECKS,
 )
 from stream_app.model.options.read_options import READ_OPTIONS
 from stream_app.model.options.stream_options import STREAM_OPTIONS
@@ -100,23 +101,34 @@ def option_problems(options: Mapping[str, str]) -> list[str]:
             problems.append(f"option {key!r} cannot be set: {_SAID_ELSEWHERE[key]}")
         elif _is_refused(key, value):
             problems.append(f"option {key!r} = {value!r} is not supported by stream_app")
-        elif option is not None:
-            try:
-                option.read({key: value})
-            except UsageError as error:
-                problems.append(f"{error.what} ({error.fix})")
-        elif key in CORE_KEYS:
-            try:
-                CORE_KEYS[key](value)
-            except ValueError as problem:
-                problems.append(f"option {key!r}: {value!r} {problem}")
         else:
-            problems += _other_problems(key)
+            problems += _value_problems(key, value) if option else _other_problems(key, value)
     return problems + column_option_problems(options)
 
 
-def _other_problems(key: str) -> list[str]:
-    """What is wrong with an option that stands in no list of keys."""
+def _value_problems(key: str, value: str) -> list[str]:
+    """What is wrong with the value of an option that stream_app reads."""
+    option = option_named(key)
+    assert option is not None
+    try:
+        option.read({key: value})
+        VALUE_CHECKS.get(key, str)(value)
+    except UsageError as error:
+        return [f"{error.what} ({error.fix})"]
+    except ValueError as problem:
+        return [f"option {key!r}: {value!r} {problem} ({option.key}: {option.meaning})"]
+    return []
+
+
+def _other_problems(key: str, value: str) -> list[str]:
+    """What is wrong with an option that is for other engines."""
+    if key in CORE_KEYS:
+        try:
+            CORE_KEYS[key](value)
+            VALUE_CHECKS.get(key, str)(value)
+        except ValueError as problem:
+            return [f"option {key!r}: {value!r} {problem}"]
+        return []
     if key in PAIMON_KEYS or key.startswith(PREFIXES):
         return []
     return [unknown_key("option", key, sorted(OPTIONS.keys() | PAIMON_KEYS))]

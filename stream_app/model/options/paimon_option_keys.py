@@ -10,6 +10,8 @@ Source: `CoreOptions.java` of Paimon 1.4.2, 2.0.0 and the development of 2.1, an
 
 from __future__ import annotations
 
+import datetime
+import re
 from collections.abc import Callable
 
 from stream_app.model.options.option import (
@@ -19,6 +21,7 @@ from stream_app.model.options.option import (
     parse_long,
     parse_memory_size,
     parse_real,
+    parse_stats_mode,
     parse_text,
 )
 
@@ -289,6 +292,96 @@ CORE_KEYS: dict[str, Callable[[str], object]] = {
     for key in keys.split()
 } | NEWER_KEYS
 """Options of Paimon's core, and how each one's text is read."""
+
+
+def _one_of(*values: str) -> Callable[[str], object]:
+    def check(text: str) -> None:
+        if text.lower() not in values:
+            raise ValueError(f"is none of {', '.join(values)}")
+
+    return check
+
+
+def _at_least(least: int) -> Callable[[str], object]:
+    def check(text: str) -> None:
+        if parse_long(text) < least:
+            raise ValueError(f"is below the least value {least}")
+
+    return check
+
+
+def _check_size(text: str) -> None:
+    if parse_memory_size(text) < 1:
+        raise ValueError("is below the least value 1")
+
+
+def _check_share(text: str) -> None:
+    if not 0 <= parse_real(text) < 1:
+        raise ValueError("is not at least 0 and below 1")
+
+
+def _check_weights(text: str) -> None:
+    if any(parse_integer(weight.strip()) < 1 for weight in text.split(",")):
+        raise ValueError("has a weight below 1")
+
+
+def _check_url(text: str) -> None:
+    if not re.fullmatch(r"[a-z][a-z0-9+.-]*:/.+", text):
+        raise ValueError("is no URL such as s3://bucket/folder")
+
+
+def _check_modes(text: str) -> None:
+    for each in text.split(","):
+        level, colon, mode = each.partition(":")
+        if not colon or not level.isdecimal():
+            raise ValueError("is no list such as '0:none,5:full'")
+        parse_stats_mode(mode)
+
+
+def _check_time(text: str) -> None:
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,9})?", text, re.ASCII):
+        raise ValueError("is no time such as '2026-01-31 12:00:00'")
+    datetime.datetime.fromisoformat(text)
+
+
+def _check_not_empty(text: str) -> None:
+    if not text.strip():
+        raise ValueError("is empty")
+
+
+_REFRESH = _one_of("continuous", "full", "automatic")
+_SEARCH = _one_of("fast", "full", "detail")
+
+VALUE_CHECKS: dict[str, Callable[[str], object]] = {
+    "clustering.incremental.mode": _one_of("global-sort", "local-sort"),
+    "commit.strict-mode.last-safe-snapshot": _at_least(-1),
+    "consumer-id": _check_not_empty,
+    "data-file.external-paths.weights": _check_weights,
+    "data-file.path-directory": _check_not_empty,
+    "format-table.implementation": _one_of("paimon", "engine"),
+    "full-text-index.search-mode": _SEARCH,
+    "global-index.external-path": _check_url,
+    "global-index.search-mode": _SEARCH,
+    "incremental-between-scan-mode": _one_of("auto", "delta", "changelog", "diff"),
+    "lookup.cache.high-priority-pool-ratio": _check_share,
+    "materialized-table.interval-freshness.time-unit": _one_of("second", "minute", "hour", "day"),
+    "materialized-table.logical-refresh-mode": _REFRESH,
+    "materialized-table.refresh-mode": _REFRESH,
+    "materialized-table.refresh-status": _one_of("initializing", "activated", "suspended"),
+    "metadata.stats-mode.per.level": _check_modes,
+    "metastore.tag-to-partition.preview": _one_of("none", "process-time", "watermark", "batch"),
+    "page-size": _check_size,
+    "partition.sink-strategy": _one_of("none", "hash"),
+    "read.batch-size": _at_least(1),
+    "scalar-index.search-mode": _SEARCH,
+    "scan.timestamp": _check_time,
+    "sort-compaction.range-strategy": _one_of("size", "quantity"),
+    "sort-engine": _one_of("min-heap", "loser-tree"),
+    "variant.shredding.inferenceMode": _one_of("per-file", "adaptive"),
+    "vector-index.search-mode": _SEARCH,
+    "write.sequence-number-init-mode": _one_of("scan", "snapshot"),
+}
+"""What a value must be beyond its type; one that is not closes the table to Paimon."""
 
 PAIMON_KEYS = CORE_KEYS.keys() | frozenset(f"{_OLDER} {_ENGINES} {_NEWER_ENGINES}".split())
 """Those, their former names, and what Flink, Spark and the catalogs keep beside them."""
