@@ -294,8 +294,9 @@ def refusal(options: Mapping[str, str]) -> str:
 
 
 def wanted_options(kind: tuple[str, str, str, str]) -> dict[str, str]:
-    """Of the kind; with dynamic buckets it takes deletes."""
-    return options_of(kind) | (TAKES_DELETES[kind[0]] if kind[2] == "-1" else {})
+    """Of the kind; with dynamic buckets it takes deletes. A sum shows what is counted twice."""
+    sums = {"fields.v.aggregate-function": "sum"} if kind[0] == "aggregation" else {}
+    return options_of(kind) | sums | (TAKES_DELETES[kind[0]] if kind[2] == "-1" else {})
 
 
 def kind_text(kind: tuple[str, str, str, str]) -> str:

@@ -235,9 +235,7 @@ def check_purpose(
     if len(going) == len(reasons):
         fix += f"; or, if nobody needs it, take it out: stream-app alter {where or 'TABLE'} "
         fix += " ".join(f"--unset {key}" for key in going)
-    raise UnsupportedTableError(
-        f"stream_app cannot {purpose.value} this table: {', '.join(reasons)}", where=where, fix=fix
-    )
+    raise UnsupportedTableError(f"{purpose.value}{', '.join(reasons)}", where=where, fix=fix)
 
 
 _FIX = {

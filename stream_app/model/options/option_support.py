@@ -19,16 +19,16 @@ from dataclasses import dataclass
 
 
 class Purpose(enum.Enum):
-    """What a table is opened for; the value completes "stream_app cannot … this table".
+    """What a table is opened for; the value begins the error of a table that is refused.
 
     WRITE: commit to it, also compactions. READ: its rows and changes. FIND: all of its versions
     and files, to list them. EXPIRE: delete or tag versions.
     """
 
-    WRITE = "write"
-    READ = "read"
-    FIND = "find all versions and files of"
-    EXPIRE = "expire or tag versions of"
+    WRITE = "stream_app cannot write this table: "
+    READ = "stream_app cannot read this table: "
+    FIND = "stream_app cannot find all versions and files of this table: "
+    EXPIRE = "stream_app cannot expire or tag versions of this table: "
 
 
 _ROWS = frozenset({Purpose.READ, Purpose.WRITE})
@@ -38,19 +38,27 @@ _VERSIONS = frozenset({Purpose.WRITE, Purpose.EXPIRE})
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """Values of an option, in words and as a test."""
+
+    text: str
+    holds: Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """An option that asks for what stream_app does not do.
 
     Attributes:
         key: with ``*`` for a column, or with a dot at the end for all keys that begin so.
-        asks: whether a value asks for it.
+        values: those that ask for it.
         purposes: for which the table is refused.
         why: what would go wrong; empty where the option's name says it.
         may_go: the rows mean the same without the option, so that ``alter --unset`` is a way out.
     """
 
     key: str
-    asks: Callable[[str], bool]
+    values: Asked
     purposes: frozenset[Purpose]
     why: str = ""
     may_go: bool = False
@@ -68,22 +76,19 @@ def is_true(value: str) -> bool:
     return value.lower() == "true"
 
 
-def _is_set(value: str) -> bool:
-    return bool(value.strip())
+def _other_than(*values: str) -> Asked:
+    return Asked(f"other than {' and '.join(values)}", lambda value: value.lower() not in values)
 
 
-def _is_there(_: str) -> bool:
-    return True
+def _one_of(*values: str) -> Asked:
+    return Asked(", ".join(values), lambda value: value.lower() in values)
 
 
-def _is_other_than(*values: str) -> Callable[[str], bool]:
-    return lambda value: value.lower() not in values
-
-
-def _is_one_of(*values: str) -> Callable[[str], bool]:
-    return lambda value: value.lower() in values
-
-
+_TRUE = Asked("true", is_true)
+_SET = Asked("any but empty", lambda value: bool(value.strip()))
+_ANY = Asked("any", lambda _: True)
+_NOT_MAIN = Asked("other than main", lambda value: value != "main")
+_ABSOLUTE = Asked("begins with a slash", lambda value: value.startswith("/"))
 _OTHER_STARTS = ("from-creation-timestamp", "from-file-creation-time", "incremental")
 _LEVEL_0 = "its readers also see level 0, which stream_app leaves out"
 _PART = "Paimon's readers see other rows than the newest version's"
@@ -93,59 +98,59 @@ _NOBODY_MARKS = "no partition is marked as done"
 _ICEBERG = "Iceberg's metadata would stay behind, and name files that an expiry deletes"
 
 REFUSALS: tuple[Refusal, ...] = (
-    Refusal("batch-scan-mode", _is_other_than("none"), _READ, _PART, may_go=True),
-    Refusal("branch", lambda value: value != "main", _ROWS | {Purpose.FIND}),
-    Refusal("chain-table.enabled", is_true, _ROWS),
-    Refusal("clustering.incremental", is_true, _WRITE),
-    Refusal("commit.callbacks", _is_set, _WRITE, _NOBODY_CALLS, may_go=True),
-    Refusal("commit.custom-listeners", _is_set, _WRITE, _NOBODY_CALLS, may_go=True),
-    Refusal("data-evolution.enabled", is_true, _ROWS),
-    Refusal("data-file.external-paths.strategy", _is_other_than("none"), _WRITE),
+    Refusal("batch-scan-mode", _other_than("none"), _READ, _PART, may_go=True),
+    Refusal("branch", _NOT_MAIN, _ROWS | {Purpose.FIND}),
+    Refusal("chain-table.enabled", _TRUE, _ROWS),
+    Refusal("clustering.incremental", _TRUE, _WRITE),
+    Refusal("commit.callbacks", _SET, _WRITE, _NOBODY_CALLS, may_go=True),
+    Refusal("commit.custom-listeners", _SET, _WRITE, _NOBODY_CALLS, may_go=True),
+    Refusal("data-evolution.enabled", _TRUE, _ROWS),
+    Refusal("data-file.external-paths.strategy", _other_than("none"), _WRITE),
     Refusal(
         "data-file.path-directory",
-        lambda value: value.startswith("/"),
+        _ABSOLUTE,
         frozenset({Purpose.FIND}),
     ),
-    Refusal("deletion-vectors.merge-on-read", is_true, _ROWS, _LEVEL_0),
-    Refusal("fields.*.map.storage-layout", _is_other_than("default"), _ROWS),
-    Refusal("fields.*.nested-key-null-strategy", _is_set, _ROWS),
-    Refusal("fields.*.nested-sequence-field", _is_set, _ROWS),
-    Refusal("file.compression.per.level", bool, _WRITE),
-    Refusal("file.compression.per.level.", bool, _WRITE),
-    Refusal("file.format.per.level", bool, _WRITE),
-    Refusal("file.format.per.level.", bool, _WRITE),
-    Refusal("incremental-between", _is_there, _READ, _PART, may_go=True),
-    Refusal("incremental-between-timestamp", _is_there, _READ, _PART, may_go=True),
-    Refusal("incremental-to-auto-tag", _is_there, _READ, _PART, may_go=True),
-    Refusal("index-file-in-data-file-dir", is_true, _WRITE),
-    Refusal("lock.enabled", is_true, _WRITE),
-    Refusal("metadata.iceberg.storage", _is_other_than("disabled"), _VERSIONS, _ICEBERG, True),
-    Refusal("partition.end-input-to-done", is_true, _WRITE, _NOBODY_MARKS, may_go=True),
-    Refusal("partition.idle-time-to-done", _is_set, _WRITE, _NOBODY_MARKS, may_go=True),
-    Refusal("pk-bitmap.index.columns", _is_set, _WRITE, _STALE_INDEX),
-    Refusal("pk-btree.index.columns", _is_set, _WRITE, _STALE_INDEX),
-    Refusal("pk-clustering-override", is_true, _ROWS),
-    Refusal("pk-full-text.index.columns", _is_set, _WRITE, _STALE_INDEX),
-    Refusal("pk-multivalue.index.columns", _is_set, _WRITE, _STALE_INDEX),
-    Refusal("pk-vector.index.columns", _is_set, _WRITE, _STALE_INDEX),
-    Refusal("primary-key.nullable", is_true, _ROWS, "a key may be null"),
-    Refusal("query-auth.enabled", is_true, _READ, "its catalog says which rows one may read"),
-    Refusal("row-tracking.enabled", is_true, _WRITE),
-    Refusal("scan.bucket", _is_there, _READ, _PART, may_go=True),
-    Refusal("scan.creation-time-millis", _is_there, _READ, _PART, may_go=True),
-    Refusal("scan.fallback-branch", _is_set, _READ, "another branch has some of its rows"),
-    Refusal("log.scan", _is_one_of(*_OTHER_STARTS), _READ, _PART, may_go=True),
-    Refusal("scan.mode", _is_one_of(*_OTHER_STARTS), _READ, _PART, may_go=True),
-    Refusal("scan.file-creation-time-millis", _is_there, _READ, _PART, may_go=True),
-    Refusal("scan.primary-branch", _is_set, _READ, "another branch has some of its rows"),
+    Refusal("deletion-vectors.merge-on-read", _TRUE, _ROWS, _LEVEL_0),
+    Refusal("fields.*.map.storage-layout", _other_than("default"), _ROWS),
+    Refusal("fields.*.nested-key-null-strategy", _SET, _ROWS),
+    Refusal("fields.*.nested-sequence-field", _SET, _ROWS),
+    Refusal("file.compression.per.level", _SET, _WRITE),
+    Refusal("file.compression.per.level.", _SET, _WRITE),
+    Refusal("file.format.per.level", _SET, _WRITE),
+    Refusal("file.format.per.level.", _SET, _WRITE),
+    Refusal("incremental-between", _ANY, _READ, _PART, may_go=True),
+    Refusal("incremental-between-timestamp", _ANY, _READ, _PART, may_go=True),
+    Refusal("incremental-to-auto-tag", _ANY, _READ, _PART, may_go=True),
+    Refusal("index-file-in-data-file-dir", _TRUE, _WRITE),
+    Refusal("lock.enabled", _TRUE, _WRITE),
+    Refusal("metadata.iceberg.storage", _other_than("disabled"), _VERSIONS, _ICEBERG, True),
+    Refusal("partition.end-input-to-done", _TRUE, _WRITE, _NOBODY_MARKS, may_go=True),
+    Refusal("partition.idle-time-to-done", _SET, _WRITE, _NOBODY_MARKS, may_go=True),
+    Refusal("pk-bitmap.index.columns", _SET, _WRITE, _STALE_INDEX),
+    Refusal("pk-btree.index.columns", _SET, _WRITE, _STALE_INDEX),
+    Refusal("pk-clustering-override", _TRUE, _ROWS),
+    Refusal("pk-full-text.index.columns", _SET, _WRITE, _STALE_INDEX),
+    Refusal("pk-multivalue.index.columns", _SET, _WRITE, _STALE_INDEX),
+    Refusal("pk-vector.index.columns", _SET, _WRITE, _STALE_INDEX),
+    Refusal("primary-key.nullable", _TRUE, _ROWS, "a key may be null"),
+    Refusal("query-auth.enabled", _TRUE, _READ, "its catalog says which rows one may read"),
+    Refusal("row-tracking.enabled", _TRUE, _WRITE),
+    Refusal("scan.bucket", _ANY, _READ, _PART, may_go=True),
+    Refusal("scan.creation-time-millis", _ANY, _READ, _PART, may_go=True),
+    Refusal("scan.fallback-branch", _SET, _READ, "another branch has some of its rows"),
+    Refusal("log.scan", _one_of(*_OTHER_STARTS), _READ, _PART, may_go=True),
+    Refusal("scan.mode", _one_of(*_OTHER_STARTS), _READ, _PART, may_go=True),
+    Refusal("scan.file-creation-time-millis", _ANY, _READ, _PART, may_go=True),
+    Refusal("scan.primary-branch", _SET, _READ, "another branch has some of its rows"),
     Refusal(
-        "sequence.snapshot-ordering", is_true, _ROWS, "rows are ordered by the number of a snapshot"
+        "sequence.snapshot-ordering", _TRUE, _ROWS, "rows are ordered by the number of a snapshot"
     ),
-    Refusal("stream-scan-mode", _is_other_than("none"), _READ, _PART, may_go=True),
-    Refusal("tag.callbacks", _is_set, _VERSIONS, "nothing is called after our tags", True),
-    Refusal("type", lambda value: value != "table", _ROWS),
-    Refusal("type", _is_other_than("table", "materialized-table"), frozenset({Purpose.FIND})),
-    Refusal("upsert-key", bool, _WRITE),
+    Refusal("stream-scan-mode", _other_than("none"), _READ, _PART, may_go=True),
+    Refusal("tag.callbacks", _SET, _VERSIONS, "nothing is called after our tags", True),
+    Refusal("type", _other_than("table"), _ROWS),
+    Refusal("type", _other_than("table", "materialized-table"), frozenset({Purpose.FIND})),
+    Refusal("upsert-key", _SET, _WRITE),
 )
 """The options that refuse a table, by key."""
 
@@ -154,7 +159,7 @@ def refusals(options: Mapping[str, str], purpose: Purpose) -> Iterator[tuple[str
     """The keys that refuse a table for a purpose, in the table's order, each with the reason."""
     for key, value in options.items():
         for refusal in REFUSALS:
-            if purpose in refusal.purposes and refusal.is_of(key) and refusal.asks(value):
+            if purpose in refusal.purposes and refusal.is_of(key) and refusal.values.holds(value):
                 yield key, refusal
 
 

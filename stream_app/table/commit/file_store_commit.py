@@ -283,8 +283,7 @@ class FileStoreCommit:
     def _on_top_of(self, latest: Snapshot | None, commit: _Commit, files: CommitFiles) -> Snapshot:
         """Makes the snapshot's value, and writes all of its files but the snapshot itself."""
         self.history.check(latest)
-        if latest is not None:
-            check_known(latest.unknown_fields, f"snapshot {latest.snapshot_id}")
+        check_known(latest.unknown_fields if latest else (), self.table.location)
         epochs = epochs_as_of(self.table.snapshots, latest)
         schema_id = self._conflicts.check_schema()
         changes = commit.changes(latest)

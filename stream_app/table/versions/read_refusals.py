@@ -1,4 +1,4 @@
-"""Which tables we can read correctly, and what a reader is told of the others' options.
+"""Which tables we can read correctly, and the warning of what stream_app does not know of one.
 
 `model.options.option_support` has the decision for each option.
 """
