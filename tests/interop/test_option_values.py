@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -52,11 +53,12 @@ OPEN = [
 def refusals(java: PaimonJava, pypaimon: PyPaimonReader, path: Path) -> list[str]:
     """Who cannot read, or not write."""
     refused = []
-    for name, use in {
+    uses: dict[str, Callable[[], object]] = {
         "java reads": lambda: java.read(path),
         "java writes": lambda: java.write(path, [("+I", {"k": 2, "v": "b"})], identifier=7),
         "pypaimon reads": lambda: pypaimon.read(path),
-    }.items():
+    }
+    for name, use in uses.items():
         try:
             use()
         except (PaimonError, PyPaimonError):

@@ -15,7 +15,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from stream_app import __version__
 from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
 from stream_app.fileio.file_io import UnsyncedError
 from stream_app.filestore.versions.snapshot_manager import SnapshotManager
@@ -47,6 +46,7 @@ from stream_app.table.commit.late_snapshot import check_in_line, is_still_there,
 from stream_app.table.commit.metadata_files import CommitFiles, CommitLists, NewestManifests
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.version import VERSION
 
 OnTop = Callable[[Snapshot | None], None]
 """Sees the snapshot on which a commit shall stand, again after each lost race.
@@ -332,7 +332,7 @@ class FileStoreCommit:
             statistics=latest.statistics if latest and same_schema else None,
             properties=committable.properties,
             next_row_id=(latest.next_row_id if latest else None) or 0,
-            writer_version=f"stream_app-{__version__}",
+            writer_version=f"stream_app-{VERSION}",
         )
 
 
