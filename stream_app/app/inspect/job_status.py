@@ -22,8 +22,8 @@ from stream_app.spark.job_folder import Folder
 from stream_app.table.commit.job_epochs import newest_epoch
 from stream_app.table.opening import open_table
 
-READY, HELD, WAITING, EMPTY, MISSING, UNREADABLE, BEHIND = (
-    "ready", "held", "waiting", "empty", "missing", "unreadable", "behind"
+READY, HELD, WAITING, EMPTY, MISSING, UNREADABLE, BEHIND, REFUSED = (
+    "ready", "held", "waiting", "empty", "missing", "unreadable", "behind", "refused"
 )  # fmt: skip
 
 SHORT_REASON = 80
@@ -37,7 +37,8 @@ class TableStatus:
     Attributes:
         state: ``ready``: it has all epochs; ``held``: an error holds it back; ``waiting``: for its
             compactions; ``empty``: no epoch had rows for it; ``missing``: there is no table;
-            ``unreadable``; ``behind``: ready, but too old for ``max-staleness`` (pages and `top`).
+            ``unreadable``; ``behind``: ready, but too old for ``max-staleness``; ``refused``: the
+            job cannot make it (both on pages and in `top`).
         epoch: the newest one that changed it; None: none.
         lag: messages of the job's topics behind the point up to which the table is; None: unknown.
         fresh_s: seconds behind the source by the time of messages; 0: nothing is unread; None:

@@ -15,14 +15,18 @@ from stream_app.app.config.toml_text import toml_settings
 from stream_app.app.inspect.job_status import JobStatus, TableStatus
 from stream_app.app.inspect.source_ends import source_ends
 from stream_app.app.inspect.table_facts import RememberedFacts
+from stream_app.app.job.database_tables import remembered_origins
 from stream_app.app.job.epoch_history import CompactionsNow, EpochHistory, PastEpoch
 from stream_app.app.metrics.quarantine_watch import QuarantineWatch
 from stream_app.app.quarantine.choice import Choice
 from stream_app.app.quarantine.kept_records import Quarantine, can_open, open_quarantine
 from stream_app.app.quarantine.later_changes import ReadRange
 from stream_app.app.quarantine.outcome import replay_lines
+from stream_app.app.verbs.resume import resume_tables
+from stream_app.app.web.homeless import REFUSED_SHOWN, Homeless, HomelessRecords, with_refused
 from stream_app.app.web.job_glance import JobGlance, compactions_of_all, messages_per_s
 from stream_app.app.web.table_parts import BAD_COUNTED
+from stream_app.cdc.formats import source_reader
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.kafka.offset_ranges import Offsets
@@ -66,10 +70,17 @@ class JobSite:
     _counting: threading.Lock = field(default_factory=threading.Lock)
     _facts: RememberedFacts = field(init=False)
     _watch: QuarantineWatch | None = field(init=False)
+    _homeless: HomelessRecords = field(init=False)
 
     def __post_init__(self) -> None:
         self._facts = RememberedFacts(
-            self._open, self.clock, of_job=True, counts_runs=self.history is None
+            self._open, self.clock, of_job=True, counts_runs=self._counts_runs
+        )
+        source = self.config.source
+        self._homeless = HomelessRecords(
+            partial(self.quarantine, ""),
+            lambda messages: source_reader(source.format, source.format_options).origins(messages),
+            lambda: remembered_origins(self.checkpoint),
         )
         folder = self.config.stream.quarantine
         self._watch = None
@@ -92,7 +103,8 @@ class JobSite:
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`."""
         found = list(map(self._shown, self._status(self._source_ends()).tables()))
-        return self._judge(found).judged(found)
+        refused = [one.status for one in self._homeless.refused()[:REFUSED_SHOWN]]
+        return [*self._judge(found).judged(found), *refused]
 
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
@@ -104,7 +116,8 @@ class JobSite:
 
     def glance(self, tables: Sequence[TableStatus]) -> JobGlance:
         """See `Site.glance`."""
-        found = replace(self._judge(tables), waiting=self._waiting_records())
+        waiting = with_refused(self._waiting_records(), self._homeless.refused())
+        found = replace(self._judge(tables), waiting=waiting)
         if self.history is None:
             return found
         names = [one.table for one in tables]
@@ -133,6 +146,10 @@ class JobSite:
         of_table = f"{folder}/{self._own_name(name)}" if name and not is_whole else folder
         return open_quarantine(of_table, self.config.file_system)
 
+    def homeless(self) -> Homeless:
+        """See `Site.homeless`."""
+        return self._homeless.look()
+
     def epochs(self, name: str) -> Sequence[PastEpoch]:
         """See `Site.epochs`."""
         return () if self.history is None else self.history.of(self._key(name))
@@ -159,6 +176,12 @@ class JobSite:
         for one in found.values():
             yield from replay_lines(one.run(Choice(), dry_run=False), dry_run=False)
         self._waiting_until = float("-inf")
+
+    def resume(self, name: str) -> Iterator[str]:
+        """See `Site.resume`."""
+        yield from resume_tables(
+            self.checkpoint, [self._own_name(name) or name], self.clock.now_ms()
+        )
 
     def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
         """See `Site.compact_command`; secrets travel by the environment alone."""
@@ -198,6 +221,12 @@ class JobSite:
         if now is None or not now.numbers.buckets:
             return one
         return replace(one, sorted_runs=now.numbers.sorted_runs_max)
+
+    def _counts_runs(self, path: str) -> bool:
+        """Whether manifests have to tell the sorted runs of the table in a folder."""
+        own = "" if self.config.sync is None else path.rsplit("/", 1)[-1]
+        now = None if self.history is None else self.history.compactions(own)
+        return now is None or not now.numbers.buckets
 
     def _judge(self, tables: Sequence[TableStatus]) -> JobGlance:
         """What tells whether tables are behind; of one table alone the newest commit is unknown."""
