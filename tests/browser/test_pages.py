@@ -96,8 +96,6 @@ def test_a_new_snapshot_shows_and_takes_nothing_away(page: Page, orders: SmallTa
     page.locator("summary", has_text="Largest files").click()
     files = page.get_by_role("region", name="Largest files")
     files.evaluate("one => { one.scrollLeft = 200; }")
-    page.get_by_label("compact each bucket whole").check()
-    page.get_by_label("name", exact=True).fill("half a na")
     page.evaluate("document.activeElement.blur(); window.same = true")
     orders.commit(order(9000))
     expect(bars).to_have_count(before + 1)
@@ -105,8 +103,6 @@ def test_a_new_snapshot_shows_and_takes_nothing_away(page: Page, orders: SmallTa
     expect(page.locator(".facts")).to_contain_text(f"snapshot {latest}")
     assert page.evaluate("window.same"), "the page was not loaded again"
     assert files.evaluate("one => one.scrollLeft") == 200
-    expect(page.get_by_label("compact each bucket whole")).to_be_checked()
-    expect(page.get_by_label("name", exact=True)).to_have_value("half a na")
     page.evaluate("getSelection().selectAllChildren(document.querySelector('.facts'))")
     orders.commit(order(9001))
     expect(page.locator("#live")).to_have_text("waits for the end of your selection")
@@ -119,8 +115,10 @@ def test_the_list_tells_of_a_new_table(page: Page, tmp_path: Path) -> None:
     page.goto("/")
     expect(page.get_by_text("1 table", exact=True)).to_be_visible()
     expect(page.locator("#live")).to_have_text("live")
+    page.get_by_label("name", exact=True).fill("half a na")
     small_table(tmp_path / "shop.db" / "visits", "k INT, v STRING", ("k",))
     expect(page.get_by_text("2 tables", exact=True)).to_be_visible()
+    expect(page.get_by_label("name", exact=True)).to_have_value("half a na")
 
 
 class BadGateway(BaseHTTPRequestHandler):
@@ -210,7 +208,9 @@ def test_a_phone_scrolls_in_one_direction_only(page: Page, path: str) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_assistive_technology_finds_what_it_needs(page: Page, scheme: str) -> None:
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-    for path in ("/", "/tables/shop.orders", "/tables/shop.orders/rows", "/tables/nosuch"):
+    table = "/tables/shop.orders"
+    further = f"{table}/rows", f"{table}/changes", f"{table}/actions/tag", "/tables/nosuch"
+    for path in ("/", table, *further):
         answer = page.goto(path)
         assert answer is not None
         page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
@@ -257,17 +257,95 @@ def test_an_open_page_tells_that_its_table_is_gone_and_back(page: Page, tmp_path
 
 
 def test_the_keyboard_acts_with_the_token(page: Page, orders: SmallTable) -> None:
-    page.goto("/tables/shop.orders")
-    page.get_by_label("name", exact=True).fill("by-hand")
-    page.get_by_label("token").fill("wrong" * 4)
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("the token is wrong")
-    page.goto("/tables/shop.orders")
-    page.get_by_label("name", exact=True).fill("by-hand")
-    page.get_by_label("token").fill(_TOKEN)
-    page.keyboard.press("Enter")
+    for token in ("wrong" * 4, _TOKEN):
+        page.goto("/tables/shop.orders")
+        page.get_by_role("link", name="Tag the newest snapshot").focus()
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("keeps the newest snapshot under a name")).to_be_visible()
+        expect(page.get_by_label("name of the tag")).to_be_focused()
+        page.keyboard.type("by-hand")
+        page.keyboard.press("Tab")
+        page.keyboard.type(token)
+        page.keyboard.press("Enter")
+        if token != _TOKEN:
+            expect(page.get_by_role("alert")).to_contain_text("the token is wrong")
+            assert orders.table.tags.names() == []
     expect(page.locator(".run.done")).to_contain_text("created tag 'by-hand'")
     assert orders.table.tags.names() == ["by-hand"]
+
+
+def test_a_held_table_is_resumed(chromium: Browser, tmp_path: Path) -> None:
+    """From the list over the page that asks for the token, to a table that has its rows."""
+    job = DatabaseJob(tmp_path)
+    in_the_way = block_table(job, "invoices")
+    job.run(*creates("shop.orders", [1]), *creates("shop.invoices", [1, 2]))
+    site = JobSite(job.config, job.checkpoint, job.clock, ask_ends=lambda _: None)
+    with serving(site, "127.0.0.1", 0, _TOKEN) as address:
+        page = chromium.new_page(base_url=address, viewport={"width": 390, "height": 800})
+        page.set_default_timeout(_HANG_MS)
+        page.goto("/")
+        page.get_by_role("link", name="ods.invoices").click()
+        expect(page.get_by_role("alert")).to_contain_text("the file system refused")
+        expect(page.locator("#live")).to_have_text("live")
+        page.get_by_role("link", name="Tables", exact=True).click()
+        page.get_by_role("link", name="Resume").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Resume: ods.invoices")
+        found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]})
+        assert found.violations_count == 0, found.generate_report()
+        page.get_by_role("link", name="Cancel").click()
+        assert not (tmp_path / "checkpoint" / "resume").exists(), "nobody has confirmed"
+        in_the_way.unlink()
+        job.clock.sleep(1)  # the job itself tries it again only after five
+        page.get_by_role("link", name="Resume").click()
+        page.get_by_label("token").fill(_TOKEN)
+        page.get_by_role("button", name="Resume").click()
+        expect(page.locator(".run.done")).to_contain_text("invoices: the job tries it again")
+        job.wait(0)
+        expect(page.get_by_role("heading", name="LSM trees")).to_be_visible()
+        expect(page.locator(".title .state")).to_have_text("ready")
+        page.close()
+    assert job.rows("invoices") == {1: "new 1", 2: "new 2"}
+
+
+def block_table(job: DatabaseJob, name: str) -> Path:
+    """A file in the way of a table, so that nobody can make it."""
+    in_the_way = Path(job.sync.path(name)) / "schema"
+    in_the_way.parent.mkdir(parents=True)
+    in_the_way.symlink_to(in_the_way)
+    return in_the_way
+
+
+@pytest.mark.parametrize("width", [390, 1024, 1440])
+def test_lists_show_what_they_hold(page: Page, tmp_path: Path, width: int) -> None:
+    """Long values break, what is wider than the page scrolls in its own frame, titles are once."""
+    columns = ", ".join(f"a_column_with_a_long_name_{number} STRING" for number in range(40))
+    wide = small_table(tmp_path / "shop.db" / "wide", f"id BIGINT, {columns}", ("id",))
+    text = {f"a_column_with_a_long_name_{number}": "a text " * 20 for number in range(40)}
+    wide.commit(("+I", {"id": 1, **text}))
+    page.set_viewport_size({"width": width, "height": 900})
+    for path in ("", "/rows", "/changes"):
+        page.goto(f"/tables/shop.wide{path}")
+        page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        widest = page.evaluate(
+            "Math.max(...[...document.querySelectorAll('td')].map(cell => cell.offsetWidth))"
+        )
+        assert widest <= max(width, 700), "a value is as wide as a page at most"
+    page.goto("/tables/shop.wide")
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    for title in ("Columns", "Snapshots", "Schemas", "Options"):
+        assert seen(page, title) == 1, title
+
+
+def seen(page: Page, text: str) -> int:
+    """How often a text is on the page for those who see it."""
+    return int(
+        page.evaluate(
+            "text => document.querySelector('main').innerText.split('\\n')"
+            ".filter(line => line.trim().startsWith(text)).length",
+            text,
+        )
+    )
 
 
 def test_a_thousand_tables_are_searched_sorted_and_live(page: Page, tmp_path: Path) -> None:
@@ -310,14 +388,12 @@ _OUTSIDE = """() => {
 def test_the_list_of_a_job_in_trouble_fits_a_phone(chromium: Browser, tmp_path: Path) -> None:
     """With REWRITE=1 its picture in docs/ is taken anew."""
     job, history = DatabaseJob(tmp_path), EpochHistory()
-    in_the_way = Path(job.sync.path("invoices")) / "schema"
-    in_the_way.parent.mkdir(parents=True)
-    in_the_way.symlink_to(in_the_way)
+    block_table(job, "invoices")
     job.time_ms = job.clock.now_ms() - 7000
     long = "a_table_with_a_name_as_long_as_some_team_gives_it_for_a_good_reason"
     names = "orders", "items", "customers", "invoices", long
     job.run(*(one for name in names for one in creates(f"shop.{name}", [1])), GARBAGE)
-    job.run(*creates("shop.orders", range(2, 5)), bad("shop.items", 2))
+    job.run(*creates("shop.orders", range(2, 5)), bad("shop.items", 2), *creates("shop.a/b", [1]))
     history.watch("orders", Busy())
     counts = DecodeCounts(messages=4200)
     report = EpochReport(epoch=1, counts=counts, parts=EpochParts(write_s=2))
@@ -335,9 +411,11 @@ def test_the_list_of_a_job_in_trouble_fits_a_phone(chromium: Browser, tmp_path: 
             shown.goto("/")
             expect(shown.locator("#live")).to_have_text("live")
             assert shown.evaluate(_OUTSIDE) == [0]
+            shown.get_by_text("Bad messages without a table").click()
             shown.get_by_text("not-json: 1 record").click()
             found = Axe().run(shown, options={"runOnly": ["wcag2a", "wcag2aa"]})
             assert found.violations_count == 0, found.generate_report()
+        shown.goto("/")
         picture(shown, "web-tables", tmp_path, ".")
         shown.close()
 

@@ -66,10 +66,6 @@ HELD_TOLD = (
     "The job tries a held table again by itself while the cause may pass, and at each start. Where "
     "only a person can mend the cause, resume the table afterwards: here, or by stream-app resume."
 )
-REFUSED_TOLD = (
-    "Nothing of this source table is stored; its records wait in quarantine. Mend the cause, start "
-    "the job again, and replay them."
-)
 
 
 def offered(state: str | None, *, can_open: bool, can_replay: bool) -> Sequence[ActionKind]:

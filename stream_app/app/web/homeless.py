@@ -23,6 +23,7 @@ from stream_app.model.schema.origin import Origin
 from stream_app.table.storage_errors import storage_error
 
 REFUSED_SHOWN = 200
+_AGAIN = "start the job again, and replay the records, which wait in quarantine"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +42,9 @@ class RefusedTable:
     @property
     def status(self) -> TableStatus:
         """As a row of the list of tables."""
-        reason = self.reason.replace("; to fix: ", "\nto fix: ")
-        return TableStatus(table=str(self.origin), state=REFUSED, reason=reason)
+        what, _, fix = self.reason.partition("; to fix: ")
+        told = f"{what}\nto fix: {fix}; then {_AGAIN}" if fix else f"{what}\nthen {_AGAIN}"
+        return TableStatus(table=str(self.origin), state=REFUSED, reason=told)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

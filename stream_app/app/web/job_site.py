@@ -12,7 +12,7 @@ from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import Secrets, is_secret
 from stream_app.app.config.settings import file_io_variables
 from stream_app.app.config.toml_text import toml_settings
-from stream_app.app.inspect.job_status import JobStatus, TableStatus
+from stream_app.app.inspect.job_status import MISSING, JobStatus, TableStatus
 from stream_app.app.inspect.source_ends import source_ends
 from stream_app.app.inspect.table_facts import RememberedFacts
 from stream_app.app.job.database_tables import remembered_origins
@@ -217,10 +217,22 @@ class JobSite:
     def _shown(self, one: TableStatus) -> TableStatus:
         """With its name on pages, and the sorted runs that the job of this process knows."""
         one = replace(one, table=self._name(one.table))
+        if one.state == MISSING:
+            return replace(one, reason=f"{one.reason}\nto fix: {self._remade}")
         now = self.compactions(one.table)
         if now is None or not now.numbers.buckets:
             return one
         return replace(one, sorted_runs=now.numbers.sorted_runs_max)
+
+    @property
+    def _remade(self) -> str:
+        """How a table that is gone comes again."""
+        if self.config.sync is None:
+            return "start the job, which makes the table, or correct table.path"
+        return (
+            "start the job again: it makes the table with the next message of its source; "
+            "stream-app backfill brings the rows from before"
+        )
 
     def _counts_runs(self, path: str) -> bool:
         """Whether manifests have to tell the sorted runs of the table in a folder."""

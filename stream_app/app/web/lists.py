@@ -35,13 +35,13 @@ class PageList:
 
     Attributes:
         total: rows that there are; the listing may have fewer.
-        newest: whether its rows are the newest ones, newest first.
+        which: which of its rows are shown, when not all are.
     """
 
     title: str
     listing: Listing
     total: int
-    newest: bool = False
+    which: str = "first"
 
     @property
     def size(self) -> str:
@@ -49,7 +49,7 @@ class PageList:
         shown = len(self.listing.rows)
         if shown == self.total:
             return f"{shown:,}"
-        return f"{'newest' if self.newest else 'first'} {shown:,} of {self.total:,}"
+        return f"{self.which} {shown:,} of {self.total:,}"
 
     @cached_property
     def columns(self) -> Sequence[Column]:

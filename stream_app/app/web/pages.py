@@ -118,7 +118,7 @@ def _behind(text: str, sign: str, at: int) -> int:
     return found.end()
 
 
-_ENVIRONMENT = _page_environment()
+ENVIRONMENT = _page_environment()
 
 
 def escaped(text: str) -> str:
@@ -128,4 +128,4 @@ def escaped(text: str) -> str:
 
 def page(template: str, /, **values: Any) -> str:
     """A page by the name of its template."""
-    return _ENVIRONMENT.get_template(f"{template}.html").render(**values)
+    return ENVIRONMENT.get_template(f"{template}.html").render(**values)

@@ -38,7 +38,6 @@ from stream_app.app.inspect.job_status import TableStatus
 from stream_app.app.web.action_kinds import (
     ACTIONS,
     HELD_TOLD,
-    REFUSED_TOLD,
     REPLAY,
     ActionKind,
     offered,
@@ -119,8 +118,7 @@ class _Pages:
                 "tables", tables=tables, chosen=choice.chosen(tables), choice=choice,
                 states=states(tables), orders=ORDERS, live=live,
                 glance=self.site.glance(tables), homeless=self.site.homeless(),
-                refused_told=REFUSED_TOLD, action_runs=self.actions.runs(""),
-                offered=[REPLAY] if self.actions.are_on else (),
+                action_runs=self.actions.runs(""), offered=[REPLAY] if self.actions.are_on else (),
             )  # fmt: skip
 
         live = await self._live("")

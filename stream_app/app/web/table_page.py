@@ -314,7 +314,7 @@ def _lists(
         title="Compactions",
         listing=Listing(CompactionRow, compactions[:ROWS_SHOWN]),
         total=len(compactions),
-        newest=True,
+        which="newest",
     )
     for title, name in (
         ("Snapshots", "snapshots"),
@@ -326,7 +326,8 @@ def _lists(
         found = parts.one(title.lower(), partial(listing, name, table, latest))
         if found is not None:
             shown = Listing(found.row_type, list(found.rows[-ROWS_SHOWN:])[::-1])
-            yield PageList(title=title, listing=shown, total=len(found.rows), newest=True)
+            which = "newest" if name in ("snapshots", "schemas") else "last"
+            yield PageList(title=title, listing=shown, total=len(found.rows), which=which)
     shown = Listing(LevelRow, runs[:RUNS_LISTED])
     yield PageList(title="Sorted runs", listing=shown, total=len(runs))
     if latest is not None:

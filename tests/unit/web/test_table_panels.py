@@ -70,6 +70,27 @@ def test_what_expires_next_is_what_the_expiry_would_delete(warehouse: Warehouse)
     assert f"Nothing expires now. What keeps the snapshots: {after.kept_by}." in words
 
 
+def test_one_snapshot_is_told_and_not_drawn(warehouse: Warehouse) -> None:
+    orders = warehouse.table("shop.orders")
+    orders.commit(*rows(*range(500)))
+    assert 'class="chart ' not in warehouse.get(PAGE)
+    words = warehouse.words(PAGE)
+    assert "Newest snapshots snapshot 1, APPEND at 2026-01-01 00:00:03; +500 records" in words
+    orders.commit(*rows(1))
+    assert warehouse.get(PAGE).count('class="chart ') == 2
+
+
+def test_few_snapshots_are_no_wall(warehouse: Warehouse) -> None:
+    orders = warehouse.table("shop.orders", write_only="true")
+    for key in range(3):
+        orders.commit(*rows(key))
+    widths = re.findall(
+        r'<rect class="(?:append|rows)"[^>]* width="([\d.]+)%"', warehouse.get(PAGE)
+    )
+    assert len(widths) == 6
+    assert all(float(width) < 3 for width in widths)
+
+
 def test_tags_are_named_below_the_snapshots(warehouse: Warehouse) -> None:
     orders = warehouse.table("shop.orders")
     orders.commit(*rows(1))

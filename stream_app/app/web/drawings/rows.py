@@ -46,7 +46,8 @@ class RowsChart:
 
 
 def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
-    """The chart of some snapshots; compactions bring no rows. None: there are fewer than two.
+    """The chart of some snapshots; compactions bring no rows. None: fewer than two spans
+    have rows, which is no history.
 
     Args:
         snapshots: newest first.
@@ -56,7 +57,7 @@ def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
         for one in snapshots
         if one.commit_kind is not CommitKind.COMPACT
     ]
-    if len(brought) < 2:
+    if not brought:
         return None
     first, last = min(brought)[0], max(brought)[0]
     span_ms = max(_LEAST_MS, (last - first) // (SPANS - 1) + 1)
@@ -64,6 +65,8 @@ def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
     sums = [0] * SPANS
     for time, rows in brought:
         sums[(time - begin) // span_ms] += rows
+    if sum(map(bool, sums)) < 2:
+        return None
     a_second = 1000 / span_ms
     axis = linear_axis(max(sums) * a_second, short_number)
     step = 100 / SPANS
