@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
-from collections.abc import Iterator
-from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from stream_app.app.job.epoch_history import EpochHistory
 from stream_app.app.web.job_site import JobSite
@@ -26,65 +23,14 @@ from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.upkeep.tags import create_tag, new_tag
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from tests.support.browser import HANG_MS, TOKEN, order
 from tests.support.busy_job import Busy
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import GARBAGE, bad, creates
+from tests.support.job_page import block_table
 from tests.support.small_table import SmallTable, StandingClock, small_table
 
-_CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 _DOCS = Path(__file__).parents[2] / "docs"
-_TOKEN = "0123456789abcdef"
-
-_HANG_MS = 120_000
-"""Milliseconds that only a hang takes."""
-expect.set_options(timeout=_HANG_MS)
-pytestmark = pytest.mark.skipif(_CHROMIUM is None, reason="there is no Chromium on this machine")
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def orders(tmp_path: Path) -> SmallTable:
-    made = small_table(
-        tmp_path / "shop.db" / "orders", "id BIGINT, customer STRING, amount DECIMAL(10, 2)",
-        ("id",), bucket=2, changelog_producer="input", num_sorted_run__compaction_trigger=4,
-    )  # fmt: skip
-    for epoch in range(14):
-        made.commit(*(order(key) for key in range(epoch * 40, epoch * 40 + 20 * (epoch % 5 + 1))))
-        if epoch % 6 == 5:
-            made.compact()
-    return made
-
-
-@pytest.fixture
-def page(chromium: Browser, tmp_path: Path, orders: SmallTable) -> Iterator[Page]:
-    """A page at the server of a warehouse; what its console complains of fails the test."""
-    site = WarehouseSite(*file_io_of(str(tmp_path)), {}, orders.table.clock)
-    with serving(site, "127.0.0.1", 0, _TOKEN) as address:
-        shown = chromium.new_page(base_url=address, viewport={"width": 1280, "height": 900})
-        shown.set_default_timeout(_HANG_MS)
-        complaints: list[str] = []
-        shown.on("pageerror", lambda error: complaints.append(str(error)))
-        shown.on(
-            "console", lambda said: complaints.append(said.text) if said.type == "error" else None
-        )
-        shown.on("dialog", lambda dialog: complaints.append(dialog.message))
-        yield shown
-        shown.close()
-        refused = "404 (Not Found)", "403 (Forbidden)"
-        assert [one for one in complaints if not one.endswith(refused)] == []
-
-
-def order(key: int, customer: str = "Alma") -> tuple[str, dict[str, object]]:
-    return "+I", {"id": key, "customer": customer, "amount": Decimal(key)}
 
 
 def test_a_new_snapshot_shows_and_takes_nothing_away(page: Page, orders: SmallTable) -> None:
@@ -134,7 +80,7 @@ def test_a_page_outlives_its_server(chromium: Browser, tmp_path: Path, orders: S
     site = WarehouseSite(*file_io_of(str(tmp_path)), {}, StandingClock())
     with serving(site, "127.0.0.1", 0) as address:
         page = chromium.new_page(base_url=address)
-        page.set_default_timeout(_HANG_MS)
+        page.set_default_timeout(HANG_MS)
         page.goto("/tables/shop.orders")
         expect(page.locator("#live")).to_have_text("live")
     expect(page.locator("#live")).to_have_text("not connected")
@@ -143,7 +89,7 @@ def test_a_page_outlives_its_server(chromium: Browser, tmp_path: Path, orders: S
     with ThreadingHTTPServer(("127.0.0.1", port), BadGateway) as proxy:
         proxy.asked = threading.Event()  # type: ignore[attr-defined]
         threading.Thread(target=proxy.serve_forever, daemon=True).start()
-        assert proxy.asked.wait(_HANG_MS / 1000)  # type: ignore[attr-defined]
+        assert proxy.asked.wait(HANG_MS / 1000)  # type: ignore[attr-defined]
         proxy.shutdown()
     with serving(site, "127.0.0.1", port):
         latest = orders.table.snapshots.latest_id()
@@ -158,7 +104,7 @@ def test_hidden_tabs_leave_their_connections_to_others(
     """Chromium has six to a server."""
     page.goto("/tables/shop.orders")
     context = chromium.new_context()
-    context.set_default_timeout(_HANG_MS)
+    context.set_default_timeout(HANG_MS)
     context.add_init_script("Object.defineProperty(document, 'hidden', {get: () => window.away})")
     turn = "away => { window.away = away; document.dispatchEvent(new Event('visibilitychange')); }"
     tabs = [context.new_page() for _ in range(7)]
@@ -256,98 +202,6 @@ def test_an_open_page_tells_that_its_table_is_gone_and_back(page: Page, tmp_path
     expect(page.get_by_role("heading", name="LSM trees")).to_be_visible()
 
 
-def test_the_keyboard_acts_with_the_token(page: Page, orders: SmallTable) -> None:
-    for token in ("wrong" * 4, _TOKEN):
-        page.goto("/tables/shop.orders")
-        page.get_by_role("link", name="Tag the newest snapshot").focus()
-        page.keyboard.press("Enter")
-        expect(page.get_by_text("keeps the newest snapshot under a name")).to_be_visible()
-        expect(page.get_by_label("name of the tag")).to_be_focused()
-        page.keyboard.type("by-hand")
-        page.keyboard.press("Tab")
-        page.keyboard.type(token)
-        page.keyboard.press("Enter")
-        if token != _TOKEN:
-            expect(page.get_by_role("alert")).to_contain_text("the token is wrong")
-            assert orders.table.tags.names() == []
-    expect(page.locator(".run.done")).to_contain_text("created tag 'by-hand'")
-    assert orders.table.tags.names() == ["by-hand"]
-
-
-def test_a_held_table_is_resumed(chromium: Browser, tmp_path: Path) -> None:
-    """From the list over the page that asks for the token, to a table that has its rows."""
-    job = DatabaseJob(tmp_path)
-    in_the_way = block_table(job, "invoices")
-    job.run(*creates("shop.orders", [1]), *creates("shop.invoices", [1, 2]))
-    site = JobSite(job.config, job.checkpoint, job.clock, ask_ends=lambda _: None)
-    with serving(site, "127.0.0.1", 0, _TOKEN) as address:
-        page = chromium.new_page(base_url=address, viewport={"width": 390, "height": 800})
-        page.set_default_timeout(_HANG_MS)
-        page.goto("/")
-        page.get_by_role("link", name="ods.invoices").click()
-        expect(page.get_by_role("alert")).to_contain_text("the file system refused")
-        expect(page.locator("#live")).to_have_text("live")
-        page.get_by_role("link", name="Tables", exact=True).click()
-        page.get_by_role("link", name="Resume").click()
-        expect(page.get_by_role("heading", level=1)).to_have_text("Resume: ods.invoices")
-        found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]})
-        assert found.violations_count == 0, found.generate_report()
-        page.get_by_role("link", name="Cancel").click()
-        assert not (tmp_path / "checkpoint" / "resume").exists(), "nobody has confirmed"
-        in_the_way.unlink()
-        job.clock.sleep(1)  # the job itself tries it again only after five
-        page.get_by_role("link", name="Resume").click()
-        page.get_by_label("token").fill(_TOKEN)
-        page.get_by_role("button", name="Resume").click()
-        expect(page.locator(".run.done")).to_contain_text("invoices: the job tries it again")
-        job.wait(0)
-        expect(page.get_by_role("heading", name="LSM trees")).to_be_visible()
-        expect(page.locator(".title .state")).to_have_text("ready")
-        page.close()
-    assert job.rows("invoices") == {1: "new 1", 2: "new 2"}
-
-
-def block_table(job: DatabaseJob, name: str) -> Path:
-    """A file in the way of a table, so that nobody can make it."""
-    in_the_way = Path(job.sync.path(name)) / "schema"
-    in_the_way.parent.mkdir(parents=True)
-    in_the_way.symlink_to(in_the_way)
-    return in_the_way
-
-
-@pytest.mark.parametrize("width", [390, 1024, 1440])
-def test_lists_show_what_they_hold(page: Page, tmp_path: Path, width: int) -> None:
-    """Long values break, what is wider than the page scrolls in its own frame, titles are once."""
-    columns = ", ".join(f"a_column_with_a_long_name_{number} STRING" for number in range(40))
-    wide = small_table(tmp_path / "shop.db" / "wide", f"id BIGINT, {columns}", ("id",))
-    text = {f"a_column_with_a_long_name_{number}": "a text " * 20 for number in range(40)}
-    wide.commit(("+I", {"id": 1, **text}))
-    page.set_viewport_size({"width": width, "height": 900})
-    for path in ("", "/rows", "/changes"):
-        page.goto(f"/tables/shop.wide{path}")
-        page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        widest = page.evaluate(
-            "Math.max(...[...document.querySelectorAll('td')].map(cell => cell.offsetWidth))"
-        )
-        assert widest <= max(width, 700), "a value is as wide as a page at most"
-    page.goto("/tables/shop.wide")
-    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-    for title in ("Columns", "Snapshots", "Schemas", "Options"):
-        assert seen(page, title) == 1, title
-
-
-def seen(page: Page, text: str) -> int:
-    """How often a text is on the page for those who see it."""
-    return int(
-        page.evaluate(
-            "text => document.querySelector('main').innerText.split('\\n')"
-            ".filter(line => line.trim().startsWith(text)).length",
-            text,
-        )
-    )
-
-
 def test_a_thousand_tables_are_searched_sorted_and_live(page: Page, tmp_path: Path) -> None:
     many_tables(tmp_path, 1000)
     page.goto("/")
@@ -402,9 +256,9 @@ def test_the_list_of_a_job_in_trouble_fits_a_phone(chromium: Browser, tmp_path: 
         job.config, job.checkpoint, job.clock, history,
         ask_ends=lambda _: {"all": {"0": len(job.sent) + 9}},
     )  # fmt: skip
-    with serving(site, "127.0.0.1", 0, _TOKEN) as address:
+    with serving(site, "127.0.0.1", 0, TOKEN) as address:
         shown = chromium.new_page(base_url=address)
-        shown.set_default_timeout(_HANG_MS)
+        shown.set_default_timeout(HANG_MS)
         for width, scheme in ((375, "dark"), (1280, "light")):
             shown.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
             shown.set_viewport_size({"width": width, "height": 880})

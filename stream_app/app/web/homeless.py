@@ -143,4 +143,4 @@ class HomelessRecords:
         try:
             return refused_tables(records, self.origins(messages_of(records)))
         except StreamAppError:
-            return ()  # a registry is away: the records are told all the same, by their kinds
+            return ()  # a registry is away: the page has the records by their kinds

@@ -25,6 +25,7 @@ from stream_app.app.quarantine.outcome import replay_lines
 from stream_app.app.verbs.resume import resume_tables
 from stream_app.app.web.homeless import REFUSED_SHOWN, Homeless, HomelessRecords, with_refused
 from stream_app.app.web.job_glance import JobGlance, compactions_of_all, messages_per_s
+from stream_app.app.web.source_end_watch import PAUSE_S, REST, SourceEndWatch
 from stream_app.app.web.table_parts import BAD_COUNTED
 from stream_app.cdc.formats import source_reader
 from stream_app.clock import Clock
@@ -34,11 +35,8 @@ from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 
-_ENDS_S = 5.0
 _COUNT_S = 1.0
 """Seconds for which a page waits for a new count of the quarantine."""
-_REST = 4
-"""Times the duration of a look at all tables, or at the broker, until the next one."""
 
 
 @dataclass(slots=True)
@@ -59,15 +57,12 @@ class JobSite:
     history: EpochHistory | None = None
     ask_ends: Callable[[Callable[[str], None]], Offsets | None] | None = None
     read: ReadRange | None = None
-    _ends: Offsets | None = None
-    _no_ends: str | None = None
-    _ends_until: float = float("-inf")
     _newest_ms: int | None = None
     _newest_until: float = float("-inf")
     _waiting: Mapping[str, int] | None = None
     _waiting_until: float = float("-inf")
-    _lock: threading.Lock = field(default_factory=threading.Lock)
     _counting: threading.Lock = field(default_factory=threading.Lock)
+    _ends: SourceEndWatch = field(init=False)
     _facts: RememberedFacts = field(init=False)
     _watch: QuarantineWatch | None = field(init=False)
     _homeless: HomelessRecords = field(init=False)
@@ -77,6 +72,7 @@ class JobSite:
             self._open, self.clock, of_job=True, counts_runs=self._counts_runs
         )
         source = self.config.source
+        self._ends = SourceEndWatch(self.ask_ends or partial(source_ends, source), self.clock)
         self._homeless = HomelessRecords(
             partial(self.quarantine, ""),
             lambda messages: source_reader(source.format, source.format_options).origins(messages),
@@ -102,13 +98,13 @@ class JobSite:
 
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`."""
-        found = list(map(self._shown, self._status(self._source_ends()).tables()))
+        found = list(map(self._shown, self._status(self._ends.look()).tables()))
         refused = [one.status for one in self._homeless.refused()[:REFUSED_SHOWN]]
         return [*self._judge(found).judged(found), *refused]
 
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
-        ends, own = self._source_ends(), self._own_name(name)
+        ends, own = self._ends.look(), self._own_name(name)
         one = self._status(ends).table(own or "", self._newest_message_ms())
         if own is None or one is None:
             return None
@@ -128,7 +124,7 @@ class JobSite:
     @property
     def no_ends(self) -> str | None:
         """See `Site.no_ends`."""
-        return self._no_ends
+        return self._ends.reason
 
     def open(self, name: str) -> FileStoreTable:
         """See `Site.open`."""
@@ -247,7 +243,7 @@ class JobSite:
             is_here=self.history is not None,
             max_staleness_s=self.config.stream.max_staleness // 1000,
             changed_s=min(ages, default=None),
-            no_ends=self._no_ends,
+            no_ends=self._ends.reason,
         )
 
     def _waiting_records(self) -> Mapping[str, int] | None:
@@ -290,18 +286,5 @@ class JobSite:
         if began >= self._newest_until:
             self._newest_ms = self._status(None).newest_ms()
             now = self.clock.steady_seconds()
-            self._newest_until = now + max(_ENDS_S, _REST * (now - began))
+            self._newest_until = now + max(PAUSE_S, REST * (now - began))
         return self._newest_ms
-
-    def _source_ends(self) -> Offsets | None:
-        """Asked of the broker at most each `_ENDS_S` seconds; it is slow to be away."""
-        with self._lock:
-            began = self.clock.steady_seconds()
-            if began >= self._ends_until:
-                reasons: list[str] = []
-                ask = self.ask_ends or partial(source_ends, self.config.source)
-                self._ends = ask(reasons.append)
-                self._no_ends = reasons[0] if reasons else None
-                now = self.clock.steady_seconds()
-                self._ends_until = now + max(_ENDS_S, _REST * (now - began))
-            return self._ends

@@ -6,8 +6,6 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +19,6 @@ from stream_app.app.web.job_glance import JobGlance
 from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.of_job import page_of_job
 from stream_app.app.web.serving import serving
-from stream_app.kafka.offset_ranges import Offsets
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_parts import EpochParts
@@ -29,23 +26,8 @@ from stream_app.spark.ingest.table_feed import EpochReport
 from tests.support.busy_job import Busy
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import GARBAGE, bad, creates
-from tests.support.web_server import PATIENCE_S, Warehouse, versions
-
-TOKEN = "0123456789abcdef"
-
-
-@contextmanager
-def page_of(
-    job: DatabaseJob, history: EpochHistory | None = None, unread: int = 0
-) -> Iterator[Warehouse]:
-    """The job's pages; `unread` messages are in the topic that the job has not seen."""
-
-    def ends(_: object) -> Offsets:
-        return {"all": {"0": len(job.sent) + unread}}
-
-    site = JobSite(job.config, job.checkpoint, job.clock, history, ask_ends=ends, read=job.read)
-    with serving(site, "127.0.0.1", 0, TOKEN, PATIENCE_S) as address:
-        yield Warehouse(Path(job.sync.warehouse), address)
+from tests.support.job_page import TOKEN, page_of
+from tests.support.web_server import Warehouse, versions
 
 
 def test_tables_of_a_database_with_lag_and_freshness(tmp_path: Path) -> None:
@@ -222,91 +204,6 @@ def test_bad_messages_without_a_table_are_shown_and_replayed(tmp_path: Path) -> 
         page.post("/actions", form)
         assert "replayed 1 record: 1 changes in snapshot" in page.words("/")
     assert job.rows("items") == {1: "new 1", 2: "new 2"}
-
-
-def test_a_source_table_that_is_refused_has_a_row_with_reason_and_remedy(tmp_path: Path) -> None:
-    job = DatabaseJob(tmp_path)
-    odd = creates("shop.a/b", [1, 2])
-    job.run(*creates("shop.items", [1]), *odd, GARBAGE)
-    with page_of(job) as page, page.asked("/events") as answer:
-        first = next(told := versions(answer))
-        words = page.words("/")
-        assert "2 tables, 1 in trouble" in words
-        assert "quarantine 3 bad records that wait Bad messages without a table: 3" in words
-        assert re.search(
-            r"shop\.a/b refused (– )+2 shop\.a/b would become the table 'a/b': it holds '/' "
-            r"to fix: name it by sync\.table-mapping; then start the job again, and replay",
-            words,
-        )
-        assert "shop.a/b" in page.words("/?state=refused")
-        assert "/tables/shop.a" not in page.get("/"), "it has no page"
-        job.start(table_mapping={"a/b": "a_b"})
-        job.run(*creates("shop.a/b", [3]))
-        assert next(told) != first
-        words = page.words("/")
-        assert "2 tables 1" not in words
-        assert "refused" not in words
-        assert re.search(r"ods\.a_b ready", words)
-
-
-def test_many_refused_tables_do_not_make_a_page_endless(tmp_path: Path) -> None:
-    job = DatabaseJob(tmp_path)
-    job.run(*(one for number in range(210) for one in creates(f"shop.a/{number}", [1])))
-    with page_of(job) as page:
-        words = page.words("/")
-    assert "200 tables, 200 in trouble" in words
-    assert "210 source tables are refused; the list has the first 200" in words
-
-
-def test_a_table_that_is_gone_says_how_it_comes_again(tmp_path: Path) -> None:
-    job = DatabaseJob(tmp_path)
-    job.run(*creates("shop.orders", [1]))
-    shutil.rmtree(job.sync.path("orders"))
-    with page_of(job) as page:
-        for words in (page.words("/"), page.words("/tables/ods.orders", status=404)):
-            assert re.search(r"missing .*to fix: start the job again: it makes the table", words)
-        with page.asked("/events/ods.orders") as answer:
-            first = next(told := versions(answer))
-            job.start()
-            job.run(*creates("shop.orders", [2]))
-            assert next(told) != first
-
-
-def test_sorted_runs_are_known_before_the_job_writes(tmp_path: Path) -> None:
-    job = DatabaseJob(tmp_path)
-    for key in range(3):
-        job.run(*creates("shop.orders", [key]))
-    history = EpochHistory()
-    with page_of(job, history) as page:
-        text = page.get("/")
-        assert re.search(r'data-name="sorted runs">3</td>', text)
-        history.watch("orders", Busy())
-        text = page.get("/")
-        assert re.search(r'data-name="sorted runs">6</td>', text), "as the job counts them"
-
-
-def test_a_held_table_is_resumed_by_a_script(tmp_path: Path) -> None:
-    job = DatabaseJob(tmp_path)
-    in_the_way = Path(job.sync.path("orders")) / "schema"
-    in_the_way.parent.mkdir(parents=True)
-    in_the_way.symlink_to(in_the_way)
-    job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
-    form = {"action": "resume"}
-    with page_of(job) as page:
-        assert page.post("/tables/ods.orders/actions", form)[0] == 403
-        form["token"] = TOKEN
-        assert page.post("/tables/ods.items/actions", form)[0] == 303
-        told = "resume failed the table 'items' is not held back"
-        assert told in page.words("/tables/ods.items")
-        assert page.post("/tables/ods.nosuch/actions", form)[0] == 404
-        in_the_way.unlink()
-        job.clock.sleep(1)
-        assert page.post("/tables/ods.orders/actions", form)[0] == 303
-        words = page.words("/tables/ods.orders", status=404)
-        assert "resume done orders: the job tries it again" in words
-        job.wait(0)
-        assert "ods.orders ready" in page.words("/")
-    assert job.rows("orders") == {1: "new 1"}
 
 
 def test_no_message_of_a_producer_hides_the_list(tmp_path: Path) -> None:
