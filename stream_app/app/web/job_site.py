@@ -12,7 +12,7 @@ from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import Secrets, is_secret
 from stream_app.app.config.settings import file_io_variables
 from stream_app.app.config.toml_text import toml_settings
-from stream_app.app.inspect.job_status import MISSING, JobStatus, TableStatus
+from stream_app.app.inspect.job_status import MISSING, REFUSED, JobStatus, TableStatus
 from stream_app.app.inspect.source_ends import source_ends
 from stream_app.app.inspect.table_facts import RememberedFacts
 from stream_app.app.job.database_tables import remembered_origins
@@ -99,8 +99,10 @@ class JobSite:
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`."""
         found = list(map(self._shown, self._status(self._ends.look()).tables()))
+        known = {one.table for one in found}
         refused = [one.status for one in self._homeless.refused()[:REFUSED_SHOWN]]
-        return [*self._judge(found).judged(found), *refused]
+        further = [one for one in refused if one.table not in known]
+        return [*self._judge(found).judged(found), *further]
 
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
@@ -212,6 +214,8 @@ class JobSite:
 
     def _shown(self, one: TableStatus) -> TableStatus:
         """With its name on pages, and the sorted runs that the job of this process knows."""
+        if one.state == REFUSED:
+            return one  # it has the name of its source
         one = replace(one, table=self._name(one.table))
         if one.state == MISSING:
             return replace(one, reason=f"{one.reason}\nto fix: {self._remade}")
