@@ -100,9 +100,11 @@ class JobSite:
         """See `Site.tables`."""
         found = list(map(self._shown, self._status(self._ends.look()).tables()))
         known = {one.table for one in found}
-        refused = [one.status for one in self._homeless.refused()[:REFUSED_SHOWN]]
-        further = [one for one in refused if one.table not in known]
-        return [*self._judge(found).judged(found), *further]
+        refused = (one.status for one in self._homeless.refused()[:REFUSED_SHOWN])
+        return [
+            *self._judge(found).judged(found),
+            *(one for one in refused if one.table not in known),
+        ]
 
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
@@ -177,9 +179,8 @@ class JobSite:
 
     def resume(self, name: str) -> Iterator[str]:
         """See `Site.resume`."""
-        yield from resume_tables(
-            self.checkpoint, [self._own_name(name) or name], self.clock.now_ms()
-        )
+        own = self._own_name(name) or name
+        yield from resume_tables(self.checkpoint, [own], self.clock.now_ms())
 
     def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
         """See `Site.compact_command`; secrets travel by the environment alone."""
@@ -214,9 +215,7 @@ class JobSite:
 
     def _shown(self, one: TableStatus) -> TableStatus:
         """With its name on pages, and the sorted runs that the job of this process knows."""
-        if one.state == REFUSED:
-            return one  # it has the name of its source
-        one = replace(one, table=self._name(one.table))
+        one = one if one.state == REFUSED else replace(one, table=self._name(one.table))
         if one.state == MISSING:
             return replace(one, reason=f"{one.reason}\nto fix: {self._remade}")
         now = self.compactions(one.table)
