@@ -122,6 +122,8 @@ MEANINGS = {
     "stream.write-parallelism": "Tasks that write; absent: Spark's default parallelism.",
     "stream.decode-parallelism": "Tasks that decode; absent: one for each task that reads.",
     "stream.metrics-port": "Port of `http://…/metrics`, for Prometheus; absent: no metrics.",
+    "stream.metrics-address": "Address at which that port listens; the default is all of IPv4, and "
+    "`::` all of both versions.",
     "stream.log-format": "`text`, or `json`: one object a line ([the log](OPERATING.md#the-log)).",
     "stream.webhook-url": "Address that gets a notice when the job stops, holds a table back or "
     "sets records aside ([notices](monitoring.md#notices)). It is a secret.",
