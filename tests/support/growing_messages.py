@@ -83,7 +83,8 @@ GROWING: dict[str, Growing] = {
         _each(lambda key: '"v":"x","v":1' if key % 100 == 0 else '"v":"x"')
     ),
     "texts in a list of numbers": Growing(
-        _one(lambda size: '"v":[' + ",".join(['"x"'] * size) + "]"), columns="id BIGINT, v ARRAY<INT>"
+        _one(lambda size: '"v":[' + ",".join(['"x"'] * size) + "]"),
+        columns="id BIGINT, v ARRAY<INT>",
     ),
     "texts in a map of numbers": Growing(
         _one(lambda size: '"v":{' + ",".join(f'"k{at}":"x"' for at in range(size)) + "}"),

@@ -81,7 +81,6 @@ class Database:
             job=TableJob(table, CompactHere),
             format_of=lambda seen: job_format(self.config, seen),
             dead_letters=DeadLetters(None, 0),
-            check_tables=lambda _: None,
             listener=Reports(),
         )
 
