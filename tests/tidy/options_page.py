@@ -41,7 +41,8 @@ MEANINGS = {
     "source.reader": "`native` reads by librdkafka, `spark` by Spark's own source; absent: the "
     "native one if it supports `source.kafka`.",
     "source.merge-shards": "`true`: several tables of the source are shards of this table, and "
-    "its primary key is unique across them. Otherwise a second table stops the job.",
+    "its primary key is unique across them. Otherwise records of a second table go to "
+    "quarantine, and many of them stop the job.",
     "source.kafka.…": "Options of Kafka's Java consumer; the native reader translates them.",
     **{
         f"source.{section}.…": "Options of the format, below."
@@ -95,6 +96,8 @@ MEANINGS = {
     "sync.metadata-column": "Columns that a message tells beside its row, of each table, such as "
     "`op_ts` and `offset` ([metadata](computed-columns.md#metadata-columns)).",
     "sync.metadata-column-prefix": "Before the name of each metadata column.",
+    "sync.max-tables": "So many tables the job makes. Messages of further source tables go to the "
+    "quarantine.",
     "sync.filter": "The condition of rows that belong into a table, of each table with its columns "
     "([filters](computed-columns.md#filters)).",
     "sync.table-mapping.…": "A source table's name → the table's name; `table`, or "
