@@ -1,1 +1,1 @@
-"""What the job's ports have in common: who is let in, for how long, and how many at a time."""
+"""What the job's ports have in common: how many connections, and for how long."""

@@ -1,7 +1,7 @@
 """Bounds what strangers can do to a port: connections, their time, and lines of the log.
 
-A port of the job is open to whoever reaches it, and each connection takes a file descriptor of the
-job. So a guard stands before the server's own protocol. It knows of each connection what it is
+Any machine that reaches a port of the job can connect, and each connection takes a file descriptor
+of the job. So a guard stands before the server's own protocol. It knows of each connection what it is
 waiting for, and closes those that take too long. When there are too many, one makes room, so that
 idle connections never keep a health probe out.
 
@@ -156,7 +156,7 @@ class Guard:
             self._has_told = True
             _LOG.warning(
                 "connections to %s: %s; idle ones are closed first, and this is told once. Let a "
-                "firewall restrict who reaches the port",
+                "firewall restrict access to the port",
                 self.name, what,
             )  # fmt: skip
 

@@ -74,7 +74,7 @@ class _Server:
         self._loop.call_soon_threadsafe(self._ended.set)
 
     def _tell(self, error: Exception) -> None:
-        if not self._has_failed:  # anybody may ask as often as they like
+        if not self._has_failed:  # strangers may ask without end
             self._has_failed = True
             _LOG.warning("%s could not answer; this is told once", self.guard.name, exc_info=error)
 

@@ -134,7 +134,7 @@ class _OneRequest:
                 message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
             await send(message)
 
-        with suppress(ClientDisconnect):  # amid the form that it sends: nobody wants an answer
+        with suppress(ClientDisconnect):  # amid the form that it sends
             await self.app(scope, receive, closing)
 
 

@@ -1,4 +1,4 @@
-"""Numbers and schemas that anybody may send: each refuses its own messages, and nothing ends."""
+"""Numbers and schemas that any producer may send: each refuses its own messages, and nothing ends."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def registry() -> Iterator[Registry]:
 
 @dataclass(frozen=True)
 class Watched(SystemClock):
-    """A clock that waits for nobody, and notes how long it should have."""
+    """A clock that does not wait, and notes how long it should have."""
 
     waited: list[float] = field(default_factory=list)
 
@@ -216,7 +216,7 @@ HOSTILE = {
 
 @pytest.fixture
 def little_memory() -> Iterator[None]:
-    """No more than two gigabytes beyond what the process has: a hog fails, and harms nobody."""
+    """No more than two gigabytes beyond what the process has: a hog fails, and harms no other process."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + (2 << 30)

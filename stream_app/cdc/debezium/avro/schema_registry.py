@@ -1,6 +1,6 @@
 """Schemas by their number from a registry, over Confluent's REST interface.
 
-A schema of a number never changes, so a process asks for each once. Whoever writes to a topic
+A schema of a number never changes, so a process asks for each once. A producer of a topic
 chooses the numbers. So a number without a schema of Avro makes its messages bad, and nothing else;
 it is asked for again after a while. A registry that cannot answer for now is an error, which makes
 no message bad.
@@ -51,7 +51,7 @@ _known: dict[tuple[SchemaRegistry, int], str] = {}
 _refused: dict[tuple[SchemaRegistry, int], tuple[float, str]] = {}
 """When and why a number's messages were refused, by the monotonic clock."""
 _lock = threading.Lock()
-"""Of both; nobody holds it while a registry is asked."""
+"""Of both; it is free while a registry is asked."""
 
 
 class _RefusedError(Exception):
