@@ -1,9 +1,9 @@
 """Bounds what strangers can do to a port: connections, their time, and lines of the log.
 
 Any machine that reaches a port of the job can connect, and each connection takes a file descriptor
-of the job. So a guard stands before the server's own protocol. It knows of each connection what it is
-waiting for, and closes those that take too long. When there are too many, one makes room, so that
-idle connections never keep a health probe out.
+of the job. So a guard stands before the server's own protocol. It knows what each connection waits
+for, and closes those that take too long. When there are too many, one makes room, so that idle
+connections never keep a health probe out.
 
 A connection carries one request; the server behind the guard closes it after the answer.
 
@@ -155,7 +155,7 @@ class Guard:
         if not self._has_told:
             self._has_told = True
             _LOG.warning(
-                "connections to %s: %s; idle ones are closed first, and this is told once. Let a "
+                "connections to %s: %s; idle ones are closed first (the log says so once). Let a "
                 "firewall restrict access to the port",
                 self.name, what,
             )  # fmt: skip

@@ -76,7 +76,9 @@ class _Server:
     def _tell(self, error: Exception) -> None:
         if not self._has_failed:  # strangers may ask without end
             self._has_failed = True
-            _LOG.warning("%s could not answer; this is told once", self.guard.name, exc_info=error)
+            _LOG.warning(
+                "%s could not answer (the log says so once)", self.guard.name, exc_info=error
+            )
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()

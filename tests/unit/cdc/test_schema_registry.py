@@ -1,4 +1,4 @@
-"""Numbers and schemas that any producer may send: each refuses its own messages, and nothing ends."""
+"""Numbers and schemas of strangers: each refuses its own messages, and nothing ends."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ HOSTILE = {
 
 @pytest.fixture
 def little_memory() -> Iterator[None]:
-    """No more than two gigabytes beyond what the process has: a hog fails, and harms no other process."""
+    """Two gigabytes beyond what the process has: a hog fails, and harms no other process."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + (2 << 30)
