@@ -23,6 +23,7 @@ from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.format_setup import format_setup, rules_of, source_of
 from stream_app.app.config.made_columns import check_made_keys, columns_with_made, rules_for
 from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.inspect.refused_tables import RefusedTables
 from stream_app.app.job.job_feeds import job_format
 from stream_app.app.job.one_table import changes_that_fail
 from stream_app.cdc.formats import format_named, source_reader
@@ -120,6 +121,7 @@ class DatabaseTables:
     set_aside: Callable[[int, pa.Table], None]
     _taken: dict[Origin, str] = field(init=False)
     _refused: dict[Origin, str] = field(init=False, default_factory=dict)
+    _told: RefusedTables = field(init=False)
     _feeds: dict[str, TableFeed] = field(init=False, default_factory=dict)
     _compared: set[str] = field(init=False, default_factory=set)
     _waiting: frozenset[str] = field(init=False, default=frozenset())
@@ -127,6 +129,7 @@ class DatabaseTables:
 
     def __post_init__(self) -> None:
         self._taken = remembered_origins(self.checkpoint)
+        self._told = RefusedTables(self.checkpoint)
 
     def known(self) -> list[TableFeed]:
         """The tables that the job has met before; those that are gone are made when they appear."""
@@ -190,6 +193,9 @@ class DatabaseTables:
 
     def unreadable(self, epoch: int, messages: pa.Table) -> None:
         """See `Newcomers.unreadable`."""
+        parts = of_each_origin(_reader(self.config), messages)
+        reasons = {origin: part.column("reason")[0].as_py() for origin, part in parts}
+        self._told.see(reasons, self._taken)
         self.set_aside(epoch, messages)
 
     def _by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
@@ -278,6 +284,7 @@ class DatabaseTables:
         ]
         data = json.dumps(document, indent=1).encode()
         self.checkpoint.files.overwrite(self.checkpoint.path(_FILE), data)
+        self._told.see({}, self._taken)
 
 
 def warn_of_first_messages(
@@ -288,10 +295,11 @@ def warn_of_first_messages(
     Args:
         messages: of `MESSAGE_SCHEMA`.
     """
-    told = 0
+    told, parts = 0, list(of_each_origin(_reader(config), messages))
+    _warn_if_all_are_left_out(sync, [origin for origin, _ in parts])
     sync = replace(sync, case_sensitive=True)  # a survey looks for the names of the source
     as_spelled = replace(config, sync=sync)
-    for origin, part in of_each_origin(_reader(config), messages):
+    for origin, part in parts:
         if not isinstance(decide(sync.rules, origin, {}), Target):
             continue
         try:
@@ -311,6 +319,16 @@ def warn_of_first_messages(
                 )  # fmt: skip
     if told > _NOTICES_MAX:
         _LOG.warning("%d more such warnings, of other tables", told - _NOTICES_MAX)
+
+
+def _warn_if_all_are_left_out(sync: SyncConfig, origins: Sequence[Origin]) -> None:
+    if origins and not any(map(sync.rules.takes, origins)):
+        _LOG.warning(
+            "the job takes no table of the source that the first messages name: %s\n"
+            "  where: sync.including-tables, excluding-tables, including-dbs, excluding-dbs\n"
+            "  to fix: they must fit whole names of tables, without database and schema",
+            ", ".join(map(str, origins[:_NOTICES_MAX])),
+        )
 
 
 def of_each_origin(

@@ -43,6 +43,7 @@ class JobFeeds:
 
     Attributes:
         open_folder: of a location, such as the quarantine's.
+        of_no_table: number of messages that were set aside without a table.
         stopping: whether the job shall end.
     """
 
@@ -52,6 +53,7 @@ class JobFeeds:
     compactions: SparkCompactions
     stopping: Callable[[], bool]
     log: EventLog
+    of_no_table: int = field(init=False, default=0)
     _jobs: list[TableJob] = field(init=False, default_factory=list)
     _unassigned: DeadLetters | None = field(init=False, default=None)
 
@@ -80,6 +82,7 @@ class JobFeeds:
         """
         if self._unassigned is None:
             self._unassigned = self._dead_letters("")
+        self.of_no_table += messages.num_rows
         if (kept := self._unassigned.write(epoch, messages)) is not None:
             self.log.unassigned(epoch, kept)
 
@@ -98,7 +101,8 @@ class JobFeeds:
         if self.log.metrics is not None:
             table = table.counted(self.log.metrics.store.requests)
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
-        job = TableJob(table, executor_of, self.stopping)
+        takes_repeats = self.config.stream.repeated_records == "store"
+        job = TableJob(table, executor_of, self.stopping, takes_repeats)
         made = rules_of(self.config, table.location, table.schema).made
         rules = evolution_rules(source_of(self.config, table.location), made)
         self._jobs.append(job)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from stream_app.app.config.app_config import load_config
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.job.first_messages import messages_at_both_ends
+from stream_app.app.job.first_messages import messages_at_both_ends, other_format
 from stream_app.app.job.preflight import check_topics
 from stream_app.app.schema.jdbc_source import jdbc_table, parse_jdbc_url
 from stream_app.app.schema.written_configuration import JobDraft, configuration_text
@@ -119,8 +119,10 @@ def _draft(args: argparse.Namespace) -> JobDraft:
     reader = source_reader(source.format, source.format_options)
     table = None if messages is None else reader.describe(messages, mapping)
     if messages is None or table is None:
+        notice = None if messages is None else other_format(source.format, [messages])
+        told = "" if notice is None else f": {notice.what}"
         raise WrongSourceError(
-            "no message tells a column",
+            f"no message tells a column{told}",
             where=f"topic {args.from_topic}",
             fix="begin again when the topic has rows, or name their format with --source-format",
         )

@@ -226,4 +226,5 @@ CANAL_JSON = DialectFormat(
     origins=_ORIGINS.origins,
     change_times=_TIMES.change_times,
     has_whole_before=_has_whole_before,
+    signs=(frozenset({"database", "table", "type", "data", "isDdl"}),),
 ).declared()

@@ -239,4 +239,10 @@ DEBEZIUM_JSON = Format(
     survey=survey,
     reader=_reader,
     has_whole_before=has_whole_before,
+    signs=(
+        frozenset({"op", "after"}),
+        frozenset({"op", "before"}),
+        frozenset({"__op"}),
+        frozenset({"__table"}),
+    ),
 )

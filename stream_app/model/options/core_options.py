@@ -100,9 +100,9 @@ REFUSED: dict[str, Callable[[str], bool]] = {
 _REFUSED_MAPS = ("file.compression.per.level.", "file.format.per.level.")
 
 _SAID_IN_CONFIGURATION = {
-    "path": "table.warehouse, table.database and table.name say where the table is",
-    "primary-key": "use table.primary-keys",
-    "partition": "use table.partition-keys",
+    "path": "the warehouse, the database and the name say where the table is",
+    "primary-key": "primary-keys of the configuration says it",
+    "partition": "partition-keys of the configuration says it",
 }
 
 

@@ -144,4 +144,5 @@ DEBEZIUM_BSON = Format(
     survey=_survey,
     reader=_reader,
     has_whole_before=has_whole_before,
+    signs=(frozenset({"op", "after", "updateDescription"}),),
 )
