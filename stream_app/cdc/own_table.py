@@ -21,7 +21,7 @@ from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.errors import WrongSourceError
 
 _SHOWN = 5
-"""So many of the others have name and place in the counts: messages may have any number of names."""
+"""So many of the others have name and place in the counts, since names may be without number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
