@@ -116,7 +116,7 @@ def message_format(name: str, setup: FormatSetup) -> MessageFormat:
         decode = LoweredDecode(
             make=functools.partial(_make, name),
             describe=describe,
-            origins=functools.partial(_origins, name, options),
+            origins=functools.partial(origins_in, name, options),
             setup=reading,
         )
         describe = LoweredDescription(describe)
@@ -141,5 +141,6 @@ def _make(name: str, setup: FormatSetup) -> MessageFormat:
     return format_named(name).make(setup)
 
 
-def _origins(name: str, options: Mapping[str, str], messages: pa.RecordBatch) -> Origins:
+def origins_in(name: str, options: Mapping[str, str], messages: pa.RecordBatch) -> Origins:
+    """Of which source table each message of a format tells; can be pickled with its arguments."""
     return source_reader(name, options).origins(messages)

@@ -87,8 +87,8 @@ class Notice:
 class SourceSurvey(Protocol):
     """What a few messages of each topic show, before the job reads them."""
 
-    def tables(self) -> Mapping[str, set[str]]:
-        """For each topic with rows the names of the source's tables."""
+    def tables(self) -> Mapping[tuple[str, str], int]:
+        """Topic and name of a source table → its messages with rows."""
         ...
 
     def notices(self) -> Iterator[Notice]:

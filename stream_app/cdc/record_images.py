@@ -160,7 +160,9 @@ def _column(reading: ColumnReading, images: Sequence[Image | None], rules: RowRu
         except ValueError as problem:
             misfits[row] = _misfit(reading, cell, str(problem))
             continue
-        by_kind.setdefault(kind, [None] * len(cells))[row] = value
+        if kind not in by_kind:
+            by_kind[kind] = [None] * len(cells)
+        by_kind[kind][row] = value
     values = pa.nulls(len(cells), reading.arrow_type)
     cut: set[int] = set()
     for kind, wires in by_kind.items():

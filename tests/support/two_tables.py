@@ -124,7 +124,6 @@ class TwoTables:
                 job=TableJob(seen, CompactHere, takes_repeats=self.takes_repeats),
                 format_of=_format_of,
                 dead_letters=DeadLetters(quarantine, bad_records_max),
-                check_tables=lambda _: None,
                 listener=Reports(ends_at[number]),
             )
             feeds.append(feed)

@@ -48,7 +48,8 @@ MEANINGS = {
     "source.reader": "`native` reads by librdkafka, `spark` by Spark's own source; absent: the "
     "native one if it supports `source.kafka`.",
     "source.merge-shards": "`true`: several tables of the source are shards of this table, and "
-    "its primary key is unique across them. Otherwise a second table stops the job.",
+    "its primary key is unique across them. Otherwise records of a second table go to "
+    "quarantine, and many of them stop the job.",
     "source.kafka.…": "Options of Kafka's Java consumer; the native reader translates them.",
     **{
         f"source.{section}.…": "Options of the format, below."
@@ -104,6 +105,8 @@ MEANINGS = {
     "sync.metadata-column": "Columns that a message tells beside its row, of each table, such as "
     "`op_ts` and `offset` ([metadata](computed-columns.md#metadata-columns)).",
     "sync.metadata-column-prefix": "Before the name of each metadata column.",
+    "sync.max-tables": "So many tables the job makes. Messages of further source tables go to the "
+    "quarantine.",
     "sync.filter": "The condition of rows that belong into a table, of each table with its columns "
     "([filters](computed-columns.md#filters)).",
     "sync.table-mapping.…": "A source table's name → the table's name; `table`, or "
@@ -134,6 +137,8 @@ MEANINGS = {
     "stream.write-parallelism": "Tasks that write; absent: Spark's default parallelism.",
     "stream.decode-parallelism": "Tasks that decode; absent: one for each task that reads.",
     "stream.metrics-port": "Port of `http://…/metrics`, for Prometheus; absent: no metrics.",
+    "stream.metrics-address": "Address at which that port listens; the default is all of IPv4, and "
+    "`::` all of both versions.",
     "stream.log-format": "`text`, or `json`: one object a line ([the log](OPERATING.md#the-log)).",
     "stream.webhook-url": "Address that gets a notice when the job stops, holds a table back or "
     "sets records aside ([notices](monitoring.md#notices)). It is a secret.",

@@ -39,7 +39,7 @@ class StreamConfig:
         repeated_records: ``refuse`` or ``store``: records that the table has from a job with
             another checkpoint, where they would count twice.
         write_parallelism, decode_parallelism: tasks; None: Spark's default; one a reading task.
-        metrics_port: of the endpoint for Prometheus; None: there is none.
+        metrics_port, metrics_address: of the endpoint for Prometheus; no port: there is none.
         max_staleness: milliseconds that a table may be behind for the job to be ready.
         web_port, web_host: port and address of the page in a browser; no port: there is none.
         web_names: to which it answers beside ``localhost``, addresses and the machine's own.
@@ -58,6 +58,7 @@ class StreamConfig:
     write_parallelism: int | None = None
     decode_parallelism: int | None = None
     metrics_port: int | None = None
+    metrics_address: str = "0.0.0.0"
     max_staleness: int = 300_000
     web_port: int | None = None
     web_host: str = "127.0.0.1"
@@ -89,6 +90,7 @@ STREAM_KEYS: Mapping[str, Callable[[Setting], object]] = {
     "write-parallelism": integer(1),
     "decode-parallelism": integer(1),
     "metrics-port": integer(1, 65535),
+    "metrics-address": text,
     "max-staleness": milliseconds,
     "web-port": integer(1, 65535),
     "web-host": text,

@@ -19,6 +19,7 @@ from stream_app.app.config.values import (
     definitions,
     free_text,
     identifier,
+    integer,
     names,
     one_of,
     regular_expression,
@@ -60,6 +61,7 @@ SYNC_KEYS: Mapping[str, Callable[[Setting], object]] = {
     "metadata-column": some_names,
     "metadata-column-prefix": text,
     "filter": text,
+    "max-tables": integer(1),
 }
 SYNC_PREFIXES: Mapping[str, str] = {
     "table-mapping.": "table_mapping",
@@ -130,6 +132,7 @@ class SyncConfig:
         inexact: a value of `Inexact`.
         computed_column, metadata_column, filter: as in ``[table]``, of each table that has the
             columns which they name.
+        max_tables: so many tables the job makes; messages of others go to the quarantine.
         options: of all tables.
         tables: ``NAME.primary-keys``, ``NAME.options.KEY`` and so on, of one table.
     """
@@ -157,6 +160,7 @@ class SyncConfig:
     metadata_column: Names = ()
     metadata_column_prefix: str = ""
     filter: str | None = None
+    max_tables: int = 1000
     options: Mapping[str, str] = field(default_factory=_none)
     tables: Mapping[str, OneSetting] = field(default_factory=dict)
 

@@ -149,7 +149,7 @@ def _watched(job: CompactJob, secrets: Secrets) -> None:
     stream = StreamConfig() if job.config is None else job.config.stream
     name = f"compact {table_label(job.table.location)}"
     with (
-        serving(registry, job.metrics_port),
+        serving(registry, job.metrics_port, None, stream.metrics_address),
         watchers(
             stream, name, registry, clock, hide=secrets.hide, ends_by_itself=not job.follow
         ) as listeners,

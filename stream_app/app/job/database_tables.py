@@ -14,7 +14,7 @@ import functools
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -129,6 +129,8 @@ class DatabaseTables:
     _told: RefusedTables = field(init=False)
     _feeds: dict[str, TableFeed] = field(init=False, default_factory=dict)
     _compared: set[str] = field(init=False, default_factory=set)
+    _waiting: frozenset[str] = field(init=False, default=frozenset())
+    _full: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
         self._taken = remembered_origins(self.checkpoint)
@@ -182,13 +184,15 @@ class DatabaseTables:
         untold: Mapping[Origin, str] | None = None,
     ) -> OriginSplitter:
         """See `Newcomers.splitter`."""
+        self._waiting = waiting
         assignment = Assignment(
             rules=self.sync.rules,
             indexes={feed.name: index for index, feed in enumerate(feeds)},
             # Where tables may collide, each task needs to know which came first.
-            taken=dict(self._taken) if self.sync.rules.may_collide else {},
+            taken=dict(self._taken) if self.sync.rules.may_collide or self._full else {},
             refused={**self._refused, **(untold or {})},
             waiting=waiting,
+            full=self._full,
         )
         return OriginSplitter(_reader(self.config).origins, assignment)
 
@@ -206,9 +210,30 @@ class DatabaseTables:
             decision = decide(self.sync.rules, origin, {**self._taken, **_names(found)})
             if isinstance(decision, Refusal):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
-            elif not isinstance(decision, LeftOut):
+            elif isinstance(decision, LeftOut):
+                continue
+            elif self._is_too_many(decision.name, found):
+                self._tell_full(origin)
+            else:
                 found[decision.name][origin] = part
         return found
+
+    def _is_too_many(self, name: str, new: Collection[str]) -> bool:
+        """Whether the job has as many tables as it may have, and this would be another."""
+        known = {*self._taken.values(), *self._waiting, *new}
+        return name not in known and len(known) + len(self._refused) >= self.sync.max_tables
+
+    def _tell_full(self, origin: Origin) -> None:
+        if not self._full:
+            most = self.sync.max_tables
+            self._full = (
+                f"the job has {most} tables, the most that sync.max-tables allows; to fix: raise "
+                "it, or leave tables out by sync.excluding-tables"
+            )
+            _LOG.error(
+                "messages of %s and of all further source tables are set aside: %s",
+                origin, self._full,
+            )  # fmt: skip
 
     def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:
         _LOG.error("messages of %s are set aside: %s", ", ".join(map(str, origins)), reason)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.column_remarks import TableRemark, remarks_of_existing
-from stream_app.spark.ingest.source_table_check import SHARDS_REMEDY, distinct_tables
+from stream_app.spark.ingest.source_table_check import SHARDS_REMEDY, distinct_tables, verdict_on
 
 _LOG = logging.getLogger("stream_app")
 _TIMEOUT_S = 5.0
@@ -75,15 +76,21 @@ def first_remarks(
 
 
 def _several_tables(survey: SourceSurvey, traits: TableTraits) -> Iterator[Notice]:
-    tables = distinct_tables(survey.tables())
-    if len(tables) > 1 and not traits.merges_shards:
-        told = ", ".join(f"{name} (in {topic})" for name, topic in tables.items())
-        yield Notice(
-            what=f"the topics tell of {len(tables)} tables of the source: {told}",
-            where="source.topics",
-            fix=SHARDS_REMEDY,
-            stops=True,
-        )
+    records = survey.tables()
+    verdict = verdict_on({}, records)
+    if not verdict.others or traits.merges_shards:
+        return
+    by_topic: dict[str, list[str]] = defaultdict(list)
+    for topic, name in records:
+        by_topic[topic].append(name)
+    tables = distinct_tables(by_topic)
+    told = ", ".join(f"{name} (in {topic})" for name, topic in tables.items())
+    yield Notice(
+        what=f"the topics tell of {len(tables)} tables of the source: {told}",
+        where="source.topics",
+        fix=SHARDS_REMEDY,
+        stops=verdict.is_refused,
+    )
 
 
 def first_messages_of_all(source: SourceConfig, topics: Mapping[str, TopicInfo]) -> pa.Table:

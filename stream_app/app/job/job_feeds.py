@@ -22,8 +22,10 @@ from stream_app.app.config.format_setup import (
     without_narrowed,
 )
 from stream_app.app.job.event_log import EventLog
+from stream_app.cdc.formats import origins_in
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.own_table import OwnTable, SourceChoice
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.ingest.checkpoint_state import remembered_tables
@@ -58,14 +60,17 @@ class JobFeeds:
 
     def only(self, table: FileStoreTable) -> TableFeed:
         """The feed of a job of one table."""
-        check = SourceTableCheck(self.checkpoint).check
-        feed = self._feed(self.config.name, table, self.log, "", check)
+        feed = self._feed(self.config.name, table, self.log, "")
+        if not self.config.source.merge_shards:
+            of_table, sources = feed.format_of, SourceTableCheck(self.checkpoint)
+            feed.sources = sources
+            feed.format_of = lambda seen: own_table(self.config, of_table(seen), sources.choice)
         feed.met = functools.partial(remembered_tables, self.checkpoint)
         return feed
 
     def of_table(self, name: str, table: FileStoreTable) -> TableFeed:
         """The feed of one table of a database; its messages come by their source table."""
-        return self._feed(name, table, self.log.of_table(name), name, lambda _: None)
+        return self._feed(name, table, self.log.of_table(name), name)
 
     def set_aside(self, epoch: int, messages: pa.Table) -> None:
         """Keep messages that belong to no table.
@@ -93,7 +98,6 @@ class JobFeeds:
         table: FileStoreTable,
         log: EventLog,
         folder: str,
-        check: Callable[..., None],
     ) -> TableFeed:
         if self.log.metrics is not None:
             table = table.counted(self.log.metrics.store.requests)
@@ -111,7 +115,6 @@ class JobFeeds:
             job=job,
             format_of=lambda seen: job_format(self.config, seen, restores=True),
             dead_letters=self._dead_letters(folder),
-            check_tables=check,
             listener=log,
             evolution=None
             if rules is None
@@ -124,6 +127,13 @@ class JobFeeds:
             return DeadLetters(None, limit)
         location = f"{quarantine}/{folder}" if folder else quarantine
         return DeadLetters(self.open_folder(location), limit)
+
+
+def own_table(config: AppConfig, messages: MessageFormat, choice: SourceChoice) -> OwnTable:
+    """A format that sets aside what is of other source tables than a job's own."""
+    source = config.source
+    origins = functools.partial(origins_in, source.format, source.format_options)
+    return OwnTable(messages=messages, origins=origins, choice=choice)
 
 
 def job_format(
