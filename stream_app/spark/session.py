@@ -19,6 +19,8 @@ from pathlib import Path
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from stream_app.spark.internals import jvm_runs
+
 SPARK_LOG_VARIABLE = "STREAM_APP_SPARK_LOG"
 """Names the file that Spark's own log goes to, or ``-`` for standard error."""
 LOOPBACK = "127.0.0.1"
@@ -108,7 +110,7 @@ def start_session(
     chosen = {**SESSION_DEFAULTS, **settings}
     if "spark.master" in settings:
         chosen["spark.master"] = _master(settings)
-    if _jvm_runs():
+    if jvm_runs():
         # The driver's stand on its command line, behind ours; the executors have yet to start.
         chosen.pop(_JAVA_OPTIONS, None)
         if _EXECUTOR_OPTIONS in chosen:
@@ -209,8 +211,3 @@ def _throughput(chosen: str) -> str:
         if not (_COLLECTOR.match(each) and _COLLECTOR.search(chosen))
     ]
     return " ".join((*ours, chosen)).strip()
-
-
-def _jvm_runs() -> bool:
-    # spark-submit hands the port of its JVM to the driver that it starts.
-    return SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
