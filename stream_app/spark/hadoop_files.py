@@ -99,16 +99,16 @@ class HadoopFiles:
         return temporary
 
     def _rename(self, temporary: Any, path: str, how: str) -> None:
-        rename = getattr(self._jvm.org.apache.hadoop.fs, "Options$Rename")
+        rename = getattr(self._java.org.apache.hadoop.fs, "Options$Rename")
         options = java_array(self.spark, rename, [getattr(rename, how)])
         target = self._path(path)
-        context = self._jvm.org.apache.hadoop.fs.FileContext
+        context = self._java.org.apache.hadoop.fs.FileContext
         context.getFileContext(target.toUri(), self._configuration).rename(
             temporary, target, options
         )
 
     @property
-    def _jvm(self) -> Any:
+    def _java(self) -> Any:
         return jvm(self.spark)
 
     @property
@@ -116,7 +116,7 @@ class HadoopFiles:
         return java_context(self.spark).hadoopConfiguration()
 
     def _path(self, path: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(path)
+        return self._java.org.apache.hadoop.fs.Path(path)
 
     def _file_system(self, path: str) -> Any:
         return self._path(path).getFileSystem(self._configuration)

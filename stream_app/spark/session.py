@@ -16,10 +16,12 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from stream_app.spark.internals import jvm_runs
+from stream_app.spark.supported import check_spark
 
 SPARK_LOG_VARIABLE = "STREAM_APP_SPARK_LOG"
 """Names the file that Spark's own log goes to, or ``-`` for standard error."""
@@ -104,7 +106,11 @@ def start_session(
     Args:
         launch: of `launch_settings`, made from `settings` when absent; for a driver that starts its
             JVM itself. Under ``spark-submit`` the JVM runs already and they are left out.
+
+    Raises:
+        UsageError: this Spark was never tried.
     """
+    check_spark(pyspark.__version__)
     # Without it the workers run the system's python3, which has no pyarrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     chosen = {**SESSION_DEFAULTS, **settings}

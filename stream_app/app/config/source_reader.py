@@ -1,6 +1,6 @@
 """Decides which reader reads the topics: the native one where it can, else Spark's.
 
-Called by `ingest_job` before there is a session.
+Called by `ingest_job` before there is a session, and by `ingest`, which gives Spark's source jars.
 """
 
 from __future__ import annotations
@@ -41,6 +41,13 @@ def native_reader(source: SourceConfig) -> ReaderSettings | None:
         )
     _LOG.info("Spark's source reads the topics (source.reader): %s", "; ".join(problems))
     return None
+
+
+def needs_sparks_source(source: SourceConfig) -> bool:
+    """Whether Spark's Kafka source reads, whose jars PySpark lacks."""
+    if source.kind != "kafka" or source.reader == NATIVE:
+        return False
+    return source.reader == SPARK or bool(_judged(source)[1])
 
 
 def _judged(source: SourceConfig) -> tuple[dict[str, str], list[str]]:

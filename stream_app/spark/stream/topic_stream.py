@@ -34,7 +34,7 @@ from stream_app.spark.stream.running_stream import SourceProgress
 _LOG = logging.getLogger(__name__)
 IDLE_S = 0.01
 """Between two looks for messages at least, as in Spark."""
-_ASK_AGAIN_S = 0.5
+_ASK_AGAIN_S = 0.2
 _CANCEL_AGAIN_S = 0.5
 
 
@@ -103,6 +103,7 @@ class TopicStream:
     Attributes:
         give: the sink; gets an epoch's ranges and number, returns the number of its messages.
         failure: the sink's own error, of which `give` raises only the first line.
+        patience_s: offsets that brokers do not know are gone after so long.
     """
 
     rules: EpochRules
@@ -113,6 +114,7 @@ class TopicStream:
     failure: Callable[[], BaseException | None]
     jobs: Jobs
     clock: Clock
+    patience_s: float = GONE_AFTER_S
     _stopping: threading.Event = field(init=False, default_factory=threading.Event)
     _thread: threading.Thread = field(init=False)
     _error: BaseException | None = field(init=False, default=None)
@@ -222,7 +224,7 @@ class TopicStream:
         Raises:
             WrongSourceError: they still do, and that is an error.
         """
-        until = self.clock.steady_seconds() + GONE_AFTER_S
+        until = self.clock.steady_seconds() + self.patience_s
         while (lost := vanished(begin, newest)) and not self._lost.issuperset(lost):
             if self.clock.steady_seconds() < until and not self._stopping.wait(_ASK_AGAIN_S):
                 newest = self.source.ask(End.NEWEST)
