@@ -69,6 +69,8 @@ def goals(messages: int, folder: Path) -> Iterator[Goal]:
     (folder / "whole").mkdir()
     whole = ingest.measure(messages, messages // 4, 2, folder / "whole")
     yield Goal("ingest ÷ Spark alone", whole.ratio, ingest.GOAL, at_least=True)
+    name = "ingest ÷ Spark alone, processor of one more million"
+    yield Goal(name, whole.processor_ratio, ingest.PROCESSOR_GOAL)
     with EmbeddedBroker(folder / "kafka") as broker:
         yield Goal("an epoch of 5,000 messages, s", _small(broker, folder), 0.35)
         yield Goal("from the command to the first commit, s", _start(broker, folder), 8)

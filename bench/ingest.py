@@ -6,6 +6,9 @@ Both run in processes of their own, one after the other, `--runs` times in turns
 cores, poll sizes and epochs; Spark's start is left out of both times, its warm-up is in both.
 Spark alone: Kafka → from_json → noop sink. Ingest: changelog input, compaction on.
 Goal: ingest ≥ 1.3 × the rate of Spark alone.
+
+The processor's seconds are those of the process and all below it. What one more million messages
+cost is the slope between half of the messages and all of them: no start and no warm-up are in it.
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.process_time import tree_seconds
+from bench.process_time import run_metered
 from bench.shop import COLUMNS
 from bench.shop_topic import PARTITIONS, TOPIC, fill_topic, write_messages
 from stream_app.app.demo.embedded_broker import EmbeddedBroker
@@ -31,6 +33,7 @@ from stream_app.spark.session import launch_settings, start_session
 from stream_app.spark.stream.kafka_source import KafkaSource
 
 GOAL = 1.3
+PROCESSOR_GOAL = 1.0
 CORES = 2
 PARTS = ("wait_s", "read_s", "decode_s", "route_s", "write_s")
 _PARSED = (
@@ -48,37 +51,68 @@ class IngestNumbers:
     message_bytes: float
     ours: list[float]
     spark_alone: list[float]
+    processor_s: dict[str, list[tuple[float, float]]]
+    """For `ours` and `alone`: of half of the messages and of all, one pair for each run."""
     last_run: dict[str, Any]
 
     @property
     def ratio(self) -> float:
         return statistics.median(self.ours) / statistics.median(self.spark_alone)
 
+    def slope(self, what: str) -> float:
+        """Seconds of the processor for one more million messages; the median of the runs."""
+        more = (self.messages - self.messages // 2) / 1e6
+        return statistics.median((whole - half) / more for half, whole in self.processor_s[what])
+
+    @property
+    def processor_ratio(self) -> float:
+        return self.slope("ours") / self.slope("alone")
+
     def lines(self) -> list[str]:
-        told = [f"messages of {self.message_bytes:.0f} bytes, {CORES} cores"]
-        for name, rates in (("Spark alone", self.spark_alone), ("ingest", self.ours)):
-            each = ", ".join(
-                f"{rate:,.0f}/s ({rate * self.message_bytes / 1e6:.0f} MB/s)" for rate in rates
+        lines = [f"messages of {self.message_bytes:.0f} bytes, {CORES} cores"]
+        rates = {"alone": ("Spark alone", self.spark_alone), "ours": ("ingest", self.ours)}
+        for what, (name, measured) in rates.items():
+            shown = ", ".join(
+                f"{rate:,.0f}/s ({rate * self.message_bytes / 1e6:.0f} MB/s)" for rate in measured
             )
-            told.append(f"  {name:12} {each}")
-        told.append(f"  ingest ÷ Spark alone: {self.ratio:.2f} (goal ≥ {GOAL})")
-        told.append(f"  last run: {self.last_run}")
-        return told
+            lines.append(f"  {name:12} {shown}")
+            spent = ", ".join(
+                f"{half:.1f} s → {whole:.1f} s" for half, whole in self.processor_s[what]
+            )
+            lines.append(
+                f"  {'':12} processor, half of the messages → all: {spent}; "
+                f"{self.slope(what):.2f} s for one more million"
+            )
+        lines.append(f"  ingest ÷ Spark alone: {self.ratio:.2f} (goal ≥ {GOAL})")
+        lines.append(
+            f"  processor for one more million, ingest ÷ Spark alone: {self.processor_ratio:.2f}"
+        )
+        lines.append(f"  last run: {self.last_run}")
+        return lines
 
 
 def measure(messages: int, epoch: int, runs: int, folder: Path) -> IngestNumbers:
-    """Fill a topic and let both read it."""
-    file = folder / "messages.parquet"
+    """Fill two topics, one with half of the messages, and let both read them."""
+    file, half = folder / "messages.parquet", folder / "half.parquet"
     size = write_messages(file, messages)
-    ours, alone = [], []
+    write_messages(half, messages // 2)
+    rates: dict[str, list[float]] = {"alone": [], "ours": []}
+    spent: dict[str, list[tuple[float, float]]] = {"alone": [], "ours": []}
     last: dict[str, Any] = {}
-    with EmbeddedBroker(folder / "kafka") as broker:
+    with (
+        EmbeddedBroker(folder / "kafka") as broker,
+        EmbeddedBroker(folder / "kafka-of-half") as broker_of_half,
+    ):
         run_apart("fill", broker, folder, "fill", epoch, {"messages": str(file)})
+        run_apart("fill", broker_of_half, folder, "fill-half", epoch, {"messages": str(half)})
         for run in range(runs):
-            alone.append(messages / run_apart("alone", broker, folder, f"alone{run}", epoch)["s"])
-            last = run_apart("ours", broker, folder, f"ours{run}", epoch)
-            ours.append(messages / last["s"])
-    return IngestNumbers(messages, size / messages, ours, alone, last)
+            for what, measured in rates.items():
+                first = run_apart(what, broker_of_half, folder, f"half-{what}{run}", epoch)
+                last = run_apart(what, broker, folder, f"{what}{run}", epoch)
+                measured.append(messages / last["s"])
+                spent[what].append((first["processor_s"], last["processor_s"]))
+    mean = size / messages
+    return IngestNumbers(messages, mean, rates["ours"], rates["alone"], spent, last)
 
 
 def run_apart(
@@ -89,16 +123,15 @@ def run_apart(
     epoch: int,
     extra: dict[str, str] | None = None,
 ) -> dict[str, Any]:
-    """One run in a process of its own: `fill` the topic, Spark `alone`, or `ours`."""
+    """One run in a process of its own: `fill` the topic, Spark `alone`, or `ours`.
+
+    `processor_s` of what it gives: seconds of the whole process, its start and end too.
+    """
     job = {"what": what, "folder": str(folder / name), "epoch": epoch, **(extra or {})}
     job["bootstrap"] = broker.bootstrap
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.ingest", "--worker", json.dumps(job)],
-        stdout=subprocess.PIPE,
-        check=True,
-        text=True,
-    )
-    return json.loads(done.stdout.strip().splitlines()[-1]) if done.stdout.strip() else {}
+    said, used = run_metered([sys.executable, "-m", "bench.ingest", "--worker", json.dumps(job)])
+    last = said.strip().splitlines()[-1:]
+    return {**(json.loads(last[0]) if last else {}), "processor_s": used.total}
 
 
 def _session() -> Any:
@@ -150,7 +183,7 @@ def _parse_alone(spark: Any, job: dict[str, Any]) -> dict[str, Any]:
         .start()
     )
     query.awaitTermination()
-    return {"s": time.perf_counter() - began, "processor_s": tree_seconds()}
+    return {"s": time.perf_counter() - began}
 
 
 def write_conf(job: dict[str, Any]) -> Path:
@@ -216,7 +249,6 @@ def _ingest(job: dict[str, Any]) -> dict[str, Any]:
         "changes": sum(event["changes"] for event in epochs),
         "bytes": sum(event["bytes"] for event in epochs),
         "compact_snapshots": len(compactions),
-        "processor_s": tree_seconds(),
     }
 
 

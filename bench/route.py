@@ -13,6 +13,7 @@ Spark and its Python workers, without the broker: they hardly depend on what els
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -24,7 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 from pyspark.sql import DataFrame
 
-from bench.process_time import tree_seconds
+from bench.process_time import ProcessorMeter
 from bench.shop_changes import fresh_folder, shop_format, shop_schema
 from bench.shop_topic import TOPIC, fill_topic, write_messages
 from bench.spark_baseline import Epoch, bench_session, drain, from_json_epoch, source_of, to_noop
@@ -117,16 +118,19 @@ def measure(
         chosen = {name: each for name, each in pieces(plan).items() if not only or name in only}
         file = Path(folder) / "messages.parquet"
         size = write_messages(file, messages)
-        with EmbeddedBroker(Path(folder) / "kafka") as broker:
+        with (
+            EmbeddedBroker(Path(folder) / "kafka") as broker,
+            ProcessorMeter(os.getpid(), without=broker.pid) as meter,
+        ):
             spark = bench_session(CORES, **user)
             fill_topic(spark, broker, file)
             taken: dict[str, list[tuple[float, float]]] = {name: [] for name in chosen}
             for run in range(runs + 1):
                 for name, each in chosen.items():
                     source = source_of(broker.bootstrap, TOPIC, epoch, **kafka)
-                    before = tree_seconds(without=broker.pid)
+                    before = meter.seconds()
                     timing = drain(source.read_stream(spark), each)
-                    used = tree_seconds(without=broker.pid) - before
+                    used = meter.seconds() - before
                     if run:  # the first one warms up
                         taken[name].append((timing.seconds, used))
             spark.stop()
