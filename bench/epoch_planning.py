@@ -4,7 +4,7 @@
 
 `spark` is Spark's Kafka source, `python` a streaming data source of PySpark that plans by the job's
 own questions to the brokers, `own` is the job's `topic_stream`. Each gives its epochs to a sink
-that does nothing. Read: the milliseconds of the processor for an epoch of one message, and for a
+that does nothing. Read: the milliseconds of the processor for an epoch of three messages, and for a
 look that finds none, of Spark and all Python processes together, without the broker's.
 Results stand in docs/adr/0027-the-job-plans-its-epochs.md.
 """
@@ -12,6 +12,7 @@ Results stand in docs/adr/0027-the-job-plans-its-epochs.md.
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import tempfile
 import threading
@@ -23,7 +24,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from bench.process_time import tree_seconds
+from bench.process_time import ProcessorMeter
 from bench.spark_baseline import bench_session
 from stream_app.app.demo.embedded_broker import EmbeddedBroker
 from stream_app.app.job.job_folders import hadoop_settings
@@ -65,21 +66,21 @@ class PlannedTopic(DataSource):
     def schema(self) -> str:
         return "value BINARY"
 
-    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802, ARG002
         return PlannedTopicReader(self.options["bootstrap"], self.options["topic"])
 
 
 class PlannedTopicReader(DataSourceStreamReader):
-    """Gives an epoch one message at most, by what it remembers: 4.0 and 4.1 know no limits."""
+    """Limits an epoch by what it remembers: 4.0 and 4.1 know no limits."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._cluster = offsets_of(bootstrap, topic)
         self._at: Offsets | None = None
 
-    def initialOffset(self) -> dict[str, Any]:
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         return dict(self._cluster.ask(End.OLDEST))
 
-    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override, unused-ignore]
+    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override, unused-ignore]  # noqa: N802
         begin = self._at or self._cluster.ask(End.OLDEST)
         self._at = next_end(begin, self._cluster.ask(End.NEWEST), 1)
         return dict(self._at)
@@ -87,11 +88,11 @@ class PlannedTopicReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         return [InputPartition((start, end))]
 
-    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:  # noqa: ARG002
         raise AssertionError("nobody reads")
 
 
-def by_spark(spark: SparkSession, messages: DataFrame, folder: Path, seconds: float) -> EpochCounter:
+def by_spark(messages: DataFrame, folder: Path, seconds: float) -> EpochCounter:
     counter = EpochCounter()
     writer = messages.writeStream.foreachBatch(lambda _, epoch: counter(epoch))
     writer = writer.option("checkpointLocation", f"file://{folder}")
@@ -147,25 +148,28 @@ def measure(epochs: int, idle_s: float, runs: int, folder: Path) -> Iterator[str
     spark = bench_session(2, **hadoop_settings(str(folder), {}, {}))
     spark.dataSource.register(PlannedTopic)
     taken: dict[str, list[tuple[float, float]]] = {}
-    with EmbeddedBroker(folder / "kafka") as broker:
+    with (
+        EmbeddedBroker(folder / "kafka") as broker,
+        ProcessorMeter(os.getpid(), without=broker.pid) as meter,
+    ):
         topic = new_topic(broker, partitions=PARTITIONS)
-        for at in range(epochs + 1):
-            produce(broker, topic, [(None, b"v")], partition=at % PARTITIONS)
+        for partition in range(PARTITIONS):  # of each an epoch takes a message
+            produce(broker, topic, [(None, b"v")] * (epochs + 1), partition=partition)
         source = KafkaSource(
             bootstrap_servers=broker.bootstrap, topics=(topic,), max_offsets_per_trigger=1
         )
         options = {"bootstrap": broker.bootstrap, "topic": topic}
         planned = spark.readStream.format("planned_topic").options(**options).load()
         ways: dict[str, Callable[[Path, float], EpochCounter]] = {
-            "spark": lambda at, s: by_spark(spark, source.read_stream(spark), at, s),
-            "python": lambda at, s: by_spark(spark, planned, at, s),
+            "spark": lambda at, s: by_spark(source.read_stream(spark), at, s),
+            "python": lambda at, s: by_spark(planned, at, s),
             "own": lambda at, s: by_the_job(spark, broker.bootstrap, topic, at, s),
         }
         for run in range(runs + 1):
             for name, way in ways.items():
                 place = folder / f"{name}-{run}"
-                full = _full(way(place, 0.0), epochs, broker.pid)
-                idle = _idle(way(place, _IDLE_TRIGGER_S), idle_s, broker.pid)
+                full = _full(way(place, 0.0), epochs, meter)
+                idle = _idle(way(place, _IDLE_TRIGGER_S), idle_s, meter)
                 if run:  # the first one warms up
                     taken.setdefault(name, []).append((full, idle))
     spark.stop()
@@ -176,20 +180,20 @@ def measure(epochs: int, idle_s: float, runs: int, folder: Path) -> Iterator[str
         yield f"| {name} | {full:.1f} | {idle:.1f} |"
 
 
-def _full(counter: EpochCounter, epochs: int, broker: int | None) -> float:
+def _full(counter: EpochCounter, epochs: int, meter: ProcessorMeter) -> float:
     counter.wait_for(2)
-    before = tree_seconds(without=broker)
+    before = meter.seconds()
     counter.wait_for(epochs)
-    used = tree_seconds(without=broker) - before
+    used = meter.seconds() - before
     counter.stop()
     return used / (epochs - 2)
 
 
-def _idle(counter: EpochCounter, seconds: float, broker: int | None) -> float:
+def _idle(counter: EpochCounter, seconds: float, meter: ProcessorMeter) -> float:
     time.sleep(2.0)  # the begin is another cost
-    before = tree_seconds(without=broker)
+    before = meter.seconds()
     time.sleep(seconds)
-    used = tree_seconds(without=broker) - before
+    used = meter.seconds() - before
     counter.stop()
     return used / (seconds / _IDLE_TRIGGER_S)
 

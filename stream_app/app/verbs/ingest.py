@@ -83,9 +83,13 @@ def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:
 
 
 def _jars(config: AppConfig) -> list[Path]:
-    """Spark's Kafka source where it reads, S3A for a checkpoint there; none of a user with jars."""
+    """What Spark's own query needs: its Kafka source, and S3A for a checkpoint there.
+
+    Whoever names jars has named them all. The native reader needs none.
+    """
     if {"spark.jars", "spark.jars.packages"} & config.spark.keys():
         return []
-    by_spark = needs_sparks_source(config.source)
-    kafka = spark_kafka_jars(installed_spark_version()) if by_spark else []
-    return kafka + (s3a_jars() if is_on_s3(config.stream.checkpoint) else [])
+    reads_topics = needs_sparks_source(config.source)
+    kafka = spark_kafka_jars(installed_spark_version()) if reads_topics else []
+    writes_checkpoint = reads_topics or config.source.kind == "files"
+    return kafka + (s3a_jars() if writes_checkpoint and is_on_s3(config.stream.checkpoint) else [])

@@ -151,6 +151,17 @@ def test_the_log_of_epochs_is_written_and_read(folder: Folder) -> None:
         writer.begin(3, {"t": {"0": 3}}, 6)
 
 
+def test_the_log_of_an_epoch_is_few_requests(s3: S3Server) -> None:
+    folder = open_folder(f"s3://{s3.new_bucket()}/c", s3.options, no_session)
+    writer, epochs = EpochLogWriter(folder, kept=2), EpochLog(folder, goes_back=True)
+    for epoch in range(4):
+        with s3.counted() as requests:
+            writer.begin(epoch, {"t": {"0": epoch}}, 5)
+            epochs.source_end(epoch)
+            writer.finish(epoch)
+    assert sorted(method for method, _ in requests) == ["GET", "POST", "POST", "PUT", "PUT"]
+
+
 def test_the_quarantine_keeps_a_record_once_and_what_was_there(folder: Folder) -> None:
     letters = DeadLetters(folder, None)
     for offset in (1, 1, 2, 2, 3):
