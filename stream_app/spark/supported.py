@@ -13,16 +13,23 @@ def minor_of(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
+def untried(version: str) -> str | None:
+    """What to say of a Spark that no test has run; None: the tests run it."""
+    if minor_of(version) in SUPPORTED:
+        return None
+    known = f"{', '.join(SUPPORTED[:-1])} and {SUPPORTED[-1]}"
+    return f"Spark {version} was never tried with stream_app; Spark {known} were"
+
+
 def check_spark(version: str) -> None:
     """Refuse a Spark that no test has run.
 
     Raises:
         UsageError: it is another one; says which there are.
     """
-    if minor_of(version) not in SUPPORTED:
-        known = f"{', '.join(SUPPORTED[:-1])} and {SUPPORTED[-1]}"
+    if (what := untried(version)) is not None:
         raise UsageError(
-            f"Spark {version} was never tried with stream_app; Spark {known} were",
+            what,
             where="the installed pyspark",
             fix=f'pip install "pyspark=={SUPPORTED[-1]}.*", or a job on a cluster with one of '
             "these",

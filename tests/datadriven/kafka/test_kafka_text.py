@@ -128,9 +128,6 @@ COMMANDS = {
     command.__name__: command
     for command in (options, jaas, join, share, behind, pieces, first, epoch)
 }
-    command.__name__: command
-    for command in (options, jaas, join, share, behind, pieces, first, epoch)
-}
 
 
 @pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)
