@@ -6,7 +6,7 @@
 own questions to the brokers, `own` is the job's `topic_stream`. Each gives its epochs to a sink
 that does nothing. Read: the milliseconds of the processor for an epoch of three messages, and for a
 look that finds none, of Spark and all Python processes together, without the broker's.
-Results stand in docs/adr/0027-the-job-plans-its-epochs.md.
+Results are in docs/adr/0027-the-job-plans-its-epochs.md.
 """
 
 from __future__ import annotations

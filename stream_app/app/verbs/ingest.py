@@ -85,7 +85,7 @@ def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:
 def _jars(config: AppConfig) -> list[Path]:
     """What Spark's own query needs: its Kafka source, and S3A for a checkpoint there.
 
-    Whoever names jars has named them all. The native reader needs none.
+    A configuration that names jars names all of them. The native reader needs none.
     """
     if {"spark.jars", "spark.jars.packages"} & config.spark.keys():
         return []
