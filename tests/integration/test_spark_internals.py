@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +18,18 @@ from stream_app.spark.supported import SUPPORTED, minor_of
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-class Caller:
-    """What Java calls."""
+class Taken:
+    """What Java calls with each of its values."""
 
     def __init__(self) -> None:
-        self.is_called = threading.Event()
+        self.values: list[str] = []
 
-    def run(self) -> None:
-        """Implements `java.lang.Runnable`."""
-        self.is_called.set()
+    def accept(self, value: str) -> None:
+        """Implements `java.util.function.Consumer`."""
+        self.values.append(value)
 
     class Java:
-        implements = ("java.lang.Runnable",)
+        implements = ("java.util.function.Consumer",)
 
 
 def test_the_installed_spark_is_one_that_is_supported(spark: SparkSession) -> None:
@@ -42,14 +41,13 @@ def test_javas_objects_arrays_and_calls(spark: SparkSession) -> None:
     assert int(java.java.lang.ProcessHandle.current().pid()) > 0
     assert internals.java_context(spark).sc().version() == spark.version
     array = internals.java_array(spark, java.java.lang.String, ["a", "b"])
-    assert list(java.java.util.Arrays.asList(array)) == ["a", "b"]
+    assert list(array) == ["a", "b"]
     assert internals.jvm_runs()
     internals.let_java_call(spark)
-    caller = Caller()
-    thread = java.java.lang.Thread(caller)
-    thread.start()
-    thread.join()
-    assert caller.is_called.is_set()
+    told, taken = java.java.util.ArrayList(), Taken()
+    told.add("a")
+    told.forEach(taken)
+    assert taken.values == ["a"]
 
 
 def test_numbers_of_the_jvm_and_in_sparks_metrics(spark: SparkSession) -> None:
