@@ -71,7 +71,7 @@ def test_topics_that_come_partitions_that_come_and_the_newest_first(bench: JobBe
     name = f"come-{uuid4().hex[:6]}"
     new_topic(bench.broker, name=f"{name}.a")
     bench.send(f"{name}.a", [change(1, "before the job")])
-    pattern = {"topic-pattern": f"{name}\\..*", "starting-offsets": "latest"}
+    pattern = {"topic-pattern": f"{name}\\..*", "starting-offsets": "latest", "merge-shards": True}
     bench.configure(source=pattern)
     bench.run()
     bench.send(f"{name}.a", [change(2, "two")])
