@@ -40,9 +40,9 @@ from stream_app.app.job.job_folders import (
     hadoop_settings,
     make_local,
     open_folder,
-    spark_location,
 )
 from stream_app.app.job.job_log import log_as, log_to_stderr, told
+from stream_app.app.job.job_stream import runner_of, source_of, stream_of
 from stream_app.app.job.one_table import job_table, wanted_schema
 from stream_app.app.job.preflight import (
     RECREATED_FIX,
@@ -72,8 +72,6 @@ from stream_app.model.options.core_options import CoreOptions
 from stream_app.spark.compact_jobs import SparkCompactions
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import EpochShape
-from stream_app.spark.epoch.frame_epochs import FrameEpochs
-from stream_app.spark.epoch.range_epochs import RangeEpochs
 from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.checkpoint_state import (
     DATABASE,
@@ -83,15 +81,14 @@ from stream_app.spark.ingest.checkpoint_state import (
 )
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
-from stream_app.spark.ingest.files_source import FilesSource
 from stream_app.spark.ingest.held_tables import HeldTables
-from stream_app.spark.ingest.kafka_source import KafkaSource
 from stream_app.spark.ingest.micro_batch import MicroBatch
-from stream_app.spark.ingest.streaming_query import RunningStream
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.jvm_watch import ending_with_jvm
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
+from stream_app.spark.stream.kafka_source import KafkaSource
+from stream_app.spark.stream.running_stream import RunningStream
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger("stream_app")
@@ -251,9 +248,9 @@ def _stream_in(
     )
     try:
         watched.begin(spark)
-        source = _source(config)
+        source = source_of(config.source)
         epochs = EpochLog(checkpoint, goes_back=isinstance(source, KafkaSource))
-        runner = _runner(config, prepared, spark, source, epochs)
+        runner = runner_of(config.source, prepared.reader, spark, source)
         held = None if config.sync is None else HeldTables(checkpoint, clock.now_ms, log.held)
         waiting = frozenset[str]() if held is None else held.tell_all()
         batch = MicroBatch(
@@ -264,8 +261,7 @@ def _stream_in(
         unmet = UnmetTables(config.sync, checkpoint)
         running = RunningStream(
             batch=batch,
-            checkpoint=spark_location(checkpoint.location),
-            trigger=None if stream.is_available_now else stream.trigger,
+            drains=stream.is_available_now,
             on_progress=log.progress,
             on_idle=unmet.behind(log.idle),
             on_drained=unmet.behind(log.drained),
@@ -277,7 +273,7 @@ def _stream_in(
         log.started(_location(config), str(checkpoint))
         signs.at_work = lambda: _at_work(batch)
         with warming_up(spark, lambda: runner.warm_up(plan)):
-            running.run(source.read_stream(spark), config.name)
+            running.run(stream_of(config, runner, source, running, checkpoint, clock))
         log.ended()
         _check_none_held(batch.held)
         _check_not_all_bad(batch.totals, feeds.of_no_table, stream.quarantine)
@@ -298,19 +294,6 @@ def _compactions_at_once(config: AppConfig, table: FileStoreTable | None) -> int
         return table.options[COMPACTION_MAX_PARALLELISM]
     options = {} if config.sync is None else config.sync.options
     return CoreOptions(options)[COMPACTION_MAX_PARALLELISM]
-
-
-def _runner(
-    config: AppConfig,
-    prepared: _Prepared,
-    spark: SparkSession,
-    source: KafkaSource | FilesSource,
-    epochs: EpochLog,
-) -> FrameEpochs | RangeEpochs:
-    if prepared.reader is None:
-        return FrameEpochs(spark, source.read_between if isinstance(source, KafkaSource) else None)
-    readers = config.source.min_partitions or spark.sparkContext.defaultParallelism
-    return RangeEpochs(spark, prepared.reader, epochs.query_id, readers)
 
 
 def _work(
@@ -384,24 +367,6 @@ def _at_work(batch: MicroBatch[DataFrame]) -> Activity | None:
     if epoch is not None:
         return Activity(f"epoch {epoch} is at work")
     return _LOOKING if batch.is_untouched else None
-
-
-def _source(config: AppConfig) -> KafkaSource | FilesSource:
-    source = config.source
-    if source.kind == "files":
-        return FilesSource(
-            path=source.path or "", max_files_per_trigger=source.max_files_per_trigger
-        )
-    return KafkaSource(
-        bootstrap_servers=source.bootstrap_servers,
-        topics=source.topics,
-        topic_pattern=source.topic_pattern,
-        starting_offsets=source.starting_offsets,
-        max_offsets_per_trigger=source.max_offsets_per_trigger,
-        min_partitions=source.min_partitions,
-        fail_on_data_loss=source.fail_on_data_loss,
-        kafka_options=source.kafka_options,
-    )
 
 
 def _only_topic(source: SourceConfig) -> str | None:
