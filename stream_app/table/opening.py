@@ -155,7 +155,7 @@ def _folders(path: str) -> Iterator[None]:
         raise UsageError(
             "no table can be made: a part of the path is a file, not a folder",
             where=path,
-            fix="give another table.warehouse, table.database or table.name",
+            fix="give another warehouse, or another name of the database or the table",
         ) from None
 
 
@@ -169,7 +169,7 @@ def check_fits(table: FileStoreTable, wanted: TableSchema) -> None:
         raise SchemaMismatchError(
             "the configured table does not fit the one that is there: " + "; ".join(problems),
             where=table.location,
-            fix="mend the [table] section, or give another table name",
+            fix="mend keys and options in the configuration, or give another table name",
         )
 
 

@@ -96,6 +96,8 @@ MEANINGS = {
     "key of the source.",
     "sync.type-mapping": "How types of the source become types of columns, such as "
     "`tinyint1-not-bool`, `to-nullable`, `to-string`.",
+    "sync.inexact": "Type of columns for times of day with more than milliseconds, which Paimon's "
+    "TIME cannot hold ([schemas.md](schemas.md#types-that-paimon-cannot-hold)).",
     "sync.computed-column": "Columns computed from others, such as "
     "`dt=date_format(created, yyyy-MM-dd)`, of each table with these "
     "([functions](computed-columns.md)).",
@@ -126,6 +128,9 @@ MEANINGS = {
     "absent: no limit.",
     "stream.non-insert-records": "Effect of an update or a delete on a table without a primary "
     "key: `error` stops the job, `quarantine` treats it as a bad record.",
+    "stream.repeated-records": "`refuse`: a job with a new checkpoint does not begin where it "
+    "would read records that the table has already, and that would count twice: without a primary "
+    "key, and with functions such as `sum`. `store`: it stores them again.",
     "stream.write-parallelism": "Tasks that write; absent: Spark's default parallelism.",
     "stream.decode-parallelism": "Tasks that decode; absent: one for each task that reads.",
     "stream.metrics-port": "Port of `http://…/metrics`, for Prometheus; absent: no metrics.",

@@ -1,6 +1,7 @@
 """Decides which reader reads the topics: the native one where it can, else Spark's.
 
-Called by `ingest_job` before there is a session.
+`ingest_job` asks before there is a session. Everything else that reads messages (the look at the
+first ones, `init`, `doctor`, `check`, `backfill`, replays) has no Spark, and reads natively.
 """
 
 from __future__ import annotations
@@ -41,6 +42,25 @@ def native_reader(source: SourceConfig) -> ReaderSettings | None:
         )
     _LOG.info("Spark's source reads the topics (source.reader): %s", "; ".join(problems))
     return None
+
+
+def reader_without_spark(source: SourceConfig) -> ReaderSettings:
+    """Settings of the native reader, for a process that has no Spark.
+
+    Raises:
+        UsageError: the native reader cannot follow ``source.kafka``.
+    """
+    options, problems = _judged(source)
+    if problems:
+        told = "".join(f"\n  - {problem}" for problem in problems)
+        raise UsageError(
+            f"only the job itself can read these topics, by Spark:{told}",
+            where="source.kafka",
+            fix="correct these; a job with source.reader = 'spark' runs with them",
+        )
+    return ReaderSettings(
+        client=tuple(sorted(options.items())), fails_on_loss=source.fail_on_data_loss
+    )
 
 
 def _judged(source: SourceConfig) -> tuple[dict[str, str], list[str]]:

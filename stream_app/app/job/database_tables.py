@@ -14,7 +14,7 @@ import functools
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -23,8 +23,12 @@ from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.format_setup import format_setup, rules_of, source_of
 from stream_app.app.config.made_columns import check_made_keys, columns_with_made, rules_for
 from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.inspect.refused_tables import RefusedTables
+from stream_app.app.job.first_messages import of_each_origin
 from stream_app.app.job.job_feeds import job_format
 from stream_app.app.job.one_table import changes_that_fail
+from stream_app.app.remarks.column_warnings import tell_remarks
+from stream_app.app.remarks.seen_tables import seen_tables
 from stream_app.cdc.formats import format_named, source_reader
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.cdc.message_format import SourceReader
@@ -44,7 +48,9 @@ from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.schema.tables_own_options import is_tables_own, option_differences
 from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.planning.sync.assignment import Assignment
+from stream_app.planning.sync.column_remarks import remarks_of_new
 from stream_app.planning.sync.new_tables import new_table, options_for
+from stream_app.planning.sync.partition_roots import PUBLISH_FIX, partition_roots, root_warning
 from stream_app.planning.sync.shards import shard_differences
 from stream_app.planning.sync.target_tables import LeftOut, Refusal, Target, decide
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
@@ -120,11 +126,13 @@ class DatabaseTables:
     set_aside: Callable[[int, pa.Table], None]
     _taken: dict[Origin, str] = field(init=False)
     _refused: dict[Origin, str] = field(init=False, default_factory=dict)
+    _told: RefusedTables = field(init=False)
     _feeds: dict[str, TableFeed] = field(init=False, default_factory=dict)
     _compared: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         self._taken = remembered_origins(self.checkpoint)
+        self._told = RefusedTables(self.checkpoint)
 
     def known(self) -> list[TableFeed]:
         """The tables that the job has met before; those that are gone are made when they appear."""
@@ -186,6 +194,9 @@ class DatabaseTables:
 
     def unreadable(self, epoch: int, messages: pa.Table) -> None:
         """See `Newcomers.unreadable`."""
+        parts = of_each_origin(_reader(self.config), messages)
+        reasons = {origin: part.column("reason")[0].as_py() for origin, part in parts}
+        self._told.see(reasons, self._taken)
         self.set_aside(epoch, messages)
 
     def _by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
@@ -221,9 +232,12 @@ class DatabaseTables:
         except TableNotFoundError:
             pass
         schema = database_table_schema(self.config, self.sync, name, parts, self.clock)
-        return create_or_open(
+        table = create_or_open(
             self.sync.path(name), schema, self.clock, file_io_options=self.config.file_system
         )
+        source = functools.reduce(merged, _described(self.config, self.sync, parts).values())
+        tell_remarks(f"the table {name}: ", remarks_of_new(source.columns), self.config)
+        return table
 
     def _opened(self, name: str) -> FileStoreTable:
         location, options = self.sync.path(name), self.config.file_system
@@ -253,6 +267,7 @@ class DatabaseTables:
         ]
         data = json.dumps(document, indent=1).encode()
         self.checkpoint.files.overwrite(self.checkpoint.path(_FILE), data)
+        self._told.see({}, self._taken)
 
 
 def warn_of_first_messages(
@@ -263,10 +278,13 @@ def warn_of_first_messages(
     Args:
         messages: of `MESSAGE_SCHEMA`.
     """
-    told = 0
+    told, parts = 0, list(of_each_origin(_reader(config), messages))
+    _warn_if_all_are_left_out(sync, [origin for origin, _ in parts])
+    for root, leaves in partition_roots(seen_tables(dict(parts))).items():
+        _LOG.warning("%s\n  to fix: %s", root_warning(root, leaves), PUBLISH_FIX)
     sync = replace(sync, case_sensitive=True)  # a survey looks for the names of the source
     as_spelled = replace(config, sync=sync)
-    for origin, part in of_each_origin(_reader(config), messages):
+    for origin, part in parts:
         if not isinstance(decide(sync.rules, origin, {}), Target):
             continue
         try:
@@ -288,16 +306,14 @@ def warn_of_first_messages(
         _LOG.warning("%d more such warnings, of other tables", told - _NOTICES_MAX)
 
 
-def of_each_origin(
-    reader: SourceReader, messages: pa.Table
-) -> Iterator[tuple[Origin, pa.RecordBatch]]:
-    """The messages of each source table, by its name."""
-    batch = messages.combine_chunks().to_batches()
-    if not batch:
-        return
-    origins = reader.origins(batch[0])
-    for code, origin in sorted(enumerate(origins.tables), key=lambda each: each[1]):
-        yield origin, batch[0].filter(pa.array(origins.codes == code))
+def _warn_if_all_are_left_out(sync: SyncConfig, origins: Sequence[Origin]) -> None:
+    if origins and not any(map(sync.rules.takes, origins)):
+        _LOG.warning(
+            "the job takes no table of the source that the first messages name: %s\n"
+            "  where: sync.including-tables, excluding-tables, including-dbs, excluding-dbs\n"
+            "  to fix: they must fit whole names of tables, without database and schema",
+            ", ".join(map(str, origins[:_NOTICES_MAX])),
+        )
 
 
 def database_table_schema(

@@ -15,6 +15,7 @@ from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.format_setup import (
     evolution_rules,
     format_setup,
+    full_key,
     rules_of,
     source_of,
     table_format,
@@ -41,6 +42,7 @@ class JobFeeds:
 
     Attributes:
         open_folder: of a location, such as the quarantine's.
+        of_no_table: number of messages that were set aside without a table.
         stopping: whether the job shall end.
     """
 
@@ -50,6 +52,7 @@ class JobFeeds:
     compactions: SparkCompactions
     stopping: Callable[[], bool]
     log: EventLog
+    of_no_table: int = field(init=False, default=0)
     _jobs: list[TableJob] = field(init=False, default_factory=list)
     _unassigned: DeadLetters | None = field(init=False, default=None)
 
@@ -75,6 +78,7 @@ class JobFeeds:
         """
         if self._unassigned is None:
             self._unassigned = self._dead_letters("")
+        self.of_no_table += messages.num_rows
         if (kept := self._unassigned.write(epoch, messages)) is not None:
             self.log.unassigned(epoch, kept)
 
@@ -94,7 +98,8 @@ class JobFeeds:
         if self.log.metrics is not None:
             table = table.counted(self.log.metrics.store.requests)
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
-        job = TableJob(table, executor_of, self.stopping)
+        takes_repeats = self.config.stream.repeated_records == "store"
+        job = TableJob(table, executor_of, self.stopping, takes_repeats)
         made = rules_of(self.config, table.location, table.schema).made
         rules = evolution_rules(source_of(self.config, table.location), made)
         self._jobs.append(job)
@@ -108,7 +113,9 @@ class JobFeeds:
             dead_letters=self._dead_letters(folder),
             check_tables=check,
             listener=log,
-            evolution=None if rules is None else SchemaEvolution(rules),
+            evolution=None
+            if rules is None
+            else SchemaEvolution(rules, functools.partial(full_key, self.config)),
         )
 
     def _dead_letters(self, folder: str) -> DeadLetters:

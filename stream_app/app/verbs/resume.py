@@ -9,9 +9,10 @@ from typing import Any
 
 from stream_app.app.arguments.configuration import add_configuration
 from stream_app.app.config.app_config import load_config
-from stream_app.app.job.job_folders import open_folder
+from stream_app.app.job.job_folders import not_begun, open_folder
 from stream_app.clock import SystemClock
 from stream_app.errors import UsageError
+from stream_app.spark.ingest.checkpoint_state import is_begun
 from stream_app.spark.ingest.held_tables import read_tables, resume
 
 
@@ -48,6 +49,11 @@ def run(args: argparse.Namespace) -> int:
     config = load_config(args.conf, args.set, os.environ)
     checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
     tables = read_tables(checkpoint)
+    if tables is None and not is_begun(checkpoint):
+        raise UsageError(
+            not_begun(config.stream.checkpoint),
+            fix="give the configuration of the job, in the folder where it runs",
+        )
     held = {} if tables is None else tables.held
     for name in args.tables:
         if name not in held:

@@ -83,9 +83,9 @@ _OLD_DEFAULT = "default-value"
 """Of a column, in Paimon before 1.0; no version since acts on it."""
 
 _SAID_ELSEWHERE = {
-    "path": "table.warehouse, table.database and table.name say where the table is",
-    "primary-key": "use table.primary-keys",
-    "partition": "use table.partition-keys",
+    "path": "the warehouse, the database and the name say where the table is",
+    "primary-key": "primary-keys of the configuration says it",
+    "partition": "partition-keys of the configuration says it",
     "scan.tag-name": "give the tag to a read",
     "scan.version": "give the version to a read",
     "scan.watermark": "give the watermark to a read",

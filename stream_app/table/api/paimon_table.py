@@ -6,6 +6,7 @@ whatever takes one (``duckdb``, ``polars.DataFrame``, ``pyarrow.table``) takes t
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -353,4 +354,6 @@ def _threads(threads: int | None, limit: int | None) -> int:
 
 
 def _reader(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
-    return pa.RecordBatchReader.from_batches(schema, batches)
+    """Gives a batch at least, an empty one without rows: Polars takes no reader that gives none."""
+    first = next(batches, pa.RecordBatch.from_pylist([], schema))
+    return pa.RecordBatchReader.from_batches(schema, itertools.chain([first], batches))
