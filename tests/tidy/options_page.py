@@ -119,6 +119,9 @@ MEANINGS = {
     "absent: no limit.",
     "stream.non-insert-records": "Effect of an update or a delete on a table without a primary "
     "key: `error` stops the job, `quarantine` treats it as a bad record.",
+    "stream.repeated-records": "`refuse`: a job with a new checkpoint does not begin where it "
+    "would read records that the table has already, and that would count twice: without a primary "
+    "key, and with functions such as `sum`. `store`: it stores them again.",
     "stream.write-parallelism": "Tasks that write; absent: Spark's default parallelism.",
     "stream.decode-parallelism": "Tasks that decode; absent: one for each task that reads.",
     "stream.metrics-port": "Port of `http://…/metrics`, for Prometheus; absent: no metrics.",

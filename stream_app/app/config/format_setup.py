@@ -45,6 +45,7 @@ from stream_app.table.write.located_rows import (
     could_look_up,
     required_partition_keys,
 )
+from stream_app.table.write.mergeable_values import with_mergeable_values
 from stream_app.table.write.refused_partitions import DatedPartitions, NameablePartitions
 from stream_app.table.write.strict_partitions import strict_partitions
 
@@ -138,6 +139,7 @@ def table_format(
     decode = with_defaults(decode, schema.fields)
     if table.filter is not None:
         decode = _with_filter(decode, source, table, schema)
+    decode = with_mergeable_values(decode, schema)
     if schema.partition_keys:
         decode = NameablePartitions(messages=decode, partition_keys=schema.partition_keys)
     if finds_rows(schema):

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from stream_app.app.config.app_config import AppConfig
@@ -19,6 +20,7 @@ from stream_app.app.doctor.clocks import clock_observations
 from stream_app.app.doctor.observation import Observation, fine, observed, problem, warning
 from stream_app.app.doctor.tables import held_tables, newest_snapshot, refused, tables_of_database
 from stream_app.app.inspect.job_status import JobStatus
+from stream_app.app.job.damaged_checkpoint import empty_files
 from stream_app.app.job.job_folders import is_reached_without_spark, open_folder, probe_local
 from stream_app.app.job.one_table import changes_that_fail, wanted_schema
 from stream_app.app.job.preflight import RECREATED_FIX, recreated
@@ -31,6 +33,7 @@ from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.table_options import WRITE_BUFFER_SIZE
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.spark.ingest.checkpoint_state import DATABASE, checked_checkpoint
+from stream_app.spark.ingest.epoch_log import LOST_FIX
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import (
@@ -105,6 +108,10 @@ class Examination:
             return
         folder = open_folder(location, self.config.file_system, _no_session)
         yield from self._store("checkpoint", location)
+        if is_local(location) and (empty := empty_files(Path(folder.location))):
+            what = f"{', '.join(empty)} of it is empty, as after a power cut"
+            yield problem("checkpoint", what, LOST_FIX)
+            return
         sync = self.config.sync
         if sync is not None:
             state = checked_checkpoint(folder, sync.path(""), DATABASE)

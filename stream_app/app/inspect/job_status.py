@@ -20,6 +20,7 @@ from stream_app.errors import StreamAppError, TableNotFoundError
 from stream_app.kafka.offset_ranges import Offsets, behind
 from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.schema.origin import Origin
+from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.held_tables import JobTables, read_tables
 from stream_app.spark.ingest.source_tables_met import SourceTablesMet
@@ -40,16 +41,18 @@ class TableStatus:
     """One table of a job.
 
     Attributes:
-        state: ``ready``: it has all epochs; ``held``: an error holds it back; ``waiting``: for its
-            compactions; ``empty``: no epoch had rows for it; ``missing``: there is no table;
-            ``unreadable``; ``refused``: nothing of a table of the source is stored, and `table` is
-            the source's name; ``behind``: ready, but too old for ``max-staleness`` (pages, `top`).
+        state: ``ready``: it has all epochs, and readers get them; ``held``: an error holds it back;
+            ``waiting``: for its compactions; ``empty``: no epoch had rows for it; ``missing``:
+            there is no table; ``unreadable``; ``refused``: nothing of a table of the source is
+            stored, and `table` is the source's name; ``behind``: ready, but too old for
+            ``max-staleness`` (pages and `top`).
         epoch: the newest one that changed it; None: none.
         lag: messages of the table's topics behind the point up to which it is; None: unknown.
         fresh_s: seconds behind the source by the time of messages; 0: nothing is unread; None:
             unknown.
         changed_s: seconds since its newest epoch was committed.
         sorted_runs: of the bucket that has most.
+        waiting_rows: committed, and nobody gets them before a compaction.
     """
 
     table: str
@@ -60,6 +63,7 @@ class TableStatus:
     fresh_s: int | None = None
     changed_s: int | None = None
     sorted_runs: int | None = None
+    waiting_rows: int = 0
     reason: str | None = None
 
 
@@ -137,6 +141,8 @@ class JobStatus:
 
     def _told(self, one: TableStatus, facts: TableFacts, newest_ms: int | None) -> TableStatus:
         """With its freshness: epochs without rows for a table bring it as far as the others."""
+        if one.waiting_rows:
+            return one  # the newest row that readers get is of an unknown time
         source_ms = facts.source_ms
         if one.state == READY and newest_ms is not None:
             source_ms = max(newest_ms, source_ms or 0)
@@ -208,7 +214,7 @@ class JobStatus:
         if waiting is not None:
             state = HELD if waiting.has_failed else WAITING
             position = waiting.begin
-        return TableStatus(
+        status = TableStatus(
             table=name,
             state=state,
             epoch=None if newest is None else newest.identifier,
@@ -218,6 +224,7 @@ class JobStatus:
             sorted_runs=facts.sorted_runs,
             reason=None if waiting is None else waiting.reason,
         )
+        return with_waiting_rows(status, facts.waiting_rows)
 
     def _position(self, job: JobTables, newest: JobEpoch | None) -> Offsets:
         """Up to where a table without trouble has read."""
@@ -241,6 +248,14 @@ def own_ends(ends: Offsets, met: Mapping[str, Collection[str]], name: str) -> Of
     others = {topic for other, topics in met.items() if other != name for topic in topics}
     own = set(met.get(name, ())) or ends.keys() - others or ends.keys()
     return {topic: partitions for topic, partitions in ends.items() if topic in own}
+
+
+def with_waiting_rows(one: TableStatus, rows: int) -> TableStatus:
+    """The status of a table of which so many rows wait: a ready one waits, unless they are none."""
+    one = replace(one, waiting_rows=rows)
+    if not rows or one.state not in (READY, EMPTY):
+        return one
+    return replace(one, state=WAITING, fresh_s=None, reason=waiting_text(rows))
 
 
 def in_short(row: TableStatus) -> TableStatus:

@@ -27,6 +27,7 @@ from stream_app.app.config.format_setup import format_setup
 from stream_app.app.config.secrets import hidden, hiding
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.source_reader import native_reader
+from stream_app.app.job.damaged_checkpoint import clear_stale_checksums, mend_before
 from stream_app.app.job.database_tables import DatabaseTables, warn_of_first_messages
 from stream_app.app.job.first_messages import check_first_messages, first_messages_of_all
 from stream_app.app.job.job_feeds import JobFeeds
@@ -47,18 +48,12 @@ from stream_app.app.job.preflight import (
     uncheckable,
 )
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
-from stream_app.app.job.stale_checksums import clear_stale_checksums
 from stream_app.app.job.unmet_tables import UnmetTables
 from stream_app.app.monitoring.watched_job import WatchedJob, watched_job
 from stream_app.app.web.of_job import page_of_job
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.clock import Clock, SystemClock
-from stream_app.errors import (
-    NoGoodRecordError,
-    TablesHeldError,
-    UsageError,
-    WrongSourceError,
-)
+from stream_app.errors import NoGoodRecordError, TablesHeldError, UsageError, WrongSourceError
 from stream_app.fileio.file_io_registry import scheme_of
 from stream_app.fileio.local_file_io import local_path
 from stream_app.kafka.range_reader import ReaderSettings
@@ -84,6 +79,7 @@ from stream_app.spark.ingest.kafka_source import KafkaSource
 from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.streaming_query import RunningStream
 from stream_app.spark.job_folder import Folder
+from stream_app.spark.jvm_watch import ending_with_jvm
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.table.file_store_table import FileStoreTable
@@ -148,9 +144,9 @@ class _Prepared(NamedTuple):
 def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
     """Everything that needs no Spark session."""
     reader = native_reader(config.source)
-    if config.stream.quarantine is not None:
-        make_local(config.stream.quarantine)
-    check_writable(_location(config), config.stream.checkpoint, config.stream.quarantine or "")
+    quarantine = config.stream.quarantine or ""
+    make_local(quarantine)
+    check_writable(_location(config), config.stream.checkpoint, quarantine)
     topic_ids = _check_source(config)
     if scheme_of(config.stream.checkpoint) in ("", "file"):
         clear_stale_checksums(Path(local_path(config.stream.checkpoint)))
@@ -218,9 +214,21 @@ def _check_source(config: AppConfig) -> Mapping[str, TopicInfo]:
 def _stream(
     config: AppConfig, prepared: _Prepared, clock: Clock, watched: WatchedJob, signs: SignsOfLife
 ) -> None:
+    spark, stop_requested = _session(config), threading.Event()
+    with ending_with_jvm(spark, stop_requested):
+        _stream_in(spark, stop_requested, config, prepared, clock, watched, signs)
+
+
+def _stream_in(
+    spark: SparkSession,
+    stop_requested: threading.Event,
+    config: AppConfig,
+    prepared: _Prepared,
+    clock: Clock,
+    watched: WatchedJob,
+    signs: SignsOfLife,
+) -> None:
     checkpoint, stream, log = prepared.checkpoint, config.stream, watched.log
-    spark = _session(config)
-    stop_requested = threading.Event()
     compactions = SparkCompactions(spark, _compactions_at_once(config, prepared.table))
     feeds = JobFeeds(
         config=config,
@@ -240,6 +248,7 @@ def _stream(
         batch = MicroBatch(
             work=_work(config, prepared, clock, feeds, runner, waiting), log=epochs, held=held
         )
+        mend_before(stream.checkpoint, epochs, batch)
         plan = batch.plan()
         unmet = UnmetTables(config.sync, checkpoint)
         running = RunningStream(
@@ -354,8 +363,7 @@ def _check_not_all_bad(totals: DecodeCounts, of_no_table: int, quarantine: str |
         raise NoGoodRecordError(
             f"all {bad} records of this run are bad; none is in the table",
             where=f"stream.quarantine: {quarantine}",
-            fix="see the reasons there, mend the configuration or the source, and let a job with a "
-            "new checkpoint read the records again (or these files, with source.kind = 'files')",
+            fix="see the reasons there, mend them, and let a job with a new checkpoint read again",
         )
 
 

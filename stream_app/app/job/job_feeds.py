@@ -97,7 +97,8 @@ class JobFeeds:
         if self.log.metrics is not None:
             table = table.counted(self.log.metrics.store.requests)
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
-        job = TableJob(table, executor_of, self.stopping)
+        takes_repeats = self.config.stream.repeated_records == "store"
+        job = TableJob(table, executor_of, self.stopping, takes_repeats)
         made = rules_of(self.config, table.location, table.schema).made
         rules = evolution_rules(source_of(self.config, table.location), made)
         self._jobs.append(job)

@@ -42,8 +42,9 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         ),
         epilog=(
             "states:\n"
-            "  ready       the table has all epochs\n"
-            "  waiting     it waits for its compactions\n"
+            "  ready       the table has all epochs, and readers get them\n"
+            "  waiting     it waits for its compactions: rows that nobody gets before, or its next "
+            "epoch\n"
             "  held        an error holds it back, and the other tables go on\n"
             "  empty       no epoch had rows for it\n"
             "  missing, unreadable   see the reason\n"

@@ -12,7 +12,7 @@ from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import Secrets, is_secret
 from stream_app.app.config.settings import file_io_variables
 from stream_app.app.config.toml_text import toml_settings
-from stream_app.app.inspect.job_status import JobStatus, TableStatus
+from stream_app.app.inspect.job_status import JobStatus, TableStatus, with_waiting_rows
 from stream_app.app.inspect.source_ends import source_ends
 from stream_app.app.inspect.table_facts import RememberedFacts
 from stream_app.app.job.epoch_history import CompactionsNow, EpochHistory, PastEpoch
@@ -192,12 +192,13 @@ class JobSite:
         return path
 
     def _shown(self, one: TableStatus) -> TableStatus:
-        """With its name on pages, and the sorted runs that the job of this process knows."""
+        """With its name on pages, and what the job of this process knows of its compactions."""
         one = replace(one, table=self._name(one.table))
         now = self.compactions(one.table)
         if now is None or not now.numbers.buckets:
             return one
-        return replace(one, sorted_runs=now.numbers.sorted_runs_max)
+        one = replace(one, sorted_runs=now.numbers.sorted_runs_max)
+        return with_waiting_rows(one, now.numbers.waiting_rows)
 
     def _judge(self, tables: Sequence[TableStatus]) -> JobGlance:
         """What tells whether tables are behind; of one table alone the newest commit is unknown."""

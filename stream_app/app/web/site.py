@@ -10,7 +10,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stream_app.app.config.secrets import Secrets
-from stream_app.app.inspect.job_status import EMPTY, READY, UNREADABLE, TableStatus
+from stream_app.app.inspect.job_status import (
+    EMPTY,
+    READY,
+    UNREADABLE,
+    TableStatus,
+    with_waiting_rows,
+)
 from stream_app.app.inspect.table_facts import RememberedFacts, freshness_s
 from stream_app.app.job.epoch_history import CompactionsNow, PastEpoch
 from stream_app.app.quarantine.kept_records import Quarantine
@@ -140,7 +146,7 @@ class WarehouseSite:
         return None
 
     def tables(self) -> Sequence[TableStatus]:
-        """See `Site.tables`; a table's newest snapshot is all that is read of it."""
+        """See `Site.tables`; of a table whose rows may wait it reads the manifests too."""
         found = each(_THREADS, self._status, sorted(self._paths().items()))
         return [one for one in found if one is not None]
 
@@ -224,13 +230,14 @@ class WarehouseSite:
         if facts.time_ms is None:
             return TableStatus(table=name, state=EMPTY)
         now_ms = self.clock.now_ms()
-        return TableStatus(
+        status = TableStatus(
             table=name,
             state=READY,
             snapshot=facts.snapshot,
             fresh_s=freshness_s(now_ms, facts.source_ms, None),
             changed_s=max(0, now_ms - facts.time_ms) // 1000,
         )
+        return with_waiting_rows(status, facts.waiting_rows)
 
 
 def _is_unicode(name: str) -> bool:

@@ -22,6 +22,7 @@ from stream_app.model.schema.merge_problems import merge_problems
 from stream_app.model.schema.merge_rules import MergeRules, merge_rules
 from stream_app.model.schema.nested_problems import nested_problems
 from stream_app.model.schema.paimon_problems import paimon_problems
+from stream_app.model.schema.undone_rows import RefusedRows, refused_rows
 from stream_app.model.table_kind import KindTraits, is_writable, kind_traits
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
@@ -112,6 +113,11 @@ class TableSchema:
     def merge_rules(self) -> MergeRules:
         """How rows of one key are merged, column by column."""
         return merge_rules(self.options, self.fields.names, self.primary_keys)
+
+    @cached_property
+    def refused_rows(self) -> tuple[RefusedRows, ...]:
+        """Rows that no merge can take, so that no writer may commit them."""
+        return refused_rows(self.fields, self.primary_keys, self.options)
 
 
 def new_table_schema(

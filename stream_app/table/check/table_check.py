@@ -18,9 +18,11 @@ from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTable
 from stream_app.filestore.versions.branches import branch_names, branch_root
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.check.file_facts import fact_findings
 from stream_app.planning.check.needs import Needs, needs_text, next_step
+from stream_app.planning.compact.waiting_rows import unseen_by, waiting_fix, waiting_text
 from stream_app.table.check.append_check import AppendCheck
 from stream_app.table.check.changelog_check import ChangelogCheck
 from stream_app.table.check.data_file_facts import measure
@@ -33,6 +35,7 @@ from stream_app.table.check.table_replay import plan_replay
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.read_refusals import check_readable
+from stream_app.table.versions.waiting_rows import rows_that_wait
 
 _PRESENCE = (FindingKind.FILE_MISSING, FindingKind.FILE_SIZE)
 _DAMAGED = {
@@ -153,7 +156,7 @@ class TableCheck:
             name: precedes the texts about it.
         """
         metadata = MetadataCheck(table, self.progress)
-        found = metadata.run()
+        found = [*metadata.run(), *_waiting(table)]
         for finding in found:  # before the advice names a version
             self._lose(finding)
         yield from found
@@ -203,6 +206,18 @@ class TableCheck:
         except (StreamAppError, FileNotFoundError) as error:
             text = error.what if isinstance(error, StreamAppError) else str(error)
             self.report.left_out.append(f"{what}: {text}")
+
+
+def _waiting(table: FileStoreTable) -> Iterator[Finding]:
+    # A damaged manifest is a finding of the metadata.
+    with contextlib.suppress(CorruptFileError, FileNotFoundError):
+        if rows := rows_that_wait(table, table.snapshots.latest()):
+            yield Finding(
+                kind=FindingKind.WAITING_ROWS,
+                what=f"{waiting_text(rows)}: {unseen_by(table.seen_at)} do not get them before",
+                where=table.version_root,
+                fix=waiting_fix(is_write_only=table.options[WRITE_ONLY]),
+            )
 
 
 def _branch_finding(table: FileStoreTable, name: str, what: str) -> Finding:
