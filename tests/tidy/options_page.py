@@ -89,6 +89,8 @@ MEANINGS = {
     "key of the source.",
     "sync.type-mapping": "How types of the source become types of columns, such as "
     "`tinyint1-not-bool`, `to-nullable`, `to-string`.",
+    "sync.inexact": "Type of columns for times of day with more than milliseconds, which Paimon's "
+    "TIME cannot hold ([schemas.md](schemas.md#types-that-paimon-cannot-hold)).",
     "sync.computed-column": "Columns computed from others, such as "
     "`dt=date_format(created, yyyy-MM-dd)`, of each table with these "
     "([functions](computed-columns.md)).",

@@ -45,7 +45,7 @@ class TableStatus:
             ``waiting``: for its compactions; ``empty``: no epoch had rows for it; ``missing``:
             there is no table; ``unreadable``; ``refused``: nothing of a table of the source is
             stored, and `table` is the source's name; ``behind``: ready, but too old for
-            ``max-staleness`` (pages and `top`).
+            ``max-staleness`` (pages, `top`).
         epoch: the newest one that changed it; None: none.
         lag: messages of the table's topics behind the point up to which it is; None: unknown.
         fresh_s: seconds behind the source by the time of messages; 0: nothing is unread; None:
@@ -237,6 +237,14 @@ class JobStatus:
         return found
 
 
+def with_waiting_rows(one: TableStatus, rows: int) -> TableStatus:
+    """The status of a table of which so many rows wait: a ready one waits, unless they are none."""
+    one = replace(one, waiting_rows=rows)
+    if not rows or one.state not in (READY, EMPTY):
+        return one
+    return replace(one, state=WAITING, fresh_s=None, reason=waiting_text(rows))
+
+
 def own_ends(ends: Offsets, met: Mapping[str, Collection[str]], name: str) -> Offsets:
     """The ends of the topics that have brought a table messages.
 
@@ -248,14 +256,6 @@ def own_ends(ends: Offsets, met: Mapping[str, Collection[str]], name: str) -> Of
     others = {topic for other, topics in met.items() if other != name for topic in topics}
     own = set(met.get(name, ())) or ends.keys() - others or ends.keys()
     return {topic: partitions for topic, partitions in ends.items() if topic in own}
-
-
-def with_waiting_rows(one: TableStatus, rows: int) -> TableStatus:
-    """The status of a table of which so many rows wait: a ready one waits, unless they are none."""
-    one = replace(one, waiting_rows=rows)
-    if not rows or one.state not in (READY, EMPTY):
-        return one
-    return replace(one, state=WAITING, fresh_s=None, reason=waiting_text(rows))
 
 
 def in_short(row: TableStatus) -> TableStatus:

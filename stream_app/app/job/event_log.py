@@ -297,7 +297,11 @@ def _warn_of_column(
         DriftKind.UNKNOWN: "column %r is not in the table, so its values are left out: add it to "
         "the table, or say what becomes of such records (%s)",
         DriftKind.MISSING: "column %r of the table is missing in messages, so it becomes null in "
-        "their rows: was it renamed or dropped? %s says what becomes of such records",
+        "their rows: was it renamed or dropped, or does the source generate it, which a log leaves "
+        "out (compute it here: computed-column)? %s says what becomes of such records",
+        DriftKind.CUT: "column %r cuts off digits of times that it cannot hold: make its type "
+        "finer (stream-app alter --change-type), or say what becomes of such records (%s); a TIME "
+        "keeps milliseconds, a STRING or a BIGINT all that the source sends",
     }
     _LOG.warning(
         "%s" + said[kind] + "; the first is topic %s, partition %d, offset %d",
