@@ -41,7 +41,7 @@ from stream_app.clock import Clock
 from stream_app.errors import StreamAppError
 from stream_app.kafka.job_position import JobPosition
 from stream_app.log_facts import about
-from stream_app.model.options.ignored_options import ignored_options
+from stream_app.model.options.option_support import ignored_options
 from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, ColumnSighting
 from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.held_tables import HeldTable
