@@ -25,7 +25,6 @@ from stream_app.app.arguments.ingest import add_arguments
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.format_setup import format_setup
 from stream_app.app.config.secrets import hidden, hiding
-from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.source_reader import native_reader
 from stream_app.app.job.damaged_checkpoint import clear_stale_checksums, mend_before
 from stream_app.app.job.database_tables import DatabaseTables, warn_of_first_messages
@@ -323,7 +322,7 @@ def _work(
     """
     shape = EpochShape(
         tasks=config.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
-        topic=_only_topic(config.source),
+        topic=config.source.only_topic,
         sort_messages=config.source.kind == "files",
         isolates=config.sync is not None,
     )
@@ -396,8 +395,3 @@ def _source(config: AppConfig) -> KafkaSource | FilesSource:
         fail_on_data_loss=source.fail_on_data_loss,
         kafka_options=source.kafka_options,
     )
-
-
-def _only_topic(source: SourceConfig) -> str | None:
-    """The topic of all messages, if there can be only one."""
-    return source.topics[0] if source.kind == "kafka" and len(source.topics) == 1 else None
