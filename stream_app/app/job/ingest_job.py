@@ -25,7 +25,6 @@ from stream_app.app.arguments.ingest import add_arguments
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.format_setup import format_setup
 from stream_app.app.config.secrets import hidden, hiding
-from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.source_reader import native_reader
 from stream_app.app.job.damaged_checkpoint import clear_stale_checksums, mend_before
 from stream_app.app.job.database_tables import DatabaseTables, warn_of_first_messages
@@ -58,12 +57,7 @@ from stream_app.app.remarks.column_warnings import tell_remarks
 from stream_app.app.web.of_job import page_of_job
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.clock import Clock, SystemClock
-from stream_app.errors import (
-    NoGoodRecordError,
-    TablesHeldError,
-    UsageError,
-    WrongSourceError,
-)
+from stream_app.errors import NoGoodRecordError, TablesHeldError, UsageError, WrongSourceError
 from stream_app.fileio.file_io_registry import scheme_of
 from stream_app.fileio.local_file_io import local_path
 from stream_app.kafka.range_reader import ReaderSettings
@@ -151,9 +145,9 @@ class _Prepared(NamedTuple):
 def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
     """Everything that needs no Spark session."""
     reader = native_reader(config.source)
-    if config.stream.quarantine is not None:
-        make_local(config.stream.quarantine)
-    check_writable(_location(config), config.stream.checkpoint, config.stream.quarantine or "")
+    quarantine = config.stream.quarantine or ""
+    make_local(quarantine)
+    check_writable(_location(config), config.stream.checkpoint, quarantine)
     topic_ids = _check_source(config)
     if scheme_of(config.stream.checkpoint) in ("", "file"):
         clear_stale_checksums(Path(local_path(config.stream.checkpoint)))
@@ -311,7 +305,7 @@ def _work(
     """
     shape = EpochShape(
         tasks=config.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
-        topic=_only_topic(config.source),
+        topic=config.source.only_topic,
         sort_messages=config.source.kind == "files",
         isolates=config.sync is not None,
     )
@@ -357,8 +351,7 @@ def _check_not_all_bad(totals: DecodeCounts, of_no_table: int, quarantine: str |
         raise NoGoodRecordError(
             f"all {bad} records of this run are bad; none is in the table",
             where=f"stream.quarantine: {quarantine}",
-            fix="see the reasons there, mend the configuration or the source, and let a job with a "
-            "new checkpoint read the records again (or these files, with source.kind = 'files')",
+            fix="see the reasons there, mend them, and let a job with a new checkpoint read again",
         )
 
 
@@ -367,8 +360,3 @@ def _at_work(batch: MicroBatch[DataFrame]) -> Activity | None:
     if epoch is not None:
         return Activity(f"epoch {epoch} is at work")
     return _LOOKING if batch.is_untouched else None
-
-
-def _only_topic(source: SourceConfig) -> str | None:
-    """The topic of all messages, if there can be only one."""
-    return source.topics[0] if source.kind == "kafka" and len(source.topics) == 1 else None
