@@ -193,7 +193,7 @@ class LoweredDecode:
         schema = change_schema(self.setup.arrow_schema)
         rows = pa.RecordBatch.from_arrays(decoded.changes.rows.columns, schema=schema)
         missing = {
-            (kind, name.lower() if kind is DriftKind.MISSING else name): sighting
+            (kind, name if kind is DriftKind.UNKNOWN else name.lower()): sighting
             for (kind, name), sighting in decoded.columns.items()
         }
         changes = ChangeBatch(rows=rows, message_index=decoded.changes.message_index)

@@ -17,6 +17,7 @@ from stream_app.app.config.app_config import AppConfig
 from stream_app.app.doctor import machine
 from stream_app.app.doctor.broker import Broker
 from stream_app.app.doctor.clocks import clock_observations
+from stream_app.app.doctor.columns import columns_of_source
 from stream_app.app.doctor.observation import Observation, fine, observed, problem, warning
 from stream_app.app.doctor.tables import held_tables, newest_snapshot, refused, tables_of_database
 from stream_app.app.inspect.job_status import JobStatus
@@ -70,6 +71,7 @@ class Examination:
         yield from observed("memory", partial(machine.memory, spark, total, buffer, cores))
         yield from observed("disk", partial(machine.disk, warehouse))
         yield from observed("broker", self._broker.observations)
+        yield from observed("columns", partial(columns_of_source, self.config, self._broker.topics))
         yield from observed("warehouse", partial(self._store, "warehouse", warehouse))
         yield from observed("checkpoint", self._checkpoint)
         if self.config.stream.quarantine is not None:

@@ -129,13 +129,14 @@ class RememberedFacts:
 
     Attributes:
         open: a table by its folder.
-        of_job, counts_runs: see `table_facts`.
+        of_job: see `table_facts`.
+        counts_runs: whether the sorted runs of the table in a folder are counted, for a job.
     """
 
     open: Callable[[str], FileStoreTable]
     clock: Clock
     of_job: bool = False
-    counts_runs: bool = True
+    counts_runs: Callable[[str], bool] = lambda _path: True
     _known: dict[str, _Remembered] = field(default_factory=dict)
 
     def of(self, path: str) -> TableFacts:
@@ -154,6 +155,6 @@ class RememberedFacts:
         newest = (
             table.snapshots.latest_id()
         )  # before the facts: these may be newer, and are read again
-        facts = table_facts(table, of_job=self.of_job, counts_runs=self.counts_runs)
+        facts = table_facts(table, of_job=self.of_job, counts_runs=self.counts_runs(path))
         self._known[path] = _Remembered(table, newest, facts, now)
         return facts

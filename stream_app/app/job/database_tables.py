@@ -24,8 +24,11 @@ from stream_app.app.config.format_setup import format_setup, rules_of, source_of
 from stream_app.app.config.made_columns import check_made_keys, columns_with_made, rules_for
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.inspect.refused_tables import RefusedTables
+from stream_app.app.job.first_messages import of_each_origin
 from stream_app.app.job.job_feeds import job_format
 from stream_app.app.job.one_table import changes_that_fail
+from stream_app.app.remarks.column_warnings import tell_remarks
+from stream_app.app.remarks.seen_tables import seen_tables
 from stream_app.cdc.formats import format_named, source_reader
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.cdc.message_format import SourceReader
@@ -46,7 +49,9 @@ from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.schema.tables_own_options import is_tables_own, option_differences
 from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.planning.sync.assignment import Assignment
+from stream_app.planning.sync.column_remarks import remarks_of_new
 from stream_app.planning.sync.new_tables import new_table, options_for
+from stream_app.planning.sync.partition_roots import PUBLISH_FIX, partition_roots, root_warning
 from stream_app.planning.sync.shards import shard_differences
 from stream_app.planning.sync.table_limit import TableLimit
 from stream_app.planning.sync.target_tables import LeftOut, Refusal, Target, decide
@@ -246,9 +251,12 @@ class DatabaseTables:
         except TableNotFoundError:
             pass
         schema = database_table_schema(self.config, self.sync, name, parts, self.clock)
-        return create_or_open(
+        table = create_or_open(
             self.sync.path(name), schema, self.clock, file_io_options=self.config.file_system
         )
+        source = functools.reduce(merged, _described(self.config, self.sync, parts).values())
+        tell_remarks(f"the table {name}: ", remarks_of_new(source.columns), self.config)
+        return table
 
     def _opened(self, name: str) -> FileStoreTable:
         location, options = self.sync.path(name), self.config.file_system
@@ -291,6 +299,8 @@ def warn_of_first_messages(
     """
     told, parts = 0, list(of_each_origin(_reader(config).origins, messages))
     _warn_if_all_are_left_out(sync, [origin for origin, _ in parts])
+    for root, leaves in partition_roots(seen_tables(dict(parts))).items():
+        _LOG.warning("%s\n  to fix: %s", root_warning(root, leaves), PUBLISH_FIX)
     sync = replace(sync, case_sensitive=True)  # a survey looks for the names of the source
     as_spelled = replace(config, sync=sync)
     for origin, part in parts:

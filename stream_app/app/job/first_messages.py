@@ -18,10 +18,15 @@ from stream_app.app.check.topic_messages import looked_at
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.job.preflight import BrokerConnection, TopicInfo
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
-from stream_app.cdc.formats import format_named, is_read_by, likely_format
-from stream_app.cdc.message_format import FormatSetup, Notice, SourceSurvey
+from stream_app.cdc.column_drift import INEXACT
+from stream_app.cdc.formats import format_named, is_read_by, likely_format, source_reader
+from stream_app.cdc.message_format import FormatSetup, Notice, SourceReader, SourceSurvey
 from stream_app.errors import StreamAppError, UsageError
 from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
+from stream_app.model.schema.origin import Origin
+from stream_app.planning.sync.column_remarks import TableRemark, remarks_of_existing
 from stream_app.spark.ingest.source_table_check import SHARDS_REMEDY, distinct_tables, verdict_on
 
 _LOG = logging.getLogger("stream_app")
@@ -37,8 +42,8 @@ Places = Mapping[tuple[str, int], int]
 
 def check_first_messages(
     source: SourceConfig, setup: FormatSetup, topics: Mapping[str, TopicInfo], *, reads_them: bool
-) -> None:
-    """Check the messages at both ends of each topic.
+) -> Mapping[str, pa.RecordBatch]:
+    """Check the messages at both ends of each topic; returns them, by topic.
 
     Args:
         setup: of the format, for the existing or future table.
@@ -48,11 +53,26 @@ def check_first_messages(
         UsageError: the job reads them, and they belong to several source tables, or one of them
             would stop it.
     """
-    survey = format_named(source.format).survey(setup, _messages_if_any(source, topics))
+    seen = _messages_if_any(source, topics)
+    survey = format_named(source.format).survey(setup, seen)
     for notice in (*_several_tables(survey, setup.traits), *survey.notices()):
         if reads_them and notice.stops:
             raise UsageError(notice.what, where=notice.where, fix=notice.fix)
         _tell(notice)
+    return seen
+
+
+def first_remarks(
+    source: SourceConfig, messages: Mapping[str, pa.RecordBatch], columns: RowType
+) -> Sequence[TableRemark]:
+    """What some messages of one table, by topic, show of its columns."""
+    reader = source_reader(source.format, source.format_options)
+    whole = pa.Table.from_batches(messages.values(), MESSAGE_SCHEMA).combine_chunks().to_batches()
+    told = reader.describe(whole[0], NO_MAPPING_OPTIONS) if whole else None
+    if told is None:
+        return []
+    all_ids = frozenset(field.field_id for field in columns)
+    return remarks_of_existing(told, columns, all_ids, inexact=INEXACT)
 
 
 def _several_tables(survey: SourceSurvey, traits: TableTraits) -> Iterator[Notice]:
@@ -106,6 +126,18 @@ def other_format(chosen: str, messages: Sequence[pa.RecordBatch]) -> Notice | No
 
 def _tell(notice: Notice) -> None:
     _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.what, notice.where, notice.fix)
+
+
+def of_each_origin(
+    reader: SourceReader, messages: pa.Table
+) -> Iterator[tuple[Origin, pa.RecordBatch]]:
+    """The messages of each source table, by its name."""
+    batch = messages.combine_chunks().to_batches()
+    if not batch:
+        return
+    origins = reader.origins(batch[0])
+    for code, origin in sorted(enumerate(origins.tables), key=lambda each: each[1]):
+        yield origin, batch[0].filter(pa.array(origins.codes == code))
 
 
 def messages_at_both_ends(

@@ -29,7 +29,11 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.source_reader import native_reader
 from stream_app.app.job.damaged_checkpoint import clear_stale_checksums, mend_before
 from stream_app.app.job.database_tables import DatabaseTables, warn_of_first_messages
-from stream_app.app.job.first_messages import check_first_messages, first_messages_of_all
+from stream_app.app.job.first_messages import (
+    check_first_messages,
+    first_messages_of_all,
+    first_remarks,
+)
 from stream_app.app.job.job_feeds import JobFeeds
 from stream_app.app.job.job_folders import (
     check_writable,
@@ -50,6 +54,7 @@ from stream_app.app.job.preflight import (
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.job.unmet_tables import UnmetTables
 from stream_app.app.monitoring.watched_job import WatchedJob, watched_job
+from stream_app.app.remarks.column_warnings import tell_remarks
 from stream_app.app.web.of_job import page_of_job
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.clock import Clock, SystemClock
@@ -187,7 +192,8 @@ def _checked_table(
     wanted = wanted_schema(config, clock)
     if topics:
         setup = format_setup(config.source, config.table, wanted)
-        check_first_messages(config.source, setup, topics, reads_them=reads_first)
+        seen = check_first_messages(config.source, setup, topics, reads_them=reads_first)
+        tell_remarks("", first_remarks(config.source, seen, wanted.fields), config)
     return job_table(config, wanted, clock)
 
 

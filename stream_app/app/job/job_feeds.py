@@ -15,6 +15,7 @@ from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.format_setup import (
     evolution_rules,
     format_setup,
+    full_key,
     rules_of,
     source_of,
     table_format,
@@ -115,7 +116,9 @@ class JobFeeds:
             format_of=lambda seen: job_format(self.config, seen, restores=True),
             dead_letters=self._dead_letters(folder),
             listener=log,
-            evolution=None if rules is None else SchemaEvolution(rules),
+            evolution=None
+            if rules is None
+            else SchemaEvolution(rules, functools.partial(full_key, self.config)),
         )
 
     def _dead_letters(self, folder: str) -> DeadLetters:

@@ -20,6 +20,7 @@ from stream_app.app.inspect.job_status import (
 from stream_app.app.inspect.table_facts import RememberedFacts, freshness_s
 from stream_app.app.job.epoch_history import CompactionsNow, PastEpoch
 from stream_app.app.quarantine.kept_records import Quarantine
+from stream_app.app.web.homeless import Homeless
 from stream_app.app.web.job_glance import JobGlance
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
@@ -95,6 +96,10 @@ class Site(Protocol):
         """
         ...
 
+    def homeless(self) -> Homeless:
+        """The records of the quarantine that belong to no table."""
+        ...
+
     def epochs(self, name: str) -> Sequence[PastEpoch]:
         """The newest epochs of a table, oldest first; none when this process is not its job."""
         ...
@@ -108,6 +113,14 @@ class Site(Protocol):
 
         Raises:
             UsageError: there is no quarantine, or a record cannot be replayed safely.
+        """
+        ...
+
+    def resume(self, name: str) -> Iterator[str]:
+        """Ask the job to try a held table again; lines that tell it.
+
+        Raises:
+            UsageError: the table is not held back, or these are not the tables of a job.
         """
         ...
 
@@ -170,6 +183,10 @@ class WarehouseSite:
         """See `Site.quarantine`."""
         return None
 
+    def homeless(self) -> Homeless:
+        """See `Site.homeless`."""
+        return Homeless()
+
     def epochs(self, name: str) -> Sequence[PastEpoch]:  # noqa: ARG002 - no job, no epochs
         """See `Site.epochs`."""
         return ()
@@ -184,6 +201,12 @@ class WarehouseSite:
             "a replay needs the configuration of a job",
             where=name,
             fix="serve the page with --conf",
+        )
+
+    def resume(self, name: str) -> Iterator[str]:
+        """See `Site.resume`."""
+        raise UsageError(
+            "only a job holds tables back", where=name, fix="serve the page with --conf"
         )
 
     def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:

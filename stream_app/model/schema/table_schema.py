@@ -41,6 +41,7 @@ class TableSchema:
         fields: all columns in order.
         highest_field_id: the largest column id ever used, dropped columns included.
         time_millis: when this schema was made.
+        unknown_fields: keys of its file that we do not know, and that a copy would lose.
     """
 
     schema_id: int
@@ -51,6 +52,7 @@ class TableSchema:
     options: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
     time_millis: int = 0
+    unknown_fields: tuple[str, ...] = ()
 
     @cached_property
     def core_options(self) -> CoreOptions:

@@ -19,6 +19,7 @@ from stream_app.filestore.versions.branches import branch_names, branch_root
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.options.compaction_options import WRITE_ONLY
+from stream_app.model.options.core_options import unknown_options
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.check.file_facts import fact_findings
 from stream_app.planning.check.needs import Needs, needs_text, next_step
@@ -161,12 +162,13 @@ class TableCheck:
             self._lose(finding)
         yield from found
         self.report.versions += metadata.versions
+        yield from _unknown_findings(table, name)
         if self.quick:
             return
         try:
             check_readable(table, merges=False)
         except UnsupportedTableError as error:
-            self.report.left_out.append(f"{name}rows: {error.what}")
+            yield _rows_not_checked(table, name, error.what)
             return
         damaged = {finding.where for finding in found if finding.kind in _PRESENCE}
         rows = _FileChecks(table, self.report)
@@ -218,6 +220,21 @@ def _waiting(table: FileStoreTable) -> Iterator[Finding]:
                 where=table.version_root,
                 fix=waiting_fix(is_write_only=table.options[WRITE_ONLY]),
             )
+
+
+def _unknown_findings(table: FileStoreTable, name: str) -> Iterator[Finding]:
+    if unknown := (*unknown_options(table.schema.options), *table.schema.unknown_fields):
+        what = f"what stream_app does not know may change them: {', '.join(unknown)}"
+        yield _rows_not_checked(table, name, what)
+
+
+def _rows_not_checked(table: FileStoreTable, name: str, why: str) -> Finding:
+    return Finding(
+        kind=FindingKind.NOT_COMPARED,
+        what=f"{name}rows were not checked: {why}",
+        where=table.version_root,
+        fix="compare the rows with their source by the engine that made the table",
+    )
 
 
 def _branch_finding(table: FileStoreTable, name: str, what: str) -> Finding:

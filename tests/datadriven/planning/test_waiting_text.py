@@ -7,6 +7,7 @@ age of the newest epoch; ``text`` a number of rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from stream_app.model.options.core_options import CoreOptions
@@ -48,7 +49,7 @@ def counted(case: Case) -> str:
     )
 
 
-COMMANDS = {
+COMMANDS: dict[str, Callable[[Case], str]] = {
     "rule": lambda case: rule_of(case).value,
     "waiting": waiting,
     "counted": counted,

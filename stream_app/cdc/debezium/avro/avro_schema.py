@@ -79,6 +79,13 @@ class AvroType:
         declared = self.told.get("fields", ())
         return {each["name"]: str(each["doc"]) for each in declared if each.get("doc")}
 
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """Of a record, the values of fields that are left out, but null."""
+        declared = self.told.get("fields", ())
+        found = {each["name"]: each.get("default") for each in declared}
+        return {name: value for name, value in found.items() if value is not None}
+
     def field(self, name: str) -> AvroType | None:
         """A field of a record."""
         return dict(self.fields).get(name)

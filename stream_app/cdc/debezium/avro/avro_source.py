@@ -55,9 +55,14 @@ _MILLIS = pa.timestamp("ms", "UTC")
 
 @dataclass(frozen=True, slots=True)
 class AvroSource:
-    """What messages tell of their source, by the schemas of a registry."""
+    """What messages tell of their source, by the schemas of a registry.
+
+    Attributes:
+        keeps_nulls: as in `description.describe`.
+    """
 
     registry: SchemaRegistry
+    keeps_nulls: bool = False
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
         """See `message_format.SourceReader`.
@@ -121,7 +126,8 @@ class AvroSource:
         Raises:
             SourceError: the schema registry does not answer.
         """
-        return describe(self.as_json(messages, with_schema=True), options)
+        as_json = self.as_json(messages, with_schema=True)
+        return describe(as_json, options, keeps_nulls=self.keeps_nulls)
 
     def versions(self, messages: pa.RecordBatch, options: MappingOptions) -> Sequence[ToldTable]:
         """See `message_format.SourceReader`. One message tells the columns of its schema.
@@ -269,7 +275,7 @@ def _enveloped(payload: bytes, root: AvroType) -> bytes:
 
 def _connect_struct(record: AvroType, depth: int) -> dict[str, Any]:
     """A record's schema as Kafka Connect writes it; fields of fields down to `depth`."""
-    docs = record.docs
+    docs, defaults = record.docs, record.defaults
     fields = []
     for name, declared in record.fields:
         told = connect_field(declared, docs.get(name, ""))
@@ -282,6 +288,7 @@ def _connect_struct(record: AvroType, depth: int) -> dict[str, Any]:
             "name": told.semantic,
             "parameters": told.parameters,
             "doc": told.comment,
+            "default": defaults.get(name, inner.told.get("connect.default")),
         }
         if is_struct and depth:
             field |= _connect_struct(inner, depth - 1)

@@ -54,6 +54,7 @@ from stream_app.cdc.debezium.options import (
     SECTION,
     DebeziumOptions,
     has_whole_before,
+    keeps_nulls,
     parse_options,
 )
 from stream_app.cdc.debezium.record_reader import TABLE_FIELDS
@@ -173,7 +174,12 @@ class DebeziumAvro(DebeziumJson):
         return _Plan(
             text=text,
             root=root,
-            readings=apply_schema(self._readings, told, self._options.encodings),
+            readings=apply_schema(
+                self._readings,
+                told,
+                self._options.encodings,
+                writes_times=self._options.writes_times,
+            ),
             drift=drift_of(self._settings.policy.columns, fields, fields),
             is_envelope=is_envelope,
         )
@@ -333,7 +339,7 @@ def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Sourc
 
 
 def _reader(options: Mapping[str, str]) -> SourceReader:
-    source = AvroSource(registry_of(options))
+    source = AvroSource(registry_of(options), keeps_nulls=keeps_nulls(options))
     return SourceReader(
         origins=source.origins,
         describe=source.describe,
