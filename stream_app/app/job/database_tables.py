@@ -32,6 +32,7 @@ from stream_app.app.remarks.seen_tables import seen_tables
 from stream_app.cdc.formats import format_named, source_reader
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.cdc.message_format import SourceReader
+from stream_app.cdc.source_tables import of_each_origin
 from stream_app.clock import Clock
 from stream_app.errors import (
     CheckpointError,
@@ -52,6 +53,7 @@ from stream_app.planning.sync.column_remarks import remarks_of_new
 from stream_app.planning.sync.new_tables import new_table, options_for
 from stream_app.planning.sync.partition_roots import PUBLISH_FIX, partition_roots, root_warning
 from stream_app.planning.sync.shards import shard_differences
+from stream_app.planning.sync.table_limit import TableLimit
 from stream_app.planning.sync.target_tables import LeftOut, Refusal, Target, decide
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.spark.ingest.held_tables import is_temporary
@@ -198,7 +200,7 @@ class DatabaseTables:
 
     def unreadable(self, epoch: int, messages: pa.Table) -> None:
         """See `Newcomers.unreadable`."""
-        parts = of_each_origin(_reader(self.config), messages)
+        parts = of_each_origin(_reader(self.config).origins, messages)
         reasons = {origin: part.column("reason")[0].as_py() for origin, part in parts}
         self._told.see(reasons, self._taken)
         self.set_aside(epoch, messages)
@@ -206,34 +208,26 @@ class DatabaseTables:
     def _by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """The name of each new table → the messages of each of its source tables."""
         found: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
-        for origin, part in of_each_origin(_reader(self.config), messages):
+        for origin, part in of_each_origin(_reader(self.config).origins, messages):
             decision = decide(self.sync.rules, origin, {**self._taken, **_names(found)})
             if isinstance(decision, Refusal):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
             elif isinstance(decision, LeftOut):
                 continue
-            elif self._is_too_many(decision.name, found):
-                self._tell_full(origin)
-            else:
+            elif not self._is_too_many(origin, decision.name, found):
                 found[decision.name][origin] = part
         return found
 
-    def _is_too_many(self, name: str, new: Collection[str]) -> bool:
-        """Whether the job has as many tables as it may have, and this would be another."""
+    def _is_too_many(self, origin: Origin, name: str, new: Collection[str]) -> bool:
         known = {*self._taken.values(), *self._waiting, *new}
-        return name not in known and len(known) + len(self._refused) >= self.sync.max_tables
-
-    def _tell_full(self, origin: Origin) -> None:
+        limit = TableLimit(self.sync.max_tables)
+        if limit.has_room(name, known, len(self._refused)):
+            return False
         if not self._full:
-            most = self.sync.max_tables
-            self._full = (
-                f"the job has {most} tables, the most that sync.max-tables allows; to fix: raise "
-                "it, or leave tables out by sync.excluding-tables"
-            )
-            _LOG.error(
-                "messages of %s and of all further source tables are set aside: %s",
-                origin, self._full,
-            )  # fmt: skip
+            self._full = limit.reason
+            told = "messages of %s and of all further source tables are set aside: %s"
+            _LOG.error(told, origin, limit.reason)
+        return True
 
     def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:
         _LOG.error("messages of %s are set aside: %s", ", ".join(map(str, origins)), reason)
@@ -303,7 +297,7 @@ def warn_of_first_messages(
     Args:
         messages: of `MESSAGE_SCHEMA`.
     """
-    told, parts = 0, list(of_each_origin(_reader(config), messages))
+    told, parts = 0, list(of_each_origin(_reader(config).origins, messages))
     _warn_if_all_are_left_out(sync, [origin for origin, _ in parts])
     for root, leaves in partition_roots(seen_tables(dict(parts))).items():
         _LOG.warning("%s\n  to fix: %s", root_warning(root, leaves), PUBLISH_FIX)
