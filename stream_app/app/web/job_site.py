@@ -101,10 +101,8 @@ class JobSite:
         found = list(map(self._shown, self._status(self._ends.look()).tables()))
         known = {one.table for one in found}
         refused = (one.status for one in self._homeless.refused()[:REFUSED_SHOWN])
-        return [
-            *self._judge(found).judged(found),
-            *(one for one in refused if one.table not in known),
-        ]
+        further = (one for one in refused if one.table not in known)
+        return [*self._judge(found).judged(found), *further]
 
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
