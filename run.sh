@@ -13,7 +13,7 @@ help() {
   sed -nE 's/^  ([a-z-]+)\)[^#]*# (.*)$/\1\t\2/p' "$here/run.sh" |
     while IFS=$'\t' read -r verb meaning; do printf '  %-19s %s\n' "$verb" "$meaning"; done
 }
-stop() { printf 'run.sh: %s\n' "$@" >&2; exit 1; }
+stop() { printf 'run.sh: %s\n' "$@" >&2; exit 2; }
 # The first Python that is new enough and can make a virtual environment.
 find_python() {
   local candidate broken=

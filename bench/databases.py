@@ -118,7 +118,6 @@ class DatabaseJob:
                 job=TableJob(table, CompactHere),
                 format_of=lambda seen: job_format(config, seen),
                 dead_letters=DeadLetters(None, 0),
-                check_tables=lambda _: None,
                 listener=Silent(),
             )
 

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import Consumer, Message, Producer
@@ -22,7 +23,6 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
-from stream_app.app.check.source_replay import batch_of
 from stream_app.app.demo.embedded_broker import EmbeddedBroker
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.kafka.client_options import client_options
@@ -98,7 +98,7 @@ def arms_of(bootstrap: str, messages: int) -> dict[str, Callable[[], None]]:
         consumer.seek(place, 0)
         while count < messages:
             for records in consumer.poll(timeout_ms=500).values():
-                count += batch_of(records).num_rows
+                count += batch_of_python(records).num_rows
         consumer.close()
 
     return {
@@ -107,6 +107,20 @@ def arms_of(bootstrap: str, messages: int) -> dict[str, Callable[[], None]]:
         "confluent-kafka, `consume` → Arrow": lambda: confluent(columns_of),
         "kafka-python → Arrow": python,
     }
+
+
+def batch_of_python(records: list[Any]) -> pa.RecordBatch:
+    """The same of kafka-python's objects."""
+    columns = [
+        [record.topic for record in records],
+        [record.partition for record in records],
+        [record.offset for record in records],
+        [record.timestamp * 1000 for record in records],
+        [record.key for record in records],
+        [record.value for record in records],
+    ]
+    arrays = map(pa.array, columns, MESSAGE_SCHEMA.types)
+    return pa.RecordBatch.from_arrays(list(arrays), schema=MESSAGE_SCHEMA)
 
 
 def columns_of(messages: list[Message]) -> pa.RecordBatch:

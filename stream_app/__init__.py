@@ -8,10 +8,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from stream_app.version import VERSION
+
 if TYPE_CHECKING:
     from stream_app.table.api.paimon_table import PaimonTable, open_table
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = ["PaimonTable", "__version__", "open_table"]
 
 _READING = "stream_app.table.api.paimon_table"

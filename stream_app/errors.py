@@ -20,6 +20,7 @@ An error has a problem, its place and the remedy. The tree::
     ├── MergeError              2  the merge engine cannot take a row, such as a delete
     ├── TablesHeldError         1  a run has ended, and an error holds some of its tables back
     ├── WorkerLostError         1  a worker of Spark died, again and again, in its task
+    ├── JvmEndedError           1  the driver's JVM died, and the driver with it
     ├── CompactionError         1  a bucket cannot be compacted
     ├── StoppedError            1  the job was asked to end while it waited
     └── CommitError             1  a snapshot could not be published
@@ -168,6 +169,10 @@ class TablesHeldError(StreamAppError):
 
 class WorkerLostError(StreamAppError):
     """A worker of Spark died in the middle of its task, as often as a task is tried."""
+
+
+class JvmEndedError(StreamAppError):
+    """The driver's JVM was killed, or its memory ran out."""
 
 
 class CompactionError(StreamAppError):

@@ -22,6 +22,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("unchanged-value", r"column .* is unchanged and its value was not sent"),
     ("value", r"column '"),
     ("uncertain-row", r".* which row it changes is not certain"),
+    ("other-table", r"(is of the source's table|does not name its source table)"),
     ("not-an-insert", r"is an? (update|delete), and the table has no primary key"),
     ("partition", r"has a (value of the partition column|partition that tells no time)"),
     ("decoder-error", r"(the )?decoder "),

@@ -107,6 +107,8 @@ class DecodedBatch:
         columns: unknown and missing columns of records that were decoded.
         schemas: fingerprint of each schema that messages bring → the position of its first message.
         told: what messages tell of the source's table, where that is not what the table has.
+        records: name of a source table → its records with rows; of `OwnTable` alone.
+        others: records of source tables that the table does not take, which are bad.
         truncated: position of the last message that empties the table; None: there is none. Rows
             of messages before it are here all the same.
     """
@@ -120,6 +122,8 @@ class DecodedBatch:
     schemas: Mapping[str, int] = field(default_factory=dict)
     told: SourceTable | None = None
     truncated: int | None = None
+    records: Mapping[str, int] = field(default_factory=dict)
+    others: int = 0
 
     def setting_aside(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
         """The same without the rows of messages that are bad for other reasons.
@@ -136,11 +140,27 @@ class DecodedBatch:
                 rows=changes.rows.filter(pa.array(kept)),
                 message_index=changes.message_index[kept],
             ),
-            bad=_in_order(self.bad, bad_records(messages, reasons)),
+            bad=in_order(self.bad, bad_records(messages, reasons)),
         )
 
 
-def _in_order(some: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
+def moved(decoded: DecodedBatch, at: Int32s) -> DecodedBatch:
+    """What came of some messages of a batch; `at` are their positions in it."""
+    changes = decoded.changes
+    return replace(
+        decoded,
+        changes=ChangeBatch(rows=changes.rows, message_index=at[changes.message_index]),
+        tables={name: int(at[first]) for name, first in decoded.tables.items()},
+        columns={
+            each: Sighting(seen.records, int(at[seen.first]))
+            for each, seen in decoded.columns.items()
+        },
+        schemas={each: int(at[first]) for each, first in decoded.schemas.items()},
+        truncated=None if decoded.truncated is None else int(at[decoded.truncated]),
+    )
+
+
+def in_order(some: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
     """Bad records of one batch of messages, in its order."""
     if not some.num_rows or not others.num_rows:
         return some if some.num_rows else others

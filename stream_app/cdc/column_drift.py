@@ -1,4 +1,4 @@
-"""Where the columns of messages differ from the table's: unknown ones, and missing ones.
+"""Where the columns of messages differ from the table's: unknown, missing and coarser ones.
 
 A column that the table does not have is unknown, whichever image of a record has it. A column of
 the table that an after-image does not have is missing; null and an unchanged value that was not
@@ -15,24 +15,30 @@ from dataclasses import dataclass
 
 NARROWED_COLUMNS = "narrowed-columns"
 """The option that says what becomes of a type in the source that a column cannot follow."""
+INEXACT = "inexact"
+"""The option with a value of `Inexact`."""
 TYPE_MAPPING = "type-mapping"
 """The option with the names of `MappingMode`, for tables that follow their source."""
 
 
+CUT_VALUES = "cut-values"
+"""The option that says what becomes of digits of a time that a column cannot hold."""
 COLUMN_ALIASES = "column-aliases"
 """The option with the names that columns have in the source; see `aliased_decode`."""
 
 
 class DriftKind(enum.Enum):
-    """Which of both does not have the column: the table or the messages."""
+    """What the table does not have, what the messages do not have, and what the table cuts off."""
 
     UNKNOWN = "unknown"
     MISSING = "missing"
+    CUT = "cut"
+    """A time of the messages has digits that the table's column cannot hold."""
 
     @property
     def option(self) -> str:
         """The option of every format that says what becomes of such records."""
-        return f"{self.value}-columns"
+        return CUT_VALUES if self is DriftKind.CUT else f"{self.value}-columns"
 
 
 class Reaction(enum.Enum):
@@ -48,6 +54,8 @@ class Reaction(enum.Enum):
 
 NARROWED_REACTIONS = tuple(each.value for each in Reaction if each is not Reaction.EVOLVE)
 """The values of `NARROWED_COLUMNS`."""
+CUT_REACTIONS = (Reaction.WARN.value, Reaction.IGNORE.value, Reaction.QUARANTINE.value)
+"""The values of `CUT_VALUES`."""
 
 Column = tuple[DriftKind, str]
 
@@ -58,11 +66,13 @@ class Drift:
 
     unknown: frozenset[str]
     missing: frozenset[str]
+    cut: frozenset[str] = frozenset()
 
     def columns(self) -> Iterable[Column]:
         """All of them."""
         yield from ((DriftKind.UNKNOWN, name) for name in self.unknown)
         yield from ((DriftKind.MISSING, name) for name in self.missing)
+        yield from ((DriftKind.CUT, name) for name in self.cut)
 
 
 NO_DRIFT = Drift(frozenset(), frozenset())
@@ -103,6 +113,7 @@ class ColumnPolicy:
     columns: frozenset[str]
     unknown: Reaction
     missing: Reaction
+    cut: Reaction = Reaction.WARN
 
     @property
     def looks_at_each(self) -> bool:
@@ -129,7 +140,11 @@ class ColumnPolicy:
 
     def told(self, sightings: Mapping[Column, Sighting]) -> dict[Column, Sighting]:
         """Those that are not to be ignored."""
-        reactions = {DriftKind.UNKNOWN: self.unknown, DriftKind.MISSING: self.missing}
+        reactions = {
+            DriftKind.UNKNOWN: self.unknown,
+            DriftKind.MISSING: self.missing,
+            DriftKind.CUT: self.cut,
+        }
         return {
             column: sighting
             for column, sighting in sightings.items()
@@ -139,7 +154,7 @@ class ColumnPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """Records with the same unknown or missing column.
+    """Records with the same unknown, missing or cut column.
 
     Attributes:
         records: how many.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
 from stream_app.cdc.aliased_decode import AliasedDecode, parse_aliases, with_names_of_source
+from stream_app.cdc.alike.documents import load_document
 from stream_app.cdc.canal.canal_json import CANAL_JSON
 from stream_app.cdc.change_batch import change_schema
 from stream_app.cdc.column_drift import COLUMN_ALIASES
@@ -24,6 +26,7 @@ from stream_app.cdc.lowered_decode import LoweredDecode, LoweredDescription
 from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
 from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat, SourceReader
 from stream_app.cdc.ogg.ogg_json import OGG_JSON
+from stream_app.cdc.record_images import UnreadableRecordError
 from stream_app.cdc.source_tables import Origins
 from stream_app.errors import UsageError
 
@@ -31,6 +34,8 @@ _DEBEZIUM = (DEBEZIUM_JSON, DEBEZIUM_AVRO, DEBEZIUM_BSON)
 _OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON, PLAIN_JSON)
 FORMATS: dict[str, Format] = {each.name: each for each in (*_DEBEZIUM, *_OTHERS)}
 DEFAULT_FORMAT = DEBEZIUM_JSON.name
+_CONFLUENT_MAGIC = b"\0"
+"""Before the number of a registry's schema."""
 
 
 def format_named(name: str) -> Format:
@@ -48,6 +53,40 @@ def format_named(name: str) -> Format:
             fix=f"{meant}known: {', '.join(FORMATS)}",
         )
     return FORMATS[name]
+
+
+def likely_format(values: Sequence[bytes]) -> str | None:
+    """The format of which these messages have the signs; None: of none.
+
+    A third of them must have signs: heartbeats and markers of transactions have none.
+    """
+    found = Counter(filter(None, map(_likely_format, values)))
+    name, count = found.most_common(1)[0] if found else (None, 0)
+    return name if 3 * count > len(values) else None
+
+
+def is_read_by(signs: str, chosen: str) -> bool:
+    """Whether messages with the signs of one format may be another's: flattened documents."""
+    return (signs, chosen) == (DEBEZIUM_JSON.name, DEBEZIUM_BSON.name)
+
+
+def _likely_format(value: bytes) -> str | None:
+    if value.startswith(_CONFLUENT_MAGIC):
+        return DEBEZIUM_AVRO.name
+    try:
+        document = load_document(value)
+    except UnreadableRecordError:
+        return None
+    if isinstance(document, dict) and document.keys() == {"schema", "payload"}:
+        document = document["payload"]
+    names = document.keys() if isinstance(document, dict) else set[str]()
+    signs = [
+        (len(fields), each.name)
+        for each in FORMATS.values()
+        for fields in each.signs
+        if fields <= names
+    ]
+    return max(signs)[1] if signs else None
 
 
 def source_reader(name: str, options: Mapping[str, str]) -> SourceReader:
@@ -77,7 +116,7 @@ def message_format(name: str, setup: FormatSetup) -> MessageFormat:
         decode = LoweredDecode(
             make=functools.partial(_make, name),
             describe=describe,
-            origins=functools.partial(_origins, name, options),
+            origins=functools.partial(origins_in, name, options),
             setup=reading,
         )
         describe = LoweredDescription(describe)
@@ -102,5 +141,6 @@ def _make(name: str, setup: FormatSetup) -> MessageFormat:
     return format_named(name).make(setup)
 
 
-def _origins(name: str, options: Mapping[str, str], messages: pa.RecordBatch) -> Origins:
+def origins_in(name: str, options: Mapping[str, str], messages: pa.RecordBatch) -> Origins:
+    """Of which source table each message of a format tells; can be pickled with its arguments."""
     return source_reader(name, options).origins(messages)

@@ -20,9 +20,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from stream_app.cdc.column_drift import Reaction
 from stream_app.cdc.columns.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.cdc.columns.column_cast import cast_column
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
+from stream_app.cdc.columns.cut_digits import cut_digits
 from stream_app.cdc.row_assembly import (
     Ops,
     RowPlan,
@@ -46,12 +48,14 @@ class RowRules:
         keep_update_before: whether every update gives -U too.
         before_has_key_only: whether before-images hold nothing but the source's key.
         why_base64: behind "is not base64", why a decimal was to be so.
+        cut: what becomes of records with a time whose digits its column cannot hold.
     """
 
     schema: pa.Schema
     keep_update_before: bool
     before_has_key_only: bool = False
     why_base64: str = ""
+    cut: Reaction = Reaction.WARN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,12 +145,14 @@ class ImageRows:
         record: int64 [m]; for each row the position of its record, never decreasing.
         suspects: bool [n]; those of the images, and records with a value that does not fit.
         tables: name of a source table → its first record that is no suspect.
+        cut: name of a column → bool [n]; records that are no suspects, of which it cuts digits.
     """
 
     rows: pa.RecordBatch
     record: npt.NDArray[np.int64]
     suspects: Bools
     tables: Mapping[str, int]
+    cut: Mapping[str, Bools]
 
 
 def rows_of(
@@ -169,17 +175,25 @@ def rows_of(
     order = pa.array(places)
     suspects = images.suspects.copy()
     columns = [pa.array(plan.kinds)]
+    cut: dict[str, Bools] = {}
     for reading, kind, column in zip(readings, images.kinds, images.columns, strict=True):
         wire = column if in_place else column.take(order)
         unchanged = images.unchanged.get(reading.name)
         columns.append(_cast(reading, kind, wire, (plan, unchanged), suspects, rules))
+        lossy = None if rules.cut is Reaction.IGNORE else cut_digits(reading, kind, wire)
+        if lossy is not None:
+            cut[reading.name] = np.zeros(len(suspects), np.bool_)
+            cut[reading.name][plan.record[lossy]] = True
     rows = pa.RecordBatch.from_arrays(columns, schema=rules.schema)
     rows = with_unchanged(rows, of_new_rows(images.unchanged, plan))
     record = plan.record
+    if rules.cut is Reaction.QUARANTINE:
+        suspects = np.logical_or.reduce([suspects, *cut.values()])
     if suspects.any():  # step 3
         kept = ~suspects[record]
         rows, record = rows.filter(pa.array(kept)), record[kept]
-    return ImageRows(rows, record, suspects, first_records(images.tables, ~suspects))
+    cut = {name: lossy & ~suspects for name, lossy in cut.items()}
+    return ImageRows(rows, record, suspects, first_records(images.tables, ~suspects), cut)
 
 
 def _cast(

@@ -89,6 +89,6 @@ def _no_insert(messages: pa.RecordBatch, at: int, kind: RowKind) -> WrongSourceE
     return WrongSourceError(
         f"the record {_reason(kind)}",
         where=place(messages, at),
-        fix="give the table a key (table.primary-keys, for a new table); or set such records aside "
+        fix="give the table a key (primary-keys, for a new table); or set such records aside "
         'with stream.non-insert-records = "quarantine"',
     )

@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 from stream_app.cdc.change_batch import (
     ChangeBatch,
     DecodedBatch,
-    Int32s,
     change_schema,
+    moved,
     whole_messages,
 )
-from stream_app.cdc.column_drift import DriftKind, Sighting
+from stream_app.cdc.column_drift import DriftKind
 from stream_app.cdc.isolated_decode import IsolatedDecode, together
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.cdc.source_tables import NO_TABLE, Origins
@@ -123,7 +123,7 @@ class LoweredDecode:
             at = np.flatnonzero(found.codes == code)
             origin = None if code == NO_TABLE else found.tables[code]
             part = self._of_one(origin, messages.take(pa.array(at)))
-            parts.append(_moved(part, at.astype(np.int32)))
+            parts.append(moved(part, at.astype(np.int32)))
         return _interleaved(parts)
 
     def _of_one(self, origin: Origin | None, messages: pa.RecordBatch) -> DecodedBatch:
@@ -193,7 +193,7 @@ class LoweredDecode:
         schema = change_schema(self.setup.arrow_schema)
         rows = pa.RecordBatch.from_arrays(decoded.changes.rows.columns, schema=schema)
         missing = {
-            (kind, name.lower() if kind is DriftKind.MISSING else name): sighting
+            (kind, name if kind is DriftKind.UNKNOWN else name.lower()): sighting
             for (kind, name), sighting in decoded.columns.items()
         }
         changes = ChangeBatch(rows=rows, message_index=decoded.changes.message_index)
@@ -227,22 +227,6 @@ class LoweredDecode:
             )
             self._made[names] = IsolatedDecode(self.make(setup))
         return self._made[names]
-
-
-def _moved(decoded: DecodedBatch, at: Int32s) -> DecodedBatch:
-    """What came of some messages of a batch; `at` are their positions in it."""
-    changes = decoded.changes
-    return replace(
-        decoded,
-        changes=ChangeBatch(rows=changes.rows, message_index=at[changes.message_index]),
-        tables={name: int(at[first]) for name, first in decoded.tables.items()},
-        columns={
-            each: Sighting(seen.records, int(at[seen.first]))
-            for each, seen in decoded.columns.items()
-        },
-        schemas={each: int(at[first]) for each, first in decoded.schemas.items()},
-        truncated=None if decoded.truncated is None else int(at[decoded.truncated]),
-    )
 
 
 def _interleaved(parts: Sequence[DecodedBatch]) -> DecodedBatch:

@@ -87,8 +87,8 @@ class Notice:
 class SourceSurvey(Protocol):
     """What a few messages of each topic show, before the job reads them."""
 
-    def tables(self) -> Mapping[str, set[str]]:
-        """For each topic with rows the names of the source's tables."""
+    def tables(self) -> Mapping[tuple[str, str], int]:
+        """Topic and name of a source table → its messages with rows."""
         ...
 
     def notices(self) -> Iterator[Notice]:
@@ -165,6 +165,8 @@ class Format:
         tells_times: whether the reader has `change_times`.
         has_whole_before: whether these options promise that every before-image is whole.
         tells_changes: whether messages can be updates and deletes.
+        signs: fields that stand together in messages of this format, and of no other unless it has
+            more of them.
     """
 
     name: str
@@ -178,6 +180,7 @@ class Format:
     tells_times: bool = True
     has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing
     tells_changes: bool = True
+    signs: tuple[frozenset[str], ...] = ()
 
     def full_key(self, option: str) -> str:
         """The key of an option in the configuration."""

@@ -16,8 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.cdc.column_drift import CUT_VALUES, Reaction
 from stream_app.cdc.columns.column_cast import cast_alone
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
+from stream_app.cdc.columns.cut_digits import cut_digits, may_cut
 from stream_app.cdc.columns.decimal_columns import why_no_decimal
 from stream_app.cdc.columns.wire_values import wire_value
 from stream_app.cdc.images import RowRules
@@ -66,19 +68,22 @@ class RecordRows:
         rows: m rows of `RowRules.schema`, without those of records with a reason.
         record: int64 [m]; for each row the position of its record.
         reasons: position of a record → why it does not fit.
+        cut: position of a record without a reason → the columns that cut digits of its times.
     """
 
     rows: pa.RecordBatch
     record: npt.NDArray[np.int64]
     reasons: dict[int, str]
+    cut: Mapping[int, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """One column of the images of one side, and why single values of it do not fit."""
+    """One column of the images of one side, why single values do not fit, and which are cut."""
 
     values: pa.Array
     misfits: dict[int, str]
+    cut: frozenset[int]
 
 
 def rows_of_records(
@@ -103,12 +108,15 @@ def rows_of_records(
     plan = plan_rows(ops, has_before, has_after, wanted)
     columns: list[pa.Array] = [pa.array(plan.kinds)]
     reasons: dict[int, str] = {}
+    cut: dict[int, frozenset[str]] = {}
     unchanged = of_new_rows(_unchanged(records), plan)
     for reading, old, new in zip(readings, before, after, strict=True):
         column = plan.take(old.values, new.values)
         if rules.before_has_key_only:
             column = fill_invented(reading, forget_invented(reading, column, plan), plan)
         columns.append(column)
+        for record in _cut_records(old, new, plan):
+            cut[record] = cut.get(record, frozenset()) | {reading.name}
         left_out = unchanged.get(reading.name)
         for row, reason in _problems(reading, old, new, column, plan, rules):
             if left_out is not None and left_out[row]:
@@ -117,7 +125,19 @@ def rows_of_records(
             reasons.setdefault(record, reason or _absence(reading, records[record], plan, row))
     rows = with_unchanged(pa.RecordBatch.from_arrays(columns, schema=rules.schema), unchanged)
     kept = ~np.isin(plan.record, list(reasons))
-    return RecordRows(rows.filter(pa.array(kept)), plan.record[kept], reasons)
+    cut = {record: names for record, names in cut.items() if record not in reasons}
+    return RecordRows(rows.filter(pa.array(kept)), plan.record[kept], reasons, cut)
+
+
+def _cut_records(before: _Column, after: _Column, plan: RowPlan) -> set[int]:
+    """Records of which a row has a value that is cut."""
+    if not (before.cut or after.cut):
+        return set()
+    return {
+        record
+        for record, is_after in zip(plan.record.tolist(), plan.is_after.tolist(), strict=True)
+        if record in (after.cut if is_after else before.cut)
+    }
 
 
 def _unchanged(records: Sequence[RecordImages]) -> dict[str, npt.NDArray[np.bool_]]:
@@ -140,14 +160,30 @@ def _column(reading: ColumnReading, images: Sequence[Image | None], rules: RowRu
         except ValueError as problem:
             misfits[row] = _misfit(reading, cell, str(problem))
             continue
-        by_kind.setdefault(kind, [None] * len(cells))[row] = value
+        if kind not in by_kind:
+            by_kind[kind] = [None] * len(cells)
+        by_kind[kind][row] = value
     values = pa.nulls(len(cells), reading.arrow_type)
+    cut: set[int] = set()
     for kind, wires in by_kind.items():
         part, failed = cast_alone(reading, kind, wires)
         values = pc.coalesce(values, part)
+        cut.update(_cut_rows(reading, kind, wires, rules))
         for row in [] if failed is None else np.flatnonzero(failed).tolist():
             misfits[row] = _misfit(reading, cells[row], _why(reading, kind, wires[row], rules))
-    return _Column(values, misfits)
+    if rules.cut is Reaction.QUARANTINE:
+        why = f"has digits that the column cannot hold ({CUT_VALUES} = {rules.cut.value})"
+        misfits = {row: _misfit(reading, cells[row], why) for row in cut} | misfits
+    return _Column(values, misfits, frozenset(cut))
+
+
+def _cut_rows(
+    reading: ColumnReading, kind: JsonKind, wires: Sequence[object], rules: RowRules
+) -> list[int]:
+    if rules.cut is Reaction.IGNORE or not may_cut(reading):
+        return []
+    cut = cut_digits(reading, kind, pa.array(wires, reading.wire_type(kind)))
+    return [] if cut is None else [int(row) for row in np.flatnonzero(cut)]
 
 
 def _problems(

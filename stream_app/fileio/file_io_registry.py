@@ -121,6 +121,11 @@ def is_local(location: str) -> bool:
     return scheme_of(location) in ("", "file")
 
 
+def absolute_location(location: str) -> str:
+    """The location as it is from any folder: relative paths are relative to the current one."""
+    return local_path(location) if is_local(location) else location
+
+
 def is_on_s3(location: str) -> bool:
     """Whether a location is on S3, or on a store that speaks its language."""
     return scheme_of(location) in _S3

@@ -10,7 +10,7 @@ digit of a snapshot would be another epoch. One wrong letter in an optional key 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
 import orjson
@@ -94,6 +94,14 @@ class JsonObject:
         if value is None:
             return None
         return {name: _java_text(item) for name, item in value.items()}
+
+    def unknown_keys(self, known: Collection[str]) -> tuple[str, ...]:
+        """The keys with a value, other than those that the reader knows."""
+        return tuple(
+            key
+            for key, value in self._value.items()
+            if key not in known and value not in (None, [], {})
+        )
 
     def _typed(self, key: str, kind: type[_T]) -> _T | None:
         value = self._value.get(key)

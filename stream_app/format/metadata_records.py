@@ -9,13 +9,14 @@ Source: Paimon `format/FileFormat.java#manifestFormat`.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import orc
 
-from stream_app.errors import CorruptFileError
+from stream_app.errors import CorruptFileError, UnsupportedTableError
 from stream_app.format.avro.avro_container import read_records
 
 _PARQUET, _ORC = b"PAR1", b"ORC"
@@ -43,6 +44,30 @@ def read_metadata(data: bytes) -> list[dict[str, Any]]:
             "the table from a backup or roll back to a tag",
         ) from error
     return records
+
+
+def unknown_fields(record: Mapping[str, Any], known: Collection[str]) -> tuple[str, ...]:
+    """The fields of a record that have a value, other than those that the reader knows."""
+    if len(record) <= len(known) and all(name in known for name in record):
+        return ()
+    return tuple(
+        name for name, value in record.items() if name not in known and value not in (None, [], {})
+    )
+
+
+def check_known(unknown: Collection[str], where: str) -> None:
+    """Refuse to write metadata anew that would lack what a later version of Paimon put there.
+
+    Raises:
+        UnsupportedTableError: there is something.
+    """
+    if unknown:
+        raise UnsupportedTableError(
+            f"metadata has fields that stream_app does not know: {', '.join(unknown)}; a commit "
+            "would lose them",
+            where=where,
+            fix="write the table with the engine that made it, or with a newer stream_app",
+        )
 
 
 def _with_times_as(unit: str | None, field: pa.Field) -> pa.Field:

@@ -77,7 +77,7 @@ def _type_object(data_type: DataType) -> object:
 
 
 def decode_schema(data: bytes) -> TableSchema:
-    """The schema; keys that we do not know are ignored.
+    """The schema; of keys that we do not know it has the names.
 
     Raises:
         CorruptFileError: no JSON, or a key is missing.
@@ -96,7 +96,26 @@ def decode_schema(data: bytes) -> TableSchema:
         options=_options(json),
         comment=json.optional_text("comment"),
         time_millis=json.integer("timeMillis", 0),
+        unknown_fields=(*json.unknown_keys(_KNOWN), *_unknown_of_columns(json)),
     )
+
+
+_KNOWN = frozenset(
+    {
+        *("version", "id", "fields", "highestFieldId", "partitionKeys", "primaryKeys"),
+        *("options", "comment", "timeMillis"),
+    }
+)
+_KNOWN_OF_COLUMN = frozenset({"id", "name", "type", "description", "defaultValue"})
+
+
+def _unknown_of_columns(json: JsonObject) -> list[str]:
+    columns = [JsonObject(item, what=_WHAT) for item in json.items("fields")]
+    return [
+        f"{column.text('name')}.{key}"
+        for column in columns
+        for key in column.unknown_keys(_KNOWN_OF_COLUMN)
+    ]
 
 
 def _field(json: JsonObject) -> DataField:

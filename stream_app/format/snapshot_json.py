@@ -47,12 +47,28 @@ def snapshot_object(snapshot: Snapshot) -> dict[str, Any]:
         "statistics": snapshot.statistics,
         "properties": dict(properties) if properties else None,
         "nextRowId": snapshot.next_row_id,
+        "uuid": snapshot.uuid,
+        "writerVersion": snapshot.writer_version,
+        "operation": snapshot.operation,
     }
+
+
+_KNOWN = frozenset(
+    {
+        *("version", "id", "schemaId", "baseManifestList", "baseManifestListSize"),
+        *("deltaManifestList", "deltaManifestListSize", "changelogManifestList"),
+        *("changelogManifestListSize", "indexManifest", "commitUser", "commitIdentifier"),
+        *("commitKind", "timeMillis", "totalRecordCount", "deltaRecordCount"),
+        *("changelogRecordCount", "watermark", "statistics", "properties", "nextRowId"),
+        *("uuid", "writerVersion", "operation", "tagCreateTime", "tagTimeRetained"),
+        "logOffsets",  # of a log system, which Paimon 1.0 dropped
+    }
+)
 
 
 @lru_cache(maxsize=_KEPT)  # a commit reads a snapshot anew several times, and finds the same bytes
 def decode_snapshot(data: bytes) -> Snapshot:
-    """The snapshot; keys that we do not know are ignored.
+    """The snapshot; of keys that we do not know it has the names.
 
     Raises:
         CorruptFileError: no JSON, or a key is missing without which no version can be read.
@@ -80,6 +96,10 @@ def decode_snapshot(data: bytes) -> Snapshot:
         statistics=json.optional_text("statistics"),
         properties=json.text_map("properties"),
         next_row_id=json.optional_integer("nextRowId"),
+        uuid=json.optional_text("uuid"),
+        writer_version=json.optional_text("writerVersion"),
+        operation=json.optional_text("operation"),
+        unknown_fields=json.unknown_keys(_KNOWN),
     )
 
 

@@ -37,8 +37,6 @@ _BATCH_BYTES = 16 << 20
 """The usual size of a batch; a single message may be larger."""
 _FIRST_MESSAGES = 256
 """Messages of the first batch, before their size is known."""
-_AHEAD = 2
-"""Ranges that are fetched at once: the current one and the next."""
 _WAIT_MS = 20
 _ASK_MS = 10_000
 _GONE = {
@@ -57,6 +55,8 @@ class ReaderSettings:
     Attributes:
         client: librdkafka's options and their values; they may hold passwords.
         fails_on_loss: whether lost offsets are an error; else the reader logs a line.
+        ahead: ranges that are fetched at once, such as the current one and the next. More cost
+            memory, and make many short ranges quicker.
         timeout_s: reading fails after so long without a message or the end of the range.
         tail_timeout_s: after so long without a message at the partition's end, the reader asks the
             broker whether it ends before the range. A new leader may not know its end at once.
@@ -64,6 +64,7 @@ class ReaderSettings:
 
     client: tuple[tuple[str, str], ...] = field(repr=False)
     fails_on_loss: bool = True
+    ahead: int = 2
     timeout_s: float = 120.0
     tail_timeout_s: float = 10.0
 
@@ -133,6 +134,15 @@ class RangeReader:
                 self._client.close()
                 self._client = Client(dict(self._settings.client))
 
+    def bounds(self, topic: str, partition: int) -> tuple[int, int]:
+        """The oldest offset of a partition, and the one after the newest that may be read.
+
+        Raises:
+            SourceError: no broker answers.
+            WrongSourceError: the login or the right to read is missing.
+        """
+        return self._watermarks(OffsetRange(topic, partition, 0, 0))
+
     def close(self) -> None:
         """Close connections and threads; running reads end with them."""
         while self._started:
@@ -140,7 +150,7 @@ class RangeReader:
         self._client.close()
 
     def _start_some(self, waiting: deque[OffsetRange]) -> None:
-        while waiting and len(self._started) < _AHEAD:
+        while waiting and len(self._started) < self._settings.ahead:
             places = {(each.topic, each.partition) for each in self._started}
             if (waiting[0].topic, waiting[0].partition) in places:
                 return
@@ -208,7 +218,7 @@ class RangeReader:
             elif code in _GONE:
                 progress.last_error = self._client.text(code)
             else:
-                raise self._failure(progress, code)
+                raise self._failure(whole, code)
         if behind:
             self._check_tail(progress)
             progress.moved(whole.end, now)
@@ -234,7 +244,7 @@ class RangeReader:
     def _go_on_where_there_is_something(self, progress: _Progress) -> None:
         """The partition lacks the offset: skip to the part of the range that it has."""
         whole = progress.whole
-        oldest, newest = self._watermarks(progress)
+        oldest, newest = self._watermarks(whole)
         there = f"the partition has the offsets {oldest} to {newest}"
         if progress.at >= newest or oldest >= whole.end:
             self._lose(progress, whole.end, there)
@@ -265,11 +275,13 @@ class RangeReader:
             )
         _LOG.warning("%s; going on without them", what)
 
-    def _watermarks(self, progress: _Progress) -> tuple[int, int]:
-        whole = progress.whole
+    def _watermarks(self, whole: OffsetRange) -> tuple[int, int]:
         found = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
         if isinstance(found, int):
-            raise self._failure(progress, found)
+            for code, text in self._client.errors():
+                if code in _LOGIN:
+                    raise _login_error(text, whole)
+            raise self._failure(whole, found)
         return found
 
     def _check_patience(self, progress: _Progress) -> None:
@@ -309,15 +321,26 @@ class RangeReader:
             "advertise (advertised.listeners)",
         )
 
-    def _failure(self, progress: _Progress, code: int) -> SourceError:
-        text, where = self._client.text(code), str(progress.whole)
+    def _failure(self, whole: OffsetRange, code: int) -> SourceError:
+        text, where = self._client.text(code), str(whole)
         if code == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
             return WrongSourceError(
-                f"the user may not read the topic {progress.whole.topic} ({text})",
+                f"the user may not read the topic {whole.topic} ({text})",
                 where=where,
                 fix="allow Read and Describe on it",
             )
-        return SourceError(f"Kafka's client cannot read on: {text}", where=where)
+        if code in _GONE:
+            return WrongSourceError(
+                f"the broker has no partition {whole.partition} of a topic {whole.topic} ({text})",
+                where=where,
+                fix="was it deleted? see the names of the topics",
+            )
+        return SourceError(
+            f"Kafka's client cannot read on: {text}",
+            where=where,
+            fix="see that the brokers run and that this host reaches the addresses that they "
+            "advertise (advertised.listeners)",
+        )
 
 
 def _login_error(text: str, whole: OffsetRange) -> WrongSourceError:

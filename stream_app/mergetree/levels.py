@@ -81,7 +81,7 @@ class Levels:
 
     def all_files(self) -> tuple[DataFileMeta, ...]:
         """Every live file of the bucket."""
-        return tuple(file for run in self.level_sorted_runs() for file in run.run.files)
+        return (*self._level0, *(file for run in self._upper for file in run.files))
 
     def add_level0_file(self, file: DataFileMeta) -> None:
         """Take in a flushed file; nothing changes when it is here already."""

@@ -23,13 +23,14 @@ from stream_app.mergetree.file_access import (
 from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, take
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow
-from stream_app.mergetree.row_kinds import with_kinds_of
+from stream_app.mergetree.row_kinds import check_mergeable, with_kinds_of
 from stream_app.mergetree.unchanged_values import restored_windows, widened
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import UNCHANGED
+from stream_app.model.schema.undone_rows import RefusedRows
 
 
 @dataclass(slots=True)
@@ -41,6 +42,7 @@ class MergeTreeWriter:
         writes_changelog: ``changelog-producer = input``: every row also goes to a changelog file.
         ignored_kinds: row kinds that are dropped before anything else (``ignore-delete``,
             ``ignore-update-before``).
+        refused_rows: those that no merge can take; they must not be committed.
         kind_column: the column that says the kind of each row (``rowkind.field``); empty: none.
         old_rows: finds the values that rows leave out; None: no row does.
     """
@@ -52,6 +54,7 @@ class MergeTreeWriter:
     next_sequence_number: int
     writes_changelog: bool
     ignored_kinds: frozenset[RowKind] = frozenset()
+    refused_rows: tuple[RefusedRows, ...] = ()
     kind_column: str = ""
     old_rows: OldRows | None = None
     _new_files: list[DataFileMeta] = field(default_factory=list)
@@ -69,7 +72,7 @@ class MergeTreeWriter:
             rows = self._without_ignored(rows)
         if not rows.num_rows:
             return
-        self.merge_function.check_kinds(rows.column(VALUE_KIND).to_numpy())
+        check_mergeable(rows, self.refused_rows, self.layout.key_names)
         if UNCHANGED in rows.schema.names and not self._leaves_out:
             self._widen(rows.schema)
         first = self.next_sequence_number

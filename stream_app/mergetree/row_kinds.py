@@ -1,16 +1,22 @@
-"""The kinds of rows that stand in a column of theirs (``rowkind.field``).
+"""The kinds of new rows: those that a column of theirs says, and those that no merge can take.
 
 Source: Paimon `table/sink/RowKindGenerator.java`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.errors import MergeError
+from stream_app.mergetree.key_value_batch import Mask, is_retract
+from stream_app.mergetree.merge_engines.ordered_values import valid_rows
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
+from stream_app.model.schema.undone_rows import RefusedRows
 
 _TEXTS = pa.array([kind.short for kind in RowKind], pa.string())
 
@@ -34,3 +40,42 @@ def with_kinds_of(rows: pa.RecordBatch, name: str) -> pa.RecordBatch:
         )
     place = rows.schema.get_field_index(VALUE_KIND)
     return rows.set_column(place, rows.schema.field(place), kinds.cast(pa.int8()))
+
+
+def check_mergeable(
+    rows: pa.RecordBatch, refused: Iterable[RefusedRows], key_names: Sequence[str]
+) -> None:
+    """Check that no row is one that a later merge would fail at, alone or not.
+
+    Args:
+        rows: `_VALUE_KIND` and the table's columns, in their order of arrival.
+
+    Raises:
+        MergeError: a row cannot be merged; it names the row's key.
+    """
+    if not is_retract(rows).any():
+        return
+    for rule in refused:
+        wrong = np.flatnonzero(_refused_by(rule, rows, key_names))
+        if len(wrong):
+            row = int(wrong[0])
+            key = ", ".join(f"{name} = {rows.column(name)[row]}" for name in key_names)
+            raise MergeError(f"{rule.what}: it came for {key}", fix=rule.fix)
+
+
+def _refused_by(rule: RefusedRows, rows: pa.RecordBatch, key_names: Sequence[str]) -> Mask:
+    kinds = rows.column(VALUE_KIND).to_numpy()
+    refused: Mask = np.isin(kinds, [int(kind) for kind in rule.kinds])
+    if rule.sequence:
+        refused &= np.any([valid_rows(rows.column(name)) for name in rule.sequence], axis=0)
+    if rule.updates_alone and rows.num_rows:
+        # A -U row whose +U row is beyond the batch is taken: nearly always it comes.
+        is_paired = np.ones(rows.num_rows, np.bool_)
+        is_paired[:-1] = np.all([_same_as_next(rows.column(name)) for name in key_names], axis=0)
+        refused &= (kinds != RowKind.UPDATE_BEFORE) | ~is_paired
+    return refused
+
+
+def _same_as_next(column: pa.Array) -> Mask:
+    same: Mask = pc.equal(column[:-1], column[1:]).to_numpy(zero_copy_only=False)
+    return same

@@ -42,6 +42,7 @@ class DataFileMeta:
         delete_row_count: rows of kind -U and -D; None when an old writer did not say.
         creation_time_ms: local wall clock read as if UTC, as Paimon does.
         embedded_index, extra_files, external_path: part of the file's identity; we only carry them.
+        unknown_fields: fields of its entry that we do not know, and that a copy would lose.
     """
 
     file_name: str
@@ -64,6 +65,7 @@ class DataFileMeta:
     external_path: str | None = None
     first_row_id: int | None = None
     write_cols: tuple[str, ...] | None = None
+    unknown_fields: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         assert self.level >= 0, self

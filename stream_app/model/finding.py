@@ -36,6 +36,7 @@ class FindingKind(enum.Enum):
     CONSUMER = "consumer"
     SOURCE = "source"
     NOT_COMPARED = "not-compared"
+    WAITING_ROWS = "waiting-rows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,6 +55,7 @@ class IndexFileMeta:
     Attributes:
         row_count: deletion vectors in it, or hashes; of other types, what they count.
         deletion_vectors: the entries of a file of deletion vectors, in its order; None for others.
+        unknown_fields: fields of its entry that we do not know, and that a copy would lose.
     """
 
     index_type: str
@@ -64,6 +65,7 @@ class IndexFileMeta:
     deletion_vectors: tuple[DeletionVectorMeta, ...] | None = None
     external_path: str | None = None
     global_index: GlobalIndexMeta | None = None
+    unknown_fields: tuple[str, ...] = ()
 
     @property
     def data_file_names(self) -> tuple[str, ...]:

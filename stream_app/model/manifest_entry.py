@@ -82,3 +82,4 @@ class ManifestFileMeta:
     max_level: int | None = None
     min_row_id: int | None = None
     max_row_id: int | None = None
+    unknown_fields: tuple[str, ...] = ()

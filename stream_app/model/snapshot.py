@@ -43,6 +43,11 @@ class Snapshot:
     """One version of a table; sizes in bytes, times in milliseconds UTC.
 
     Record counts are physical rows of files, whatever their kind.
+
+    Attributes:
+        uuid, operation: what Paimon 2's writers note of a commit; we only carry them.
+        writer_version: what made the snapshot, such as ``java-2.0.0-…``; None: a Paimon before 2.0.
+        unknown_fields: keys of its file that we do not know, and that a copy would lose.
     """
 
     snapshot_id: int
@@ -65,3 +70,7 @@ class Snapshot:
     statistics: str | None
     properties: Mapping[str, str] | None
     next_row_id: int | None
+    uuid: str | None = None
+    writer_version: str | None = None
+    operation: str | None = None
+    unknown_fields: tuple[str, ...] = ()

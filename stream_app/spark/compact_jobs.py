@@ -9,6 +9,7 @@ Paimon runs compactions in a thread of the writer's task instead.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import queue
 import threading
@@ -19,6 +20,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from stream_app.errors import StoppedError
 from stream_app.model.bucket_change import BucketChange
 from stream_app.spark.task_errors import readable
 from stream_app.table.file_store_table import FileStoreTable
@@ -60,6 +62,7 @@ class SparkCompactions:
         self._queue: queue.PriorityQueue[_Waiting] = queue.PriorityQueue()
         self._numbers = itertools.count()
         self._closed = threading.Event()
+        self._lock = threading.Lock()
         self._threads = [
             threading.Thread(target=self._work, name=f"compaction-{number}", daemon=True)
             for number in range(parallelism)
@@ -70,20 +73,32 @@ class SparkCompactions:
     def submit(self, table: FileStoreTable, request: CompactRequest) -> Future[BucketChange]:
         """Queue one compaction of a table."""
         waiting = _Waiting(queue_rank(next(self._numbers), request.runs), (table, request))
-        self._queue.put(waiting)
+        with self._lock:
+            if self._closed.is_set():
+                _drop(waiting)
+            else:
+                self._queue.put(waiting)
         return waiting.future
 
     def close(self) -> None:
-        """Drop queued compactions and abandon running ones; their uncommitted files are orphans."""
-        self._closed.set()
-        for _ in self._threads:
-            self._queue.put(_Waiting(float("-inf"), None))
+        """Drop queued compactions and abandon running ones; their uncommitted files are orphans.
+
+        Each dropped one ends with an error: a commit may be waiting for it.
+        """
+        with self._lock:
+            self._closed.set()
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    _drop(self._queue.get_nowait())
+            for _ in self._threads:
+                self._queue.put(_Waiting(float("-inf"), None))
 
     def _work(self) -> None:
         self._context.setLocalProperty(_POOL_PROPERTY, POOL)
         while True:
             waiting = self._queue.get()
             if waiting.work is None or self._closed.is_set():
+                _drop(waiting)
                 return
             if not waiting.future.set_running_or_notify_cancel():
                 continue
@@ -113,6 +128,11 @@ class SparkCompactions:
         assert isinstance(change, BucketChange)
         table.add_store_requests(requests)
         return change
+
+
+def _drop(waiting: _Waiting) -> None:
+    if waiting.work is not None and waiting.future.set_running_or_notify_cancel():
+        waiting.future.set_exception(StoppedError("the job ends before this compaction begins"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,9 @@ class HadoopFiles:
         except Py4JJavaError as error:
             raise _error(error, path) from None
 
+    def sync(self, path: str) -> None:
+        """Nothing: a file that is closed there outlives the crash of a client."""
+
     def overwrite(self, path: str, data: bytes) -> None:
         """Write beside it, and rename."""
         try:
@@ -93,7 +96,7 @@ class HadoopFiles:
         stream = self._file_system(path).create(temporary)
         try:
             stream.write(data)
-            stream.hflush()
+            stream.hsync()
         finally:
             stream.close()
         return temporary

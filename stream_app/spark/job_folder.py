@@ -25,6 +25,10 @@ class FolderFiles(Protocol):
         """Whether there is a file or folder."""
         ...
 
+    def sync(self, path: str) -> None:
+        """Return when a file, and its name in the folder, outlive the machine's crash."""
+        ...
+
     def overwrite(self, path: str, data: bytes) -> None:
         """Replace a file at once, or make it, and missing folders: it is whole or not there."""
         ...

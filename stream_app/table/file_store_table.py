@@ -56,6 +56,7 @@ from stream_app.model.schema.table_schema import (
 )
 from stream_app.model.schema.tables_own_options import option_differences, with_configured
 from stream_app.model.table_kind import KindTraits
+from stream_app.planning.compact.waiting_rows import SeenAt, seen_at
 from stream_app.planning.schema.option_changes import way_out
 
 SYSTEM_COLUMNS = frozenset((SEQUENCE_NUMBER, VALUE_KIND))
@@ -190,6 +191,11 @@ class FileStoreTable:
         Then readers skip level 0 until it is compacted, because its rows are not marked yet.
         """
         return self.options.merges_by_vectors and self.kind.merges_by_key
+
+    @property
+    def seen_at(self) -> SeenAt:
+        """Where a row must lie so that readers and followers of the changelog get it."""
+        return seen_at(self.options, merges_by_key=self.kind.merges_by_key)
 
     @property
     def skips_level_0(self) -> bool:

@@ -18,6 +18,7 @@ from stream_app.errors import (
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.filestore.versions.branches import table_and_branch
 from stream_app.filestore.versions.schema_manager import SchemaManager
+from stream_app.format.metadata_records import check_known
 from stream_app.mergetree.merge_engines.registry import merge_function_of
 from stream_app.model.options.core_options import check_writable
 from stream_app.model.schema.table_schema import TableSchema, existing_problems
@@ -73,8 +74,9 @@ def open_for_altering(table: FileStoreTable) -> FileStoreTable:
     with storage_errors(table.location):
         table.file_io.check_atomic_create(table.location)
     schema = table.schema
+    check_known(schema.unknown_fields, table.location)
     options = {"branch": table.branch or "main", **schema.options}
-    check_writable(options, schema.primary_keys, schema.partition_keys)
+    check_writable(options, schema.primary_keys, schema.partition_keys, table.location)
     return table
 
 
@@ -153,7 +155,7 @@ def _folders(path: str) -> Iterator[None]:
         raise UsageError(
             "no table can be made: a part of the path is a file, not a folder",
             where=path,
-            fix="give another table.warehouse, table.database or table.name",
+            fix="give another warehouse, or another name of the database or the table",
         ) from None
 
 
@@ -167,7 +169,7 @@ def check_fits(table: FileStoreTable, wanted: TableSchema) -> None:
         raise SchemaMismatchError(
             "the configured table does not fit the one that is there: " + "; ".join(problems),
             where=table.location,
-            fix="mend the [table] section, or give another table name",
+            fix="mend keys and options in the configuration, or give another table name",
         )
 
 

@@ -60,7 +60,11 @@ def test_tables_fail_apart(
     assert code == 1
     assert {kind for kind, _ in found} == {"source", "not-compared"}
     assert main(["check", "--conf", str(conf)]) == 1
-    assert capsys.readouterr().out.count("nothing is wrong") == 1
+    lines = capsys.readouterr().out.splitlines()
+    summary = "3 tables: findings in b; not all was compared in c; nothing is wrong in 1"
+    assert [line for line in lines if "tables: " in line] == [summary]
+    assert lines[0].endswith("/b"), "findings come first, behind the name of their table"
+    assert len(lines[lines.index(summary) :]) == 1 + 2, "details come last, a line for each table"
 
 
 def offsets_read(conf: Path, job: DatabaseJob, folder: Path) -> list[int]:

@@ -189,10 +189,21 @@ def test_tables_are_made_and_filled_and_new_ones_are_taken(
     assert {row["lag"] for row in status.values()} == {0}
     assert status["all_items"]["epoch"] < status["ods_late"]["epoch"]
     checked = database.tool("check", "--conf", str(database.conf))
-    assert checked.count("nothing is wrong") == 5
+    assert checked.startswith("5 tables: nothing is wrong\n")
     assert checked.count("up to where the table is") == 5
     database.send("b.items", creates("shop_b.items", range(7, 10)))
-    assert {row["lag"] for row in database.status()} == {3}
+    lags = {row["table"]: row["lag"] for row in database.status()}
+    assert lags.pop("all_items") == 3
+    assert set(lags.values()) == {0}, "the others have nothing of that topic"
+
+
+def test_a_run_that_stores_nothing_does_not_look_successful(database: DatabaseBench) -> None:
+    database.send("a", creates("shop_a.orders", range(7)), is_new=True)
+    database.configure({}, source={"format": "maxwell-json"})
+    output = database.run(code=1).output
+    assert "the messages look like those of the format 'debezium-json'" in output
+    assert "all 7 records of this run are bad; none is in the table" in output
+    assert len(database.quarantine()) == 7
 
 
 @pytest.mark.parametrize("reader", ["native", "spark"])

@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,7 +26,9 @@ from stream_app.table.upkeep.orphan_files import plan_orphans
 from tests.support.ingest_process import ROOT
 from tests.support.job_bench import JobBench, Message, change
 from tests.support.kafka_broker import delete_topic, new_topic
+from tests.support.small_disk import make_read_only, make_writable, small_disk
 
+__all__ = ["small_disk"]
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 NO_JSON: Message = (b"k", b"no json")
 TRUNCATE: Message = (None, json.dumps({"before": None, "after": None, "op": "t"}).encode())
@@ -171,7 +172,7 @@ def test_a_table_of_paimon_that_does_not_fit(bench: JobBench) -> None:
         "the configured table does not fit the one that is there: column 'v' is INT in the table, "
         "STRING is configured; the table's column 'must' is NOT NULL and is not configured\n"
         f"  where: {bench.table}\n"
-        "  to fix: mend the [table] section, or give another table name"
+        "  to fix: mend keys and options in the configuration, or give another table name"
     )
     other = bench.table.with_name("other")
     bench.java.create(other, columns[:1], primary_keys=["id"], options=options)
@@ -273,18 +274,6 @@ def test_compaction_that_cannot_succeed_stops_the_job_only_at_the_stop_trigger(
     assert [s for s in bench.snapshots() if "APPEND" in s] == [f"APPEND {n}" for n in range(6)]
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 2 MB; only root can make one."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("needs the right to mount")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=False)
-
-
 def test_a_full_disk_and_a_read_only_one(bench: JobBench, small_disk: Path) -> None:
     topic = bench.topic([change(1, "a")])
     bench.configure(topic, table={"warehouse": str(small_disk)})
@@ -297,11 +286,11 @@ def test_a_full_disk_and_a_read_only_one(bench: JobBench, small_disk: Path) -> N
     assert "No space left on device" in error
     assert str(table) in error
     filler.unlink()
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    make_read_only(small_disk)
     error = bench.fails()
     assert "Read-only file system" in error
     assert str(table) in error
-    subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+    make_writable(small_disk)
     bench.run()
     assert {row["id"]: row["v"] for row in bench.java.read(table)} == {1: "a", 2: "b"}
 

@@ -100,10 +100,40 @@ def test_another_table_that_comes_later(bench: JobBench) -> None:
     bench.run()
     before = bench.snapshots()
     others = of_topic("idp.shop.orders_full")
-    bench.send(topic, of_topic("idp.shop.orders") * 3 + others + of_topic("idp.shop.orders") * 3)
+    bench.send(
+        topic, of_topic("idp.shop.orders") * 3 + others * 3 + of_topic("idp.shop.orders") * 3
+    )
     error = bench.fails(code=2)
     assert "2 tables of the source: postgres.shop.orders" in error
     assert f"topic {topic}, partition 0, offset 40: postgres.shop.orders_full" in error
     assert bench.snapshots() == before
     bench.run("source.merge-shards=true")
     assert rows(bench) == AT_THE_END
+
+
+def of_table(name: str, key: int, op: str = "c") -> Message:
+    after = None if op == "t" else {"id": key, "v": f"v{key}"}
+    source = {"connector": "mysql", "db": "d", "table": name} if name else {}
+    told = {"op": op, "before": None, "after": after, **({"source": source} if name else {})}
+    return (None if op == "t" else json.dumps({"id": key}).encode(), json.dumps(told).encode())
+
+
+def test_a_stranger_s_records_are_set_aside_and_the_job_goes_on(bench: JobBench) -> None:
+    first = bench.topic([of_table("others", 7), *(of_table("orders", key) for key in range(20))])
+    second = bench.topic([of_table("", 8)])
+    bench.configure(
+        *(first, second),
+        table={"columns": "id BIGINT, v STRING", "primary-keys": ["id"]},
+        stream={"quarantine": str(bench.folder / "quarantine")},
+    )
+    for _ in range(2):  # the second time with what the checkpoint remembers
+        bench.run()
+        assert bench.rows() == {key: f"v{key}" for key in range(20)}
+        more = [of_table("others", 9), of_table("others", 9, "t"), of_table("orders", 1)]
+        bench.send(first, more)
+    bench.run()
+    assert bench.rows() == {key: f"v{key}" for key in range(20)}
+    assert {(line["topic"], line["offset"]) for line in bench.quarantine()} == {
+        *((first, 0), (second, 0)),
+        *((first, at) for at in (21, 22, 24, 25)),
+    }

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from stream_app.errors import MergeError
 from stream_app.model.schema.data_type import TypeRoot, parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
@@ -18,8 +19,9 @@ from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.opening import create_or_open
+from tests.support.function_columns import FUNCTION_COLUMNS, NEEDED_OPTIONS
 from tests.support.normal_rows import Row, normal_rows
-from tests.support.paimon_java import PaimonJava
+from tests.support.paimon_java import PaimonError, PaimonJava
 from tests.support.random_changes import value_of
 from tests.support.small_table import TIME_MS, Change, SteppingClock
 from tests.support.table_checks import check_chain
@@ -304,6 +306,44 @@ def test_paimon_reads_what_our_compactions_leave(
         narrow = normal_rows(PaimonTable(table).read(columns=[column]).read_all())
         assert by_content(narrow) == by_content({column: row[column]} for row in rows)
     check_chain(table)
+
+
+@pytest.mark.parametrize("engine", ["aggregation", "partial-update"])
+@pytest.mark.parametrize("function", sorted(FUNCTION_COLUMNS))
+def test_we_refuse_the_rows_that_paimon_commits_and_never_reads_again(
+    paimon_java: PaimonJava, tmp_path: Path, function: str, engine: str
+) -> None:
+    """Each row is alone in its commit, as a delete often is."""
+    kind, value, _ = FUNCTION_COLUMNS[function]
+    options = {"merge-engine": engine, "fields.v.aggregate-function": function}
+    options |= {"fields.g.sequence-group": "v"} if engine == "partial-update" else {}
+    options |= NEEDED_OPTIONS.get(function, {})
+    for retract in ("-U", "-D"):
+        case = EngineCase(columns=f"g INT, v {kind}", options={"write-only": "true", **options})
+        table, twin = _two_tables(tmp_path / retract, case)
+        row = {"k": 1, "g": 1, "v": value}
+        for identifier, change in enumerate([("+I", row), (retract, row)]):
+            paimon_java.write(twin, [change], identifier=identifier)
+        writer = TableWriter(table)
+        writer.write([("+I", row)])
+        error = _error_of(paimon_java, twin)
+        if error is None:
+            writer.write([(retract, row)])
+            assert by_content(read_rows(table)) == by_content(paimon_java.read(twin))
+            continue
+        assert error.root_class == "java.lang.UnsupportedOperationException"
+        with pytest.raises(MergeError, match=f"function {function} cannot undo"):
+            writer.write([(retract, row)])
+        assert len(paimon_java.read(table.location)) == 1
+
+
+def _error_of(paimon_java: PaimonJava, path: Path) -> PaimonError | None:
+    """What a read of the table ends with; None: it ends well."""
+    try:
+        paimon_java.read(path)
+    except PaimonError as error:
+        return error
+    return None
 
 
 def test_a_flush_of_paimon_keeps_the_largest_value_whatever_the_order(

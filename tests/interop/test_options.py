@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stream_app.errors import UsageError
-from stream_app.model.options.core_options import OPTIONS, REFUSED
+from stream_app.model.options.core_options import OPTIONS
 from stream_app.model.options.option import (
     parse_boolean,
     parse_duration_ms,
@@ -15,7 +15,13 @@ from stream_app.model.options.option import (
     parse_real,
     parse_text,
 )
-from stream_app.model.options.paimon_option_keys import CORE_KEYS, PAIMON_KEYS, PREFIXES
+from stream_app.model.options.paimon_option_keys import (
+    CORE_KEYS,
+    NEWER_KEYS,
+    PAIMON_KEYS,
+    PREFIXES,
+    VALUE_CHECKS,
+)
 from stream_app.model.schema.tables_own_options import is_tables_own
 from tests.support.paimon_java import PaimonJava
 
@@ -37,13 +43,24 @@ TEXTS = {
         "7|7ms|7 milli|7 millis|7 millisecond|8 s|8 sec|8 secs|8 seconds|9 m|9 min|9 Minutes|2 h|"
         "2 hours|3 d|3 days|3 weeks|1.5 s|-5 s|"
     ),
-    "num-sorted-run.compaction-trigger": "5|+5| 5|5 |5.0|1_000|2147483647|2147483648|x|",
+    "snapshot.num-retained.min": "5|+5| 5|5 |5.0|1_000|2147483647|2147483648|x|",
     "write-only": "true|TRUE|False| true|yes|1|",
     "merge-engine": "deduplicate|DEDUPLICATE|Deduplicate |",
     "changelog-producer": "input|INPUT|NoNe|in put",
     "sequence.field.sort-order": "descending|Ascending|desc",
     "global-index.row-count-per-shard": "9223372036854775807|-3|9223372036854775808|1 |x",
     "compaction.delete-ratio-threshold": "0.5|2|-.25|1e-1|0,5|x|",
+    "clustering.incremental.mode": "global-sort|LOCAL-SORT|local_sort|v|",
+    "format-table.implementation": "paimon|Engine|flink|",
+    "incremental-between-scan-mode": "auto|DELTA|changelog|diff|both|",
+    "materialized-table.interval-freshness.time-unit": "second|MINUTE|hour|day|week|",
+    "materialized-table.logical-refresh-mode": "continuous|full|Automatic|none|",
+    "materialized-table.refresh-mode": "continuous|FULL|automatic|no|",
+    "materialized-table.refresh-status": "initializing|activated|SUSPENDED|gone|",
+    "metastore.tag-to-partition.preview": "none|process-time|Watermark|batch|process_time|",
+    "partition.sink-strategy": "none|HASH|random|",
+    "sort-compaction.range-strategy": "size|Quantity|count|",
+    "sort-engine": "min-heap|LOSER-TREE|loser_tree|quick|",
 }
 PARSERS = {
     "Integer": parse_integer,
@@ -70,15 +87,15 @@ def test_defaults_and_older_keys_are_paimons(paimon_java: PaimonJava) -> None:
 
 def test_all_keys_of_paimon_are_known_and_no_other(paimon_java: PaimonJava) -> None:
     theirs, _ = paimon_java.options()
+    known = {key: parse for key, parse in CORE_KEYS.items() if key not in NEWER_KEYS}
     parsers = {key: PARSERS.get(option["type"], parse_text) for key, option in theirs.items()}
     # Options of a column or a class are known by their beginning.
     listed = {key: parse for key, parse in parsers.items() if not key.startswith(PREFIXES)}
-    assert {key: CORE_KEYS.get(key) for key in listed} == listed
-    assert {key: parsers.get(key) for key in CORE_KEYS} == CORE_KEYS
+    assert {key: known.get(key) for key in listed} == listed
+    assert {key: parsers.get(key) for key in known} == known
+    assert not NEWER_KEYS.keys() & theirs.keys()
     older = {key for option in theirs.values() for key in option["older_keys"]}
     assert older - PAIMON_KEYS == set()
-    # lock.enabled is an option of catalogs.
-    assert REFUSED.keys() - theirs.keys() == {"lock.enabled"}
     assert not OWN & PAIMON_KEYS
 
 
@@ -88,11 +105,17 @@ def test_we_read_the_texts_that_paimon_reads_and_refuse_the_others(
     texts = [(key, text) for key, joined in TEXTS.items() for text in joined.split("|")]
     _, theirs = paimon_java.options(texts)
     ours = [_read(key, text) for key, text in texts]
+    # Java shows a choice as its enum has it.
+    ours, theirs = (
+        [value and value.lower() if key in VALUE_CHECKS else value for (key, _), value in pairs]
+        for pairs in (list(zip(texts, values, strict=True)) for values in (ours, theirs))
+    )
     assert dict(zip(texts, ours, strict=True)) == dict(zip(texts, theirs, strict=True))
 
 
 def _read(key: str, text: str) -> str | None:
     try:
+        VALUE_CHECKS.get(key, str)(text)
         return _plain(OPTIONS[key].read({key: text}) if key in OPTIONS else CORE_KEYS[key](text))
     except (UsageError, ValueError):
         return None

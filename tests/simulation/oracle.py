@@ -173,8 +173,9 @@ class Oracle:
                 demand((job.user, epoch) in self.seen, f"epoch {epoch} of {job.user} is lost")
 
     def look_at_all(self, table: FileStoreTable) -> None:
-        """As `look`, and everything that older snapshots name, once more."""
+        """As `look`, and everything that older snapshots name, once more; all jobs are drained."""
         self.look(table)
+        self._check_nothing_waits()
         remembering = with_memory(table)
         if table.snapshots.earliest_id() in (None, 1):
             check_chain(remembering)
@@ -228,6 +229,11 @@ class Oracle:
             f"snapshot {snapshot.snapshot_id} has rows too many {_minus(found, wanted)}, "
             f"and too few {_minus(wanted, found)}",
         )
+
+    def _check_nothing_waits(self) -> None:
+        """See that readers get all rows, and followers all changes."""
+        waiting = self._state.waiting()
+        demand(not waiting, f"no compaction has taken in {waiting}, and all jobs are drained")
 
     def may_go(self) -> bool:
         """Whether a version may go while somebody looks at it."""

@@ -117,6 +117,15 @@ class State:
         changes = [change for file in self.level_0.values() for change in file]
         return applied(self.rules, self.above, changes)
 
+    def waiting(self) -> Sequence[object]:
+        """What a compaction has to take in before readers get its rows, or followers its changes.
+
+        Files of level 0, and keys that were lifted and not told.
+        """
+        tells = self.rules.telling in (Telling.LIFTED, Telling.WHOLE)
+        files = self.level_0.items() if tells or self.rules.hides_level_0 else ()
+        return [*(name for name, changes in files if changes), *self.untold]
+
     def flush(self, changes: Iterable[Change], files: Mapping[str, set[Row]]) -> None:
         """An epoch came in.
 

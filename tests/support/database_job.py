@@ -173,7 +173,6 @@ class DatabaseJob:
             job=TableJob(table, CompactHere),
             format_of=lambda seen: job_format(self.config, seen),
             dead_letters=self._letters(name),
-            check_tables=lambda _: None,
             listener=Reports(),
             evolution=None if rules is None else SchemaEvolution(rules),
         )

@@ -53,7 +53,6 @@ class Job:
             dead_letters=DeadLetters(
                 Folder(f"{self.table.location}-bad", self.table.file_io), None
             ),
-            check_tables=lambda _: None,
             listener=Reports(ends_at),
             evolution=None if self.rules is None else SchemaEvolution(self.rules),
         )

@@ -44,6 +44,7 @@ def _with_schemas(form: str) -> Callable[[int], list[str]]:
     return values
 
 
+_ODD = ('"x"', "1.5", "[]")
 _KINDS = ("1", "[1]", '"x"', "{}")
 _GOOD = _row(1, '"v":"x"')
 _DECIMAL = "id BIGINT, v DECIMAL(38, 4)"
@@ -80,6 +81,17 @@ GROWING: dict[str, Growing] = {
     "records that are all refused": Growing(_each(lambda _: '"v":"x","v":1')),
     "records that are refused now and then": Growing(
         _each(lambda key: '"v":"x","v":1' if key % 100 == 0 else '"v":"x"')
+    ),
+    "texts in a list of numbers": Growing(
+        _one(lambda size: '"v":[' + ",".join(['"x"'] * size) + "]"),
+        columns="id BIGINT, v ARRAY<INT>",
+    ),
+    "texts in a map of numbers": Growing(
+        _one(lambda size: '"v":{' + ",".join(f'"k{at}":"x"' for at in range(size)) + "}"),
+        columns="id BIGINT, v MAP<STRING, INT>",
+    ),
+    "values that are refused one by one": Growing(
+        _each(lambda key: f'"v":{_ODD[key % 3]}'), columns="id BIGINT, v INT"
     ),
     "kinds that take turns": Growing(_each(lambda key: f'"v":{_KINDS[key % 4]}')),
     "texts that are no time": Growing(

@@ -28,9 +28,14 @@ def gunzipped(posted: Posted) -> bytes:
 
 @dataclass
 class HttpReceiver:
-    """Statuses are answered one after another; when none is left, 200."""
+    """Statuses are answered one after another; when none is left, 200.
+
+    Attributes:
+        place: where redirects lead.
+    """
 
     port: int = 0
+    place: str = "/elsewhere"
     statuses: list[int] = field(default_factory=list)
     posted: list[Posted] = field(default_factory=list)
     _came: threading.Condition = field(default_factory=threading.Condition)
@@ -61,7 +66,7 @@ def http_receiver(*statuses: int) -> Iterator[HttpReceiver]:
             status = receiver.take(Posted(self.path, dict(self.headers), body))
             self.send_response(status)
             self.send_header("Content-Length", "0")
-            self.send_header("Location", "/elsewhere")  # means something with a 3xx alone
+            self.send_header("Location", receiver.place)  # means something with a 3xx alone
             self.end_headers()
 
         def log_message(self, *args: Any) -> None:

@@ -76,6 +76,17 @@ class PyPaimonReader:
         answer = self._call({"follow": str(Path(path).resolve()), "out": str(out)})
         return [self._rows(Path(f"{out}{number}")) for number in range(answer["plans"])]
 
+    def options(self) -> dict[str, str]:
+        """The keys of its published CoreOptions, and the type of each value."""
+        answer = self._call({"core_options": True})
+        return {str(key): str(kind) for key, kind in answer["options"].items()}
+
+    def read_by_rust(self, path: Path | str) -> pa.Table:
+        """A batch read by Paimon's library in Rust, which is a wheel of its own."""
+        out = Path(self._directory.name) / "rows.arrow"
+        self._call({"by_rust": str(Path(path).resolve()), "out": str(out)})
+        return self._rows(out)
+
     def names_with(self, path: Path | str, word: str) -> list[str]:
         """What the public has by such a name: a table, its builders, writers, the command line."""
         return self._call({"names_with": word, "path": str(Path(path).resolve())})["names"]
@@ -155,6 +166,11 @@ def _answer(answers: Any, answer: Mapping[str, Any]) -> None:
 def _served(request: Mapping[str, Any]) -> dict[str, Any]:
     if "follow" in request:
         return {"plans": asyncio.run(_follow(request))}
+    if "core_options" in request:
+        return {"options": _core_options()}
+    if "by_rust" in request:
+        _read_by_rust(Path(request["by_rust"]), request["out"])
+        return {}
     if "names_with" in request:
         return {"names": _names_with(request)}
     _write(request) if "given" in request else _read(request)
@@ -179,6 +195,23 @@ def _read(request: Mapping[str, Any]) -> None:
         of_all_columns = table.new_read_builder().new_predicate_builder()
         builder = builder.with_filter(_predicate(of_all_columns, request["where"]))
     _put(builder.new_read().to_arrow(builder.new_scan().plan().splits()), request["out"])
+
+
+def _read_by_rust(path: Path, out: str) -> None:
+    from pypaimon_rust.datafusion import PaimonCatalog
+
+    catalog = PaimonCatalog({"warehouse": str(path.parents[1])})
+    builder = catalog.get_table(f"{path.parent.stem}.{path.name}").new_read_builder()
+    batches = builder.new_read().read(builder.new_scan().plan().splits())
+    _put(pa.Table.from_batches(batches), out)
+
+
+def _core_options() -> dict[str, str]:
+    from pypaimon.common.options.config_option import ConfigOption
+    from pypaimon.common.options.core_options import CoreOptions
+
+    found = [one for one in vars(CoreOptions).values() if isinstance(one, ConfigOption)]
+    return {one.key(): getattr(one.get_clazz(), "__name__", str(one.get_clazz())) for one in found}
 
 
 def _put(rows: pa.Table, path: str) -> None:

@@ -21,12 +21,19 @@ import fastavro
 
 @dataclass
 class Registry:
-    """Schemas by number, and how often each was asked for."""
+    """Schemas by number, and how often each was asked for.
+
+    Attributes:
+        refusals: statuses that requests for a number get first, each with a place to go to.
+        logins: of all requests.
+    """
 
     url: str = ""
     login: str = ""
     schemas: dict[int, dict[str, Any]] = field(default_factory=dict)
     asked: list[int] = field(default_factory=list)
+    refusals: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
+    logins: list[str | None] = field(default_factory=list)
 
     def add(self, schema: Any, **more: Any) -> int:
         """The number of a new schema."""
@@ -53,17 +60,23 @@ def schema_registry(login: str = "") -> Iterator[Registry]:
             wanted = f"Basic {base64.b64encode(login.encode()).decode()}" if login else None
             number = int(self.path.rpartition("/")[2])
             registry.asked.append(number)
-            if self.headers.get("Authorization") != wanted:
+            registry.logins.append(self.headers.get("Authorization"))
+            if refusals := registry.refusals.get(number):
+                status, place = refusals.pop(0)
+                self._answer(status, {"error_code": status, "message": "no"}, place)
+            elif self.headers.get("Authorization") != wanted:
                 self._answer(401, {"error_code": 401, "message": "Unauthorized"})
             elif number not in registry.schemas:
                 self._answer(404, {"error_code": 40403, "message": "Schema not found"})
             else:
                 self._answer(200, registry.schemas[number])
 
-        def _answer(self, status: int, body: dict[str, Any]) -> None:
+        def _answer(self, status: int, body: dict[str, Any], place: str = "") -> None:
             data = json.dumps(body).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
+            if place:
+                self.send_header("Location", place)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)

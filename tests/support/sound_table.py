@@ -26,5 +26,12 @@ def sound_report(table: FileStoreTable) -> CheckReport:
     return check.report
 
 
+def unchecked_rows(table: FileStoreTable) -> str:
+    """Why the rows of a table were not checked, whose metadata is sound."""
+    [finding] = _check(table, quick=False).findings()
+    assert finding.kind is FindingKind.NOT_COMPARED
+    return finding.what
+
+
 def _check(table: FileStoreTable, *, quick: bool) -> TableCheck:
     return TableCheck(table, quick, lambda *_: None)

@@ -79,12 +79,14 @@ class TwoTables:
     Attributes:
         query: the id of the streaming query.
         orders: options of the first table.
+        takes_repeats: see `TableJob`.
         sent: epoch by epoch, the rows of each topic.
     """
 
     folder: Path
     query: str = "the job"
     orders: Mapping[str, Any] = field(default_factory=lambda: {"bucket": 2})
+    takes_repeats: bool = False
     tables: list[FileStoreTable] = field(init=False)
     sent: list[Mapping[str, Sequence[Row]]] = field(default_factory=list)
 
@@ -119,10 +121,9 @@ class TwoTables:
             quarantine = Folder(str(self.folder / f"bad-{TOPICS[number]}"), self.tables[0].file_io)
             feed = TableFeed(
                 name=TOPICS[number],
-                job=TableJob(seen, CompactHere),
+                job=TableJob(seen, CompactHere, takes_repeats=self.takes_repeats),
                 format_of=_format_of,
                 dead_letters=DeadLetters(quarantine, bad_records_max),
-                check_tables=lambda _: None,
                 listener=Reports(ends_at[number]),
             )
             feeds.append(feed)
@@ -154,10 +155,10 @@ class TwoTables:
         """Rows of a new epoch; its number."""
         self.sent.append({"a": orders, "b": events})
         epoch = len(self.sent) - 1
-        begin_epoch(self.checkpoint(), epoch, self._ends(0), self._ends(epoch + 1), self.query)
+        begin_epoch(self.checkpoint(), epoch, self.ends(0), self.ends(epoch + 1), self.query)
         return epoch
 
-    def _ends(self, epochs: int) -> Ends:
+    def ends(self, epochs: int) -> Ends:
         """The offsets behind that many epochs."""
         return {
             topic: {"0": sum(len(each[topic]) for each in self.sent[:epochs])} for topic in TOPICS

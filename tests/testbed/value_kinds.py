@@ -126,11 +126,11 @@ def _real(value: float) -> Any:
 
 
 def _time_of(value: dt.time | dt.timedelta) -> Any:
-    """Paimon's TIME keeps milliseconds. PyMySQL gives a TIME as the time since midnight."""
-    if isinstance(value, dt.timedelta):
-        midnight = dt.datetime(2000, 1, 1)  # noqa: DTZ001 - only its time is used
-        value = (midnight + value).time()
-    return normal_value(value.replace(microsecond=value.microsecond // 1000 * 1000))
+    """Microseconds since midnight. PyMySQL gives a TIME as such a time."""
+    if isinstance(value, dt.time):
+        clock = dt.datetime.combine(dt.date(2000, 1, 1), value)
+        value = clock - dt.datetime(2000, 1, 1)  # noqa: DTZ001 - only its time is used
+    return normal_value(value // dt.timedelta(microseconds=1))
 
 
 def _bits(value: str | bytes) -> bytes:
@@ -233,7 +233,7 @@ KINDS: dict[str, Kind] = {
         mariadb="time(6)",
         make=_clock,
         normal=_time_of,
-        from_postgres="TIME(6)",
+        from_postgres="BIGINT",
     ),
     "timestamp(3)": Kind(
         postgres="timestamp(3)",

@@ -19,12 +19,19 @@ from stream_app.cdc.formats import FORMATS
 from stream_app.cdc.message_format import Format
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.s3.s3_options import S3_OPTION_NAMES
-from stream_app.model.options.core_options import OPTIONS, REFUSED
-from stream_app.model.options.ignored_options import IGNORED_KEYS
+from stream_app.model.options.core_options import OPTIONS
 from stream_app.model.options.option import Option
-from stream_app.model.options.paimon_option_keys import CORE_KEYS
+from stream_app.model.options.option_support import HARMLESS_KEYS, IGNORED_KEYS
 from stream_app.model.options.source_options import SOURCE_OPTIONS
 from stream_app.model.schema.tables_own_options import is_tables_own
+from tests.tidy.option_support_page import (
+    HARMLESS,
+    HEAD,
+    LEFT_UNDONE,
+    REFUSED,
+    SUPPORT,
+    refusals_rows,
+)
 
 MEANINGS = {
     "source.kind": "`kafka`, or `files`: a folder of `*.jsonl`, a line a message.",
@@ -41,7 +48,8 @@ MEANINGS = {
     "source.reader": "`native` reads by librdkafka, `spark` by Spark's own source; absent: the "
     "native one if it supports `source.kafka`.",
     "source.merge-shards": "`true`: several tables of the source are shards of this table, and "
-    "its primary key is unique across them. Otherwise a second table stops the job.",
+    "its primary key is unique across them. Otherwise records of a second table go to "
+    "quarantine, and many of them stop the job.",
     "source.kafka.…": "Options of Kafka's Java consumer; the native reader translates them.",
     **{
         f"source.{section}.…": "Options of the format, below."
@@ -89,12 +97,16 @@ MEANINGS = {
     "key of the source.",
     "sync.type-mapping": "How types of the source become types of columns, such as "
     "`tinyint1-not-bool`, `to-nullable`, `to-string`.",
+    "sync.inexact": "Type of columns for times of day with more than milliseconds, which Paimon's "
+    "TIME cannot hold ([schemas.md](schemas.md#types-that-paimon-cannot-hold)).",
     "sync.computed-column": "Columns computed from others, such as "
     "`dt=date_format(created, yyyy-MM-dd)`, of each table with these "
     "([functions](computed-columns.md)).",
     "sync.metadata-column": "Columns that a message tells beside its row, of each table, such as "
     "`op_ts` and `offset` ([metadata](computed-columns.md#metadata-columns)).",
     "sync.metadata-column-prefix": "Before the name of each metadata column.",
+    "sync.max-tables": "So many tables the job makes. Messages of further source tables go to the "
+    "quarantine.",
     "sync.filter": "The condition of rows that belong into a table, of each table with its columns "
     "([filters](computed-columns.md#filters)).",
     "sync.table-mapping.…": "A source table's name → the table's name; `table`, or "
@@ -119,9 +131,14 @@ MEANINGS = {
     "absent: no limit.",
     "stream.non-insert-records": "Effect of an update or a delete on a table without a primary "
     "key: `error` stops the job, `quarantine` treats it as a bad record.",
+    "stream.repeated-records": "`refuse`: a job with a new checkpoint does not begin where it "
+    "would read records that the table has already, and that would count twice: without a primary "
+    "key, and with functions such as `sum`. `store`: it stores them again.",
     "stream.write-parallelism": "Tasks that write; absent: Spark's default parallelism.",
     "stream.decode-parallelism": "Tasks that decode; absent: one for each task that reads.",
     "stream.metrics-port": "Port of `http://…/metrics`, for Prometheus; absent: no metrics.",
+    "stream.metrics-address": "Address at which that port listens; the default is all of IPv4, and "
+    "`::` all of both versions.",
     "stream.log-format": "`text`, or `json`: one object a line ([the log](OPERATING.md#the-log)).",
     "stream.webhook-url": "Address that gets a notice when the job stops, holds a table back or "
     "sets records aside ([notices](monitoring.md#notices)). It is a secret.",
@@ -219,31 +236,6 @@ _SOURCE = """\
 any case; [READING.md](READING.md#from-spark) shows how. Names are Paimon's, unless marked *own*.
 The source also takes these options of a table: {of_table}.
 """
-_REFUSED = """\
-### Refused
-
-A table with one of these options needs a writer that does more than stream_app, which refuses it.
-Refused are a switch (`….enabled`) that is true, a `branch` other than `main`, and a `type` other
-than `table`. So are a `data-file.external-paths.strategy` other than `none`, and any value of the
-others.
-"""
-_CARRIED = """\
-### Known and kept
-
-stream_app accepts all other options of Paimon 1.4. It checks their type, stores them in the table's
-schema, and ignores them: they are for other engines, or for a later version. Among them are options
-of lookup and of other engines' reading, of columns (`fields.…`), of indexes (`file-index.…`) and of
-file formats (`parquet.…`).
-
-Some ask for work of a writing job that stream_app does not do. A job names those in one warning
-when it begins, unless their value asks for what the job does anyway. They are
-`file-index.….columns`, `fields.….stats-mode`, `parquet.…`, `metadata.iceberg.…`,
-`commit.callback.…`, `tag.callback.…`,
-`tag.automatic-creation = batch`, and:
-
-{ignored}
-The others:
-"""
 
 
 def options_page() -> str:
@@ -254,8 +246,8 @@ def options_page() -> str:
     for each in FORMATS.values():
         parts += _format_parts(each)
     parts += [_TABLE, _options_table(OPTIONS.values())]
-    parts += [_REFUSED, _listed(REFUSED), _CARRIED.format(ignored=_listed(IGNORED_KEYS))]
-    parts += [_listed(CORE_KEYS.keys() - OPTIONS.keys() - REFUSED.keys() - IGNORED_KEYS)]
+    parts += [SUPPORT, REFUSED, _table(HEAD, refusals_rows())]
+    parts += [LEFT_UNDONE, _listed(IGNORED_KEYS), HARMLESS, _listed(HARMLESS_KEYS)]
     of_table = ", ".join(f"`{key}`" for key in SOURCE_OPTIONS if key in OPTIONS)
     own = [option for key, option in SOURCE_OPTIONS.items() if key not in OPTIONS]
     parts += [_wrapped(_SOURCE.format(of_table=of_table)), _options_table(own)]

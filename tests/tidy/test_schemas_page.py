@@ -29,7 +29,8 @@ def rows_under(heading: str) -> Iterator[list[str]]:
 
 def _connect(text: str) -> DataType:
     is_semantic = "." in text
-    return connect_type("" if is_semantic else text, text * is_semantic, {}, "", NO_MAPPING_OPTIONS)
+    literal = "" if is_semantic else text
+    return connect_type(literal, text * is_semantic, {}, "", NO_MAPPING_OPTIONS).data_type
 
 
 @pytest.mark.parametrize(

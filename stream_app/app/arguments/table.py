@@ -13,6 +13,7 @@ from stream_app.app.config.settings import file_io_options
 from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
+from stream_app.table.versions.read_refusals import warn_of_unknown
 
 WAREHOUSE = "./warehouse"
 """Of the example configuration; ``STREAM_APP_TABLE__WAREHOUSE`` names another, as for a job."""
@@ -76,4 +77,6 @@ def named_table(location: str) -> FileStoreTable:
         UsageError: the file system is not known, or what it needs is missing.
     """
     where = table_location(location, os.environ)
-    return open_table(where, file_io_options=file_io_options(os.environ))
+    table = open_table(where, file_io_options=file_io_options(os.environ))
+    warn_of_unknown(table)
+    return table

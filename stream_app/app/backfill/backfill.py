@@ -28,8 +28,8 @@ from stream_app.app.check.source_replay import (
     incomparable,
     own_messages,
     table_end,
-    topic_messages,
 )
+from stream_app.app.check.topic_messages import topic_messages
 from stream_app.app.check.uncompared import Uncompared
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
@@ -50,6 +50,7 @@ from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.single_append import SingleAppend
+from stream_app.table.versions.waiting_rows import waiting_line
 from stream_app.table.write.bucket_assigner import BucketRows
 
 _USER = "backfill-"
@@ -65,6 +66,7 @@ class Backfilled:
         is_whole: whether the topics tell all rows; else keys that they do not tell were left alone.
         snapshot: None: nothing was to be written, or it was a dry run.
         covered: number of quarantined records whose changes the table has by now.
+        waiting: that rows wait for a compaction; empty: none does.
     """
 
     read: int
@@ -74,6 +76,7 @@ class Backfilled:
     is_whole: bool
     snapshot: Snapshot | None
     covered: int = 0
+    waiting: str = ""
 
     @property
     def is_empty(self) -> bool:
@@ -143,6 +146,7 @@ class Backfill:
             is_whole=is_whole,
             snapshot=snapshot,
             covered=covered.count,
+            waiting=waiting_line(self.table, snapshot),
         )
 
     def _check_table(self) -> None:

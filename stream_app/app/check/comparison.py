@@ -20,12 +20,11 @@ import pyarrow as pa
 
 from stream_app.app.check.source_replay import (
     CHUNK_ROWS,
-    Ends,
     Filling,
     incomparable,
     table_end,
-    topic_messages,
 )
+from stream_app.app.check.topic_messages import Ends, topic_messages
 from stream_app.app.check.uncompared import Uncompared
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig

@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stream_app.app.config.app_config import AppConfig
+from stream_app.app.inspect.refused_tables import refused_tables
 from stream_app.app.job.database_tables import remembered_origins
-from stream_app.app.job.job_folders import open_folder
+from stream_app.app.job.job_folders import not_begun, open_folder
 from stream_app.cdc.formats import source_reader
 from stream_app.errors import UsageError
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.assignment import Assignment
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
+from stream_app.spark.ingest.checkpoint_state import is_begun
+from stream_app.spark.ingest.held_tables import read_tables
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -29,11 +32,25 @@ def database_paths(config: AppConfig, *, needs_one: bool = True) -> Sequence[str
     names = sorted(set(remembered_origins(checkpoint).values()))
     if not names and needs_one:
         raise UsageError(
-            "the job has met no table yet",
+            "the job has met no table yet"
+            if is_begun(checkpoint) or read_tables(checkpoint)
+            else not_begun(config.stream.checkpoint),
             where=config.stream.checkpoint,
             fix="run the job first, or name a table's folder",
         )
     return [config.sync.path(name) for name in names]
+
+
+def refused_sources(config: AppConfig) -> Mapping[Origin, str]:
+    """Tables of the source that the job should take, and of which it stores nothing → why.
+
+    Raises:
+        UsageError: only Spark reads the checkpoint.
+    """
+    if config.sync is None:
+        return {}
+    checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
+    return refused_tables(checkpoint, config.sync.rules, remembered_origins(checkpoint))
 
 
 def splitter_of(config: AppConfig | None, *tables: FileStoreTable) -> MessageSplitter:

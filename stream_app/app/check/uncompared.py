@@ -24,6 +24,7 @@ _FIX_COLUMNS = {
     DriftKind.UNKNOWN: "add the column to the table and let a job with a new checkpoint read the "
     "topic again",
     DriftKind.MISSING: "give the table's column the name that the source has",
+    DriftKind.CUT: "give the column a finer type, or make the table anew with STRING or BIGINT",
 }
 
 
@@ -93,6 +94,8 @@ class Uncompared:
                 "not compared",
                 DriftKind.MISSING: f"column {name!r} of the table is missing in messages, so it "
                 "was compared with null",
+                DriftKind.CUT: f"column {name!r} cuts off digits of the source's times, so it was "
+                "compared with what is left of them",
             }[kind]
             counted = f"; such records: {seen.records}, the first is {_shown(*seen.place)}"
             ignore = f"set {self.message_format.full_key(kind.option)} = 'ignore'"

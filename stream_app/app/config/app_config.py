@@ -224,7 +224,7 @@ def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple
         yield "stream.webhook-secret", "needs stream.webhook-url"
     fits = "stream.quarantine" in given and not config.table.primary_keys
     if config.stream.non_insert_records == "quarantine" and not fits:
-        needs = "needs stream.quarantine, and is for a table without table.primary-keys"
+        needs = "needs stream.quarantine, and is for a table without primary-keys"
         yield "stream.non-insert-records", f"'quarantine' {needs}"
 
 

@@ -12,6 +12,7 @@ from stream_app.cdc.aliased_decode import parse_aliases
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.column_drift import (
     COLUMN_ALIASES,
+    INEXACT,
     NARROWED_COLUMNS,
     TYPE_MAPPING,
     DriftKind,
@@ -30,7 +31,7 @@ from stream_app.format.arrow_schema import arrow_schema, arrow_type
 from stream_app.model.merge_engine import Existing, traits_of
 from stream_app.model.options.table_options import IGNORE_DELETE, ROWKIND_FIELD
 from stream_app.model.schema.data_type import RowType
-from stream_app.model.schema.mapping_options import parse_mapping_options
+from stream_app.model.schema.mapping_options import Inexact, parse_mapping_options
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.predicate.parser import parse_predicate
@@ -45,6 +46,7 @@ from stream_app.table.write.located_rows import (
     could_look_up,
     required_partition_keys,
 )
+from stream_app.table.write.mergeable_values import with_mergeable_values
 from stream_app.table.write.refused_partitions import DatedPartitions, NameablePartitions
 from stream_app.table.write.strict_partitions import strict_partitions
 
@@ -70,7 +72,7 @@ def source_of(config: AppConfig, location: str) -> SourceConfig:
     if sync is None:
         return config.source
     declared = {option.key for option in format_named(config.source.format).options}
-    of_database = {DriftKind.UNKNOWN.option: Reaction.EVOLVE.value}
+    of_database = {DriftKind.UNKNOWN.option: Reaction.EVOLVE.value, INEXACT: sync.inexact}
     if sync.type_mapping:
         of_database[TYPE_MAPPING] = ",".join(sync.type_mapping)
     defaults = {key: value for key, value in of_database.items() if key in declared}
@@ -81,6 +83,13 @@ def source_of(config: AppConfig, location: str) -> SourceConfig:
         lowers_names=not sync.case_sensitive,
         format_options={**defaults, **config.source.format_options, **own},
     )
+
+
+def full_key(config: AppConfig, option: str) -> str:
+    """The key of an option of the format as it stands in this configuration."""
+    if config.sync is not None and option == INEXACT:
+        return f"sync.{option}"
+    return format_named(config.source.format).full_key(option)
 
 
 def format_setup(
@@ -138,6 +147,7 @@ def table_format(
     decode = with_defaults(decode, schema.fields)
     if table.filter is not None:
         decode = _with_filter(decode, source, table, schema)
+    decode = with_mergeable_values(decode, schema)
     if schema.partition_keys:
         decode = NameablePartitions(messages=decode, partition_keys=schema.partition_keys)
     if finds_rows(schema):
@@ -210,7 +220,10 @@ def evolution_rules(source: SourceConfig, made: Generation) -> EvolutionRules | 
         return None
     narrowed = given.get(NARROWED_COLUMNS, Reaction.WARN.value)
     return EvolutionRules(
-        options=parse_mapping_options(given.get(TYPE_MAPPING, "").split(",")),
+        options=parse_mapping_options(
+            given.get(TYPE_MAPPING, "").split(","),
+            inexact=given.get(INEXACT, Inexact.NUMBER.value),
+        ),
         stops=narrowed == Reaction.STOP.value,
         sets_aside=narrowed == Reaction.QUARANTINE.value,
         tells=narrowed != Reaction.IGNORE.value,
@@ -251,7 +264,7 @@ def _with_made_columns(
     except DefinitionError as error:
         raise UsageError(
             str(error),
-            where="table.computed-columns",
+            where="computed-columns of the configuration",
             fix="the table has other columns than when it was made: correct the definition, or "
             "the column by ALTER TABLE",
         ) from None

@@ -164,7 +164,9 @@ def _from_overrides(overrides: Sequence[str], problems: list[str]) -> dict[str, 
         key, equals, value = override.partition("=")
         key = key.strip()
         if not equals:
-            problems.append(f"--set {override}: must be KEY=VALUE, e.g. table.options.bucket=8")
+            problems.append(
+                f"--set {override}: must be KEY=VALUE, e.g. stream.trigger=availableNow"
+            )
         elif is_secret(key) and value and not REFERENCE.search(value):
             problems.append(
                 f"--set: {key}: is a secret, and command lines are public on this machine: give "

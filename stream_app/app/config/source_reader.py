@@ -1,6 +1,8 @@
 """Decides which reader reads the topics: the native one where it can, else Spark's.
 
-Called by `ingest_job` before there is a session, and by `ingest`, which gives Spark's source jars.
+`ingest_job` asks before there is a session. Everything else that reads messages (the look at the
+first ones, `init`, `doctor`, `check`, `backfill`, replays) has no Spark, and reads natively.
+`ingest` gives Spark's source its jars.
 """
 
 from __future__ import annotations
@@ -48,6 +50,25 @@ def needs_sparks_source(source: SourceConfig) -> bool:
     if source.kind != "kafka" or source.reader == NATIVE:
         return False
     return source.reader == SPARK or bool(_judged(source)[1])
+
+
+def reader_without_spark(source: SourceConfig) -> ReaderSettings:
+    """Settings of the native reader, for a process that has no Spark.
+
+    Raises:
+        UsageError: the native reader cannot follow ``source.kafka``.
+    """
+    options, problems = _judged(source)
+    if problems:
+        told = "".join(f"\n  - {problem}" for problem in problems)
+        raise UsageError(
+            f"only the job itself can read these topics, by Spark:{told}",
+            where="source.kafka",
+            fix="correct these; a job with source.reader = 'spark' runs with them",
+        )
+    return ReaderSettings(
+        client=tuple(sorted(options.items())), fails_on_loss=source.fail_on_data_loss
+    )
 
 
 def _judged(source: SourceConfig) -> tuple[dict[str, str], list[str]]:

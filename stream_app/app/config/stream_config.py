@@ -36,8 +36,10 @@ class StreamConfig:
         quarantine: folder for records that cannot be decoded; None: the first one stops the job.
         max_bad_records: most bad records of a run; None: no limit.
         non_insert_records: ``error`` or ``quarantine``: changes that need a primary key.
+        repeated_records: ``refuse`` or ``store``: records that the table has from a job with
+            another checkpoint, where they would count twice.
         write_parallelism, decode_parallelism: tasks; None: Spark's default; one a reading task.
-        metrics_port: of the endpoint for Prometheus; None: there is none.
+        metrics_port, metrics_address: of the endpoint for Prometheus; no port: there is none.
         max_staleness: milliseconds that a table may be behind for the job to be ready.
         web_port, web_host: port and address of the page in a browser; no port: there is none.
         web_names: to which it answers beside ``localhost``, addresses and the machine's own.
@@ -52,9 +54,11 @@ class StreamConfig:
     quarantine: str | None = None
     max_bad_records: int | None = None
     non_insert_records: str = "error"
+    repeated_records: str = "refuse"
     write_parallelism: int | None = None
     decode_parallelism: int | None = None
     metrics_port: int | None = None
+    metrics_address: str = "0.0.0.0"
     max_staleness: int = 300_000
     web_port: int | None = None
     web_host: str = "127.0.0.1"
@@ -82,9 +86,11 @@ STREAM_KEYS: Mapping[str, Callable[[Setting], object]] = {
     "quarantine": folder,
     "max-bad-records": integer(0),
     "non-insert-records": one_of("error", "quarantine"),
+    "repeated-records": one_of("refuse", "store"),
     "write-parallelism": integer(1),
     "decode-parallelism": integer(1),
     "metrics-port": integer(1, 65535),
+    "metrics-address": text,
     "max-staleness": milliseconds,
     "web-port": integer(1, 65535),
     "web-host": text,

@@ -19,6 +19,7 @@ from stream_app.app.config.values import (
     definitions,
     free_text,
     identifier,
+    integer,
     names,
     one_of,
     regular_expression,
@@ -28,13 +29,15 @@ from stream_app.app.config.values import (
 from stream_app.cdc.alike.options import TRUNCATE, TRUNCATE_OPTION
 from stream_app.cdc.column_drift import (
     COLUMN_ALIASES,
+    CUT_REACTIONS,
+    CUT_VALUES,
     NARROWED_COLUMNS,
     NARROWED_REACTIONS,
     DriftKind,
     Reaction,
 )
 from stream_app.model.options.core_options import unknown_key
-from stream_app.model.schema.mapping_options import MappingOptions, parse_mapping_options
+from stream_app.model.schema.mapping_options import Inexact, MappingOptions, parse_mapping_options
 from stream_app.planning.sync.new_tables import Names, OneTable, TableRules
 from stream_app.planning.sync.target_tables import SyncRules
 
@@ -53,10 +56,12 @@ SYNC_KEYS: Mapping[str, Callable[[Setting], object]] = {
     "partition-keys": some_names,
     "sync-primary-keys-from-source-schema": boolean,
     "type-mapping": some_names,
+    "inexact": one_of(*(each.value for each in Inexact)),
     "computed-column": definitions,
     "metadata-column": some_names,
     "metadata-column-prefix": text,
     "filter": text,
+    "max-tables": integer(1),
 }
 SYNC_PREFIXES: Mapping[str, str] = {
     "table-mapping.": "table_mapping",
@@ -78,12 +83,14 @@ OF_ONE_TABLE: Mapping[str, Callable[[Setting], Names | str]] = {
         *(each.value for each in Reaction if each is not Reaction.EVOLVE)
     ),
     NARROWED_COLUMNS: one_of(*NARROWED_REACTIONS),
+    CUT_VALUES: one_of(*CUT_REACTIONS),
     COLUMN_ALIASES: text,
     TRUNCATE: one_of(*TRUNCATE_OPTION.values),
 }
 """Keys of ``[sync.tables.NAME]``, beside its options."""
 FORMAT_OPTIONS = (
-    DriftKind.UNKNOWN.option, DriftKind.MISSING.option, NARROWED_COLUMNS, COLUMN_ALIASES, TRUNCATE
+    DriftKind.UNKNOWN.option, DriftKind.MISSING.option, NARROWED_COLUMNS, CUT_VALUES,
+    COLUMN_ALIASES, TRUNCATE
 )  # fmt: skip
 """Options of the format that a table may have for itself."""
 _OPTIONS = "options."
@@ -122,8 +129,10 @@ class SyncConfig:
 
     Attributes:
         type_mapping: options of Paimon's ``type-mapping``.
+        inexact: a value of `Inexact`.
         computed_column, metadata_column, filter: as in ``[table]``, of each table that has the
             columns which they name.
+        max_tables: so many tables the job makes; messages of others go to the quarantine.
         options: of all tables.
         tables: ``NAME.primary-keys``, ``NAME.options.KEY`` and so on, of one table.
     """
@@ -146,10 +155,12 @@ class SyncConfig:
     multiple_table_partition_keys: Mapping[str, Names] = field(default_factory=dict)
     sync_primary_keys_from_source_schema: bool = True
     type_mapping: Names = ()
+    inexact: str = Inexact.NUMBER.value
     computed_column: Names = ()
     metadata_column: Names = ()
     metadata_column_prefix: str = ""
     filter: str | None = None
+    max_tables: int = 1000
     options: Mapping[str, str] = field(default_factory=_none)
     tables: Mapping[str, OneSetting] = field(default_factory=dict)
 
@@ -187,7 +198,9 @@ class SyncConfig:
     @property
     def mapping_options(self) -> MappingOptions:
         """How the source's types become types of columns."""
-        return parse_mapping_options(self.type_mapping, where="sync.type-mapping")
+        return parse_mapping_options(
+            self.type_mapping, inexact=self.inexact, where="sync.type-mapping"
+        )
 
     def path(self, name: str) -> str:
         """Where a table lies, as Paimon's file-system catalog names it."""

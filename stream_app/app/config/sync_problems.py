@@ -12,7 +12,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.cdc.aliased_decode import parse_aliases
 from stream_app.cdc.alike.options import TRUNCATE
-from stream_app.cdc.column_drift import COLUMN_ALIASES, NARROWED_COLUMNS, TYPE_MAPPING, DriftKind
+from stream_app.cdc.column_drift import (
+    COLUMN_ALIASES,
+    INEXACT,
+    NARROWED_COLUMNS,
+    TYPE_MAPPING,
+    DriftKind,
+)
 from stream_app.cdc.message_format import Format
 from stream_app.errors import UsageError
 from stream_app.model.options.core_options import option_problems
@@ -60,8 +66,8 @@ def drift_problems(sync: SyncConfig, source: Format, options: Mapping[str, str])
         options: of the format, for all tables.
     """
     unknown = DriftKind.UNKNOWN.option
-    if TYPE_MAPPING in options:
-        yield source.full_key(TYPE_MAPPING), "is sync.type-mapping in a job of a whole database"
+    for key in {TYPE_MAPPING, INEXACT} & options.keys():
+        yield source.full_key(key), f"is sync.{key} in a job of a whole database"
     for key, problem in excluding_options({unknown: "evolve", **options}):
         yield source.full_key(key), problem
     yield from _of_one_format(sync, source, options)

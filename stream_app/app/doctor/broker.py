@@ -1,32 +1,31 @@
 """The broker of a job: is it there, may its topics be described and read, and how late is it there.
 
-It fetches the newest record of each topic and throws it away; nothing is committed, and no consumer
-group is needed.
+It fetches the newest record of each topic, and looks at its format. Nothing is committed, and no
+consumer group is needed.
 """
 
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kafka import KafkaConsumer, TopicPartition
-from kafka.errors import KafkaError, TopicAuthorizationFailedError
+import pyarrow as pa
 
+from stream_app.app.check.topic_messages import looked_at
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.doctor.clocks import clock_observations
 from stream_app.app.doctor.observation import Observation, fine, problem, warning
+from stream_app.app.job.first_messages import other_format
 from stream_app.app.job.preflight import (
     BrokerConnection,
     TopicInfo,
-    client_settings,
     uncheckable,
 )
 from stream_app.clock import Clock
-from stream_app.errors import SourceError
+from stream_app.errors import SourceError, StreamAppError, WrongSourceError
+from stream_app.kafka.offset_ranges import OffsetRange
 
-_READ_S = 5.0
 _NAMES_MAX = 5
 
 Places = Mapping[tuple[str, int], int]
@@ -84,54 +83,47 @@ class Broker:
             yield from clock_observations("broker", what, newest, self.clock, may_be_behind=True)
 
     def _rights(self, ends: Places) -> Iterator[Observation]:
-        places = {
-            TopicPartition(topic, partition): end
+        """Reads the newest record of the fullest partition of each topic."""
+        ranges = [
+            OffsetRange(topic, partition, max(self.begins.get((topic, partition), 0), end - 1), end)
             for (topic, partition), end in ends.items()
             if partition == self._fullest(topic, ends)
-        }
+        ]
         try:
-            self._fetch(places)
-        except TopicAuthorizationFailedError as error:
-            names = sorted(*error.args) if error.args else sorted(self.topics)
-            yield problem(
-                "broker",
-                f"{_some(names)} may not be read by this user (Read is not allowed)",
-                "allow Read on these topics for the user of source.kafka",
-            )
-        except (KafkaError, OSError) as error:
-            yield problem(
-                "broker",
-                f"no record can be fetched ({error})",
-                "see that this machine reaches the addresses that all brokers advertise",
-            )
+            found = self._read(ranges)
+        except WrongSourceError as error:
+            if names := self._denied(ranges):
+                yield problem(
+                    "broker",
+                    f"{_some(names)} may not be read by this user (Read is not allowed)",
+                    "allow Read on these topics for the user of source.kafka",
+                )
+            else:
+                yield problem("broker", error.what, error.fix)
+        except StreamAppError as error:
+            yield problem("broker", f"no record can be fetched ({error.what})", error.fix)
         else:
             yield fine("broker", "the topics may be described and read")
+            if (notice := other_format(self.source.format, found)) is not None:
+                yield warning("broker", notice.what, notice.fix)
 
     def _fullest(self, topic: str, ends: Places) -> int:
         return max(
             range(self.topics[topic].partitions), key=lambda each: ends.get((topic, each), 0)
         )
 
-    def _fetch(self, places: Mapping[TopicPartition, int]) -> None:
-        """Fetch the newest record of each partition, or wait `_READ_S` for the slow ones."""
-        consumer = KafkaConsumer(
-            bootstrap_servers=self.source.bootstrap_servers.split(","),
-            group_id=None,
-            enable_auto_commit=False,
-            max_partition_fetch_bytes=1 << 20,
-            request_timeout_ms=int(self.timeout_s * 1000),
-            **client_settings(self.source.kafka_options),
-        )
-        with contextlib.closing(consumer):
-            consumer.assign(list(places))
-            for place, end in places.items():
-                begin = self.begins.get((place.topic, place.partition), 0)
-                consumer.seek(place, max(begin, end - 1))
-            deadline = time.monotonic() + _READ_S
-            while time.monotonic() < deadline:
-                consumer.poll(timeout_ms=500)
-                if all(consumer.position(place) >= end for place, end in places.items()):
-                    return
+    def _denied(self, ranges: Sequence[OffsetRange]) -> list[str]:
+        """The topics of which not even one record can be read."""
+        names = []
+        for each in ranges:
+            try:
+                self._read([each])
+            except WrongSourceError:
+                names.append(each.topic)
+        return sorted(names)
+
+    def _read(self, ranges: Sequence[OffsetRange]) -> Sequence[pa.RecordBatch]:
+        return list(looked_at(self.source, ranges))
 
 
 def _some(names: list[str]) -> str:

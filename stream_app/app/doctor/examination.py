@@ -17,15 +17,16 @@ from stream_app.app.config.app_config import AppConfig
 from stream_app.app.doctor import machine
 from stream_app.app.doctor.broker import Broker
 from stream_app.app.doctor.clocks import clock_observations
+from stream_app.app.doctor.columns import columns_of_source
 from stream_app.app.doctor.observation import Observation, fine, observed, problem, warning
-from stream_app.app.doctor.tables import held_tables, newest_snapshot, tables_of_database
+from stream_app.app.doctor.tables import held_tables, newest_snapshot, refused, tables_of_database
 from stream_app.app.inspect.job_status import JobStatus
-from stream_app.app.job.job_folders import is_reached_without_spark, open_folder
+from stream_app.app.job.damaged_checkpoint import empty_files
+from stream_app.app.job.job_folders import is_reached_without_spark, open_folder, probe_local
 from stream_app.app.job.one_table import changes_that_fail, wanted_schema
 from stream_app.app.job.preflight import RECREATED_FIX, recreated
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError
-from stream_app.fileio.atomic_create import probe_atomic_create
 from stream_app.fileio.file_io_registry import file_io_of, is_local
 from stream_app.fileio.store_time import store_now_ms
 from stream_app.kafka.offset_ranges import lost_ranges
@@ -33,6 +34,7 @@ from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.table_options import WRITE_BUFFER_SIZE
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.spark.ingest.checkpoint_state import DATABASE, checked_checkpoint
+from stream_app.spark.ingest.epoch_log import LOST_FIX
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import (
@@ -69,6 +71,7 @@ class Examination:
         yield from observed("memory", partial(machine.memory, spark, total, buffer, cores))
         yield from observed("disk", partial(machine.disk, warehouse))
         yield from observed("broker", self._broker.observations)
+        yield from observed("columns", partial(columns_of_source, self.config, self._broker.topics))
         yield from observed("warehouse", partial(self._store, "warehouse", warehouse))
         yield from observed("checkpoint", self._checkpoint)
         if self.config.stream.quarantine is not None:
@@ -93,8 +96,7 @@ class Examination:
         folder, files = file_io_of(location, self.config.file_system)
         there = folder
         if is_local(location):
-            there = _nearest(folder)
-            probe_atomic_create(files, there, "a link to a name that is taken succeeds")
+            files, there = probe_local(location)
         else:
             files.check_atomic_create(folder)
         yield fine(part, f"{folder} can be written, and of two writers of a file one wins")
@@ -108,6 +110,10 @@ class Examination:
             return
         folder = open_folder(location, self.config.file_system, _no_session)
         yield from self._store("checkpoint", location)
+        if is_local(location) and (empty := empty_files(Path(folder.location))):
+            what = f"{', '.join(empty)} of it is empty, as after a power cut"
+            yield problem("checkpoint", what, LOST_FIX)
+            return
         sync = self.config.sync
         if sync is not None:
             state = checked_checkpoint(folder, sync.path(""), DATABASE)
@@ -162,8 +168,10 @@ class Examination:
         location, options = self.config.stream.checkpoint, self.config.file_system
         if is_reached_without_spark(location):
             checkpoint = open_folder(location, options, _no_session)
+            status = self._status(checkpoint)
             yield from held_tables(checkpoint)
-            yield from tables_of_database(self._status(checkpoint).paths(), options)
+            yield from refused(status.refused())
+            yield from tables_of_database(status.paths(), options)
 
     def _table(self) -> Iterator[Observation]:
         try:
@@ -187,14 +195,6 @@ class Examination:
 
     def _opened(self) -> FileStoreTable:
         return open_table(self.config.table.path, file_io_options=self.config.file_system)
-
-
-def _nearest(folder: str) -> str:
-    """The folder, or the nearest above it that exists: the doctor makes none."""
-    there = Path(folder)
-    while not there.exists():
-        there = there.parent
-    return str(there)
 
 
 def _needs_spark(part: str, location: str) -> Observation:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from stream_app.app.doctor.observation import Observation, fine, observed, problem, warning
 from stream_app.errors import TableNotFoundError
+from stream_app.model.schema.origin import Origin
 from stream_app.spark.ingest.held_tables import JobTables, read_tables
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
@@ -68,6 +69,13 @@ def tables_of_database(
     if not bad:
         told = "tables are made from the messages" if not paths else f"all {len(paths)} are sound"
         yield fine("table", told)
+
+
+def refused(reasons: Mapping[Origin, str]) -> Iterator[Observation]:
+    """The tables of the source of which nothing is stored."""
+    for origin, why in reasons.items():
+        fix = "mend this, and replay its records (stream-app quarantine replay)"
+        yield warning("table", f"nothing of {origin} is stored: {why}", fix)
 
 
 def held_tables(checkpoint: Folder) -> Iterator[Observation]:

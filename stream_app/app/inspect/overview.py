@@ -14,7 +14,9 @@ from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.buckets.bucket_advice import FAIR_BYTES, BucketSize, bucket_advice
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules
+from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.waiting_rows import rows_that_wait
 
 _HOW = {
     "bucket": "Paimon rescales a partition by INSERT OVERWRITE",
@@ -30,6 +32,7 @@ class Overview:
     Attributes:
         rows_in_files: versions of rows; fewer keys are live while runs are not merged.
         runs_max: sorted runs of the bucket that has most of them.
+        waiting_rows: what of the shown snapshot waits for a compaction; see `TableStatus`.
         bucket_advice: what is wrong with the sizes of buckets, and what would mend it.
     """
 
@@ -48,6 +51,7 @@ class Overview:
     partitions: int
     runs_max: int
     compaction_trigger: int
+    waiting_rows: int
     bucket_advice: str | None
 
 
@@ -77,6 +81,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
         partitions=len({entry.partition for entry in entries}),
         runs_max=max((len(members) for members in runs.values()), default=0),
         compaction_trigger=table.options.compaction_trigger,
+        waiting_rows=rows_that_wait(table, snapshot, entries),
         bucket_advice=_bucket_advice(table, entries),
     )
 
@@ -99,6 +104,8 @@ def overview_lines(told: Overview) -> list[str]:
         pairs["sorted runs"] = (
             f"at most {told.runs_max} in a bucket; compaction begins at {told.compaction_trigger}"
         )
+    if told.waiting_rows:
+        pairs["waiting"] = waiting_text(told.waiting_rows)
     if told.bucket_advice:
         pairs["advice"] = told.bucket_advice
     return [f"{name:<14} {value}" for name, value in pairs.items()]

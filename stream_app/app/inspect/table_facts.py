@@ -12,10 +12,12 @@ from itertools import islice
 
 from stream_app.clock import Clock
 from stream_app.model.job_epoch import JobEpoch
+from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY, Snapshot
 from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.waiting_rows import rows_that_wait
 
 _BELIEVED_S = 60.0
 """Seconds after which a table is read again, though its newest snapshot has the same number: it may
@@ -35,6 +37,7 @@ class TableFacts:
         epochs: the newest epoch of each job, by commit user; empty unless a job asks.
         rows: in files, whatever their kind; None: unknown.
         sorted_runs: of the bucket that has most; None unless they are counted.
+        waiting_rows: rows that wait for a compaction; 0 unless they are counted.
     """
 
     snapshot: int | None = None
@@ -43,6 +46,7 @@ class TableFacts:
     epochs: Mapping[str, JobEpoch] = field(default_factory=dict)
     rows: int | None = None
     sorted_runs: int | None = None
+    waiting_rows: int = 0
 
 
 def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True) -> TableFacts:
@@ -50,7 +54,7 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
 
     Args:
         of_job: whether a job asks: for that, perhaps more snapshots are read.
-        counts_runs: whether manifests are read too, for a job.
+        counts_runs: whether manifests are read too: for a job, and where rows may wait.
 
     Raises:
         CorruptFileError: a file of metadata is missing or damaged.
@@ -59,13 +63,15 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
     if not newest:
         return TableFacts()
     latest = newest[0]
+    live = FileStoreScan(table).live(latest) if of_job and counts_runs else None
     return TableFacts(
         snapshot=latest.snapshot_id,
         time_ms=latest.time_millis,
         source_ms=newest_source_ms(newest),
         epochs=newest_epochs(table.snapshots) if of_job else {},
         rows=latest.total_record_count,
-        sorted_runs=_runs_max(table, latest) if of_job and counts_runs else None,
+        sorted_runs=None if live is None else _runs_max(live),
+        waiting_rows=rows_that_wait(table, latest, live) if counts_runs else 0,
     )
 
 
@@ -101,9 +107,9 @@ def freshness_s(now_ms: int, source_ms: int | None, lag: int | None) -> int | No
     return None if source_ms is None else max(0, now_ms - source_ms) // 1000
 
 
-def _runs_max(table: FileStoreTable, snapshot: Snapshot) -> int:
+def _runs_max(live: Iterable[ManifestEntry]) -> int:
     runs: dict[tuple[bytes, int], set[str | int]] = {}
-    for entry in FileStoreScan(table).live(snapshot):
+    for entry in live:
         run = entry.file.level or entry.file.file_name
         runs.setdefault((entry.partition, entry.bucket), set()).add(run)
     return max(map(len, runs.values()), default=0)
@@ -123,13 +129,14 @@ class RememberedFacts:
 
     Attributes:
         open: a table by its folder.
-        of_job, counts_runs: see `table_facts`.
+        of_job: see `table_facts`.
+        counts_runs: whether the sorted runs of the table in a folder are counted, for a job.
     """
 
     open: Callable[[str], FileStoreTable]
     clock: Clock
     of_job: bool = False
-    counts_runs: bool = True
+    counts_runs: Callable[[str], bool] = lambda _path: True
     _known: dict[str, _Remembered] = field(default_factory=dict)
 
     def of(self, path: str) -> TableFacts:
@@ -148,6 +155,6 @@ class RememberedFacts:
         newest = (
             table.snapshots.latest_id()
         )  # before the facts: these may be newer, and are read again
-        facts = table_facts(table, of_job=self.of_job, counts_runs=self.counts_runs)
+        facts = table_facts(table, of_job=self.of_job, counts_runs=self.counts_runs(path))
         self._known[path] = _Remembered(table, newest, facts, now)
         return facts

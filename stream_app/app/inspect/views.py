@@ -63,6 +63,7 @@ def _snapshots(_: FileStoreTable) -> Mapping[str, Fact]:
         "files_added": "files_added",
         "files_deleted": "files_deleted",
         "changelog_files": "changelog_files",
+        "writer": "writer_version",
     }
 
 

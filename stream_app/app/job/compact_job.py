@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from prometheus_client import CollectorRegistry
+from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -55,6 +56,7 @@ from stream_app.model.options.compaction_options import (
 )
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
+from stream_app.spark.jvm_watch import ending_with_jvm
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.table.compact.metrics import CompactionMetrics
@@ -147,7 +149,7 @@ def _watched(job: CompactJob, secrets: Secrets) -> None:
     stream = StreamConfig() if job.config is None else job.config.stream
     name = f"compact {table_label(job.table.location)}"
     with (
-        serving(registry, job.metrics_port),
+        serving(registry, job.metrics_port, None, stream.metrics_address),
         watchers(
             stream, name, registry, clock, hide=secrets.hide, ends_by_itself=not job.follow
         ) as listeners,
@@ -170,15 +172,27 @@ def run(
     Raises:
         CompactionError: some buckets could not be compacted; the others are.
     """
+    warn_of_ignored_options(job.table)
+    spark = start_session(f"stream_app compact {job.table.location}", job.spark)
+    stop_requested = threading.Event()
+    with ending_with_jvm(spark, stop_requested):
+        _run_in(spark, stop_requested, job, registry, signs, listeners)
+
+
+def _run_in(
+    spark: SparkSession,
+    stop_requested: threading.Event,
+    job: CompactJob,
+    registry: CollectorRegistry,
+    signs: SignsOfLife,
+    listeners: Listeners,
+) -> None:
     label = table_label(job.table.location)
     store, jvm = StoreCollector(label), JvmCollector(label)
     job = replace(job, table=job.table.counted(store.requests))
     table = job.table
-    warn_of_ignored_options(table)
-    spark = start_session(f"stream_app compact {table.location}", job.spark)
     compactions = SparkCompactions(spark, table.options[COMPACTION_MAX_PARALLELISM])
     maintenance = TableMaintenance(table)
-    stop_requested = threading.Event()
     stop_on_signals(spark, stop_requested)
     signs.at_work = lambda: None if job.follow else _COMPACTING
     try:
@@ -277,7 +291,7 @@ class _Compaction:
         while not self.stop_requested.is_set():
             self._adopt()
             self._touch()
-            for report in self._reports(self.stream.draining()):
+            for report in self._reports(self.stream.draining(rests=False)):
                 self._say(report_line(report))
             self.maintenance.while_idle()
             self.listeners.tell(lambda each: each.looked())

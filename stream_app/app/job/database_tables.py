@@ -14,7 +14,7 @@ import functools
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -23,8 +23,12 @@ from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.format_setup import format_setup, rules_of, source_of
 from stream_app.app.config.made_columns import check_made_keys, columns_with_made, rules_for
 from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.inspect.refused_tables import RefusedTables
+from stream_app.app.job.first_messages import of_each_origin
 from stream_app.app.job.job_feeds import job_format
 from stream_app.app.job.one_table import changes_that_fail
+from stream_app.app.remarks.column_warnings import tell_remarks
+from stream_app.app.remarks.seen_tables import seen_tables
 from stream_app.cdc.formats import format_named, source_reader
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.cdc.message_format import SourceReader
@@ -44,7 +48,9 @@ from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.schema.tables_own_options import is_tables_own, option_differences
 from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.planning.sync.assignment import Assignment
+from stream_app.planning.sync.column_remarks import remarks_of_new
 from stream_app.planning.sync.new_tables import new_table, options_for
+from stream_app.planning.sync.partition_roots import PUBLISH_FIX, partition_roots, root_warning
 from stream_app.planning.sync.shards import shard_differences
 from stream_app.planning.sync.target_tables import LeftOut, Refusal, Target, decide
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
@@ -120,11 +126,15 @@ class DatabaseTables:
     set_aside: Callable[[int, pa.Table], None]
     _taken: dict[Origin, str] = field(init=False)
     _refused: dict[Origin, str] = field(init=False, default_factory=dict)
+    _told: RefusedTables = field(init=False)
     _feeds: dict[str, TableFeed] = field(init=False, default_factory=dict)
     _compared: set[str] = field(init=False, default_factory=set)
+    _waiting: frozenset[str] = field(init=False, default=frozenset())
+    _full: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
         self._taken = remembered_origins(self.checkpoint)
+        self._told = RefusedTables(self.checkpoint)
 
     def known(self) -> list[TableFeed]:
         """The tables that the job has met before; those that are gone are made when they appear."""
@@ -174,18 +184,23 @@ class DatabaseTables:
         untold: Mapping[Origin, str] | None = None,
     ) -> OriginSplitter:
         """See `Newcomers.splitter`."""
+        self._waiting = waiting
         assignment = Assignment(
             rules=self.sync.rules,
             indexes={feed.name: index for index, feed in enumerate(feeds)},
             # Where tables may collide, each task needs to know which came first.
-            taken=dict(self._taken) if self.sync.rules.may_collide else {},
+            taken=dict(self._taken) if self.sync.rules.may_collide or self._full else {},
             refused={**self._refused, **(untold or {})},
             waiting=waiting,
+            full=self._full,
         )
         return OriginSplitter(_reader(self.config).origins, assignment)
 
     def unreadable(self, epoch: int, messages: pa.Table) -> None:
         """See `Newcomers.unreadable`."""
+        parts = of_each_origin(_reader(self.config), messages)
+        reasons = {origin: part.column("reason")[0].as_py() for origin, part in parts}
+        self._told.see(reasons, self._taken)
         self.set_aside(epoch, messages)
 
     def _by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
@@ -195,9 +210,30 @@ class DatabaseTables:
             decision = decide(self.sync.rules, origin, {**self._taken, **_names(found)})
             if isinstance(decision, Refusal):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
-            elif not isinstance(decision, LeftOut):
+            elif isinstance(decision, LeftOut):
+                continue
+            elif self._is_too_many(decision.name, found):
+                self._tell_full(origin)
+            else:
                 found[decision.name][origin] = part
         return found
+
+    def _is_too_many(self, name: str, new: Collection[str]) -> bool:
+        """Whether the job has as many tables as it may have, and this would be another."""
+        known = {*self._taken.values(), *self._waiting, *new}
+        return name not in known and len(known) + len(self._refused) >= self.sync.max_tables
+
+    def _tell_full(self, origin: Origin) -> None:
+        if not self._full:
+            most = self.sync.max_tables
+            self._full = (
+                f"the job has {most} tables, the most that sync.max-tables allows; to fix: raise "
+                "it, or leave tables out by sync.excluding-tables"
+            )
+            _LOG.error(
+                "messages of %s and of all further source tables are set aside: %s",
+                origin, self._full,
+            )  # fmt: skip
 
     def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:
         _LOG.error("messages of %s are set aside: %s", ", ".join(map(str, origins)), reason)
@@ -221,9 +257,12 @@ class DatabaseTables:
         except TableNotFoundError:
             pass
         schema = database_table_schema(self.config, self.sync, name, parts, self.clock)
-        return create_or_open(
+        table = create_or_open(
             self.sync.path(name), schema, self.clock, file_io_options=self.config.file_system
         )
+        source = functools.reduce(merged, _described(self.config, self.sync, parts).values())
+        tell_remarks(f"the table {name}: ", remarks_of_new(source.columns), self.config)
+        return table
 
     def _opened(self, name: str) -> FileStoreTable:
         location, options = self.sync.path(name), self.config.file_system
@@ -253,6 +292,7 @@ class DatabaseTables:
         ]
         data = json.dumps(document, indent=1).encode()
         self.checkpoint.files.overwrite(self.checkpoint.path(_FILE), data)
+        self._told.see({}, self._taken)
 
 
 def warn_of_first_messages(
@@ -263,10 +303,13 @@ def warn_of_first_messages(
     Args:
         messages: of `MESSAGE_SCHEMA`.
     """
-    told = 0
+    told, parts = 0, list(of_each_origin(_reader(config), messages))
+    _warn_if_all_are_left_out(sync, [origin for origin, _ in parts])
+    for root, leaves in partition_roots(seen_tables(dict(parts))).items():
+        _LOG.warning("%s\n  to fix: %s", root_warning(root, leaves), PUBLISH_FIX)
     sync = replace(sync, case_sensitive=True)  # a survey looks for the names of the source
     as_spelled = replace(config, sync=sync)
-    for origin, part in of_each_origin(_reader(config), messages):
+    for origin, part in parts:
         if not isinstance(decide(sync.rules, origin, {}), Target):
             continue
         try:
@@ -288,16 +331,14 @@ def warn_of_first_messages(
         _LOG.warning("%d more such warnings, of other tables", told - _NOTICES_MAX)
 
 
-def of_each_origin(
-    reader: SourceReader, messages: pa.Table
-) -> Iterator[tuple[Origin, pa.RecordBatch]]:
-    """The messages of each source table, by its name."""
-    batch = messages.combine_chunks().to_batches()
-    if not batch:
-        return
-    origins = reader.origins(batch[0])
-    for code, origin in sorted(enumerate(origins.tables), key=lambda each: each[1]):
-        yield origin, batch[0].filter(pa.array(origins.codes == code))
+def _warn_if_all_are_left_out(sync: SyncConfig, origins: Sequence[Origin]) -> None:
+    if origins and not any(map(sync.rules.takes, origins)):
+        _LOG.warning(
+            "the job takes no table of the source that the first messages name: %s\n"
+            "  where: sync.including-tables, excluding-tables, including-dbs, excluding-dbs\n"
+            "  to fix: they must fit whole names of tables, without database and schema",
+            ", ".join(map(str, origins[:_NOTICES_MAX])),
+        )
 
 
 def database_table_schema(

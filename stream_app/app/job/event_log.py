@@ -41,7 +41,7 @@ from stream_app.clock import Clock
 from stream_app.errors import StreamAppError
 from stream_app.kafka.job_position import JobPosition
 from stream_app.log_facts import about
-from stream_app.model.options.ignored_options import ignored_options
+from stream_app.model.options.option_support import ignored_options
 from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, ColumnSighting
 from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.held_tables import HeldTable
@@ -297,7 +297,11 @@ def _warn_of_column(
         DriftKind.UNKNOWN: "column %r is not in the table, so its values are left out: add it to "
         "the table, or say what becomes of such records (%s)",
         DriftKind.MISSING: "column %r of the table is missing in messages, so it becomes null in "
-        "their rows: was it renamed or dropped? %s says what becomes of such records",
+        "their rows: was it renamed or dropped, or does the source generate it, which a log leaves "
+        "out (compute it here: computed-column)? %s says what becomes of such records",
+        DriftKind.CUT: "column %r cuts off digits of times that it cannot hold: make its type "
+        "finer (stream-app alter --change-type), or say what becomes of such records (%s); a TIME "
+        "keeps milliseconds, a STRING or a BIGINT all that the source sends",
     }
     _LOG.warning(
         "%s" + said[kind] + "; the first is topic %s, partition %d, offset %d",

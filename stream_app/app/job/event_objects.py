@@ -77,6 +77,7 @@ def _compaction_event(report: EpochReport | IdleReport) -> dict[str, object]:
         "sorted_runs": dict(report.sorted_runs),
         "level0_files_max": metrics.level0_files_max,
         "level0_files": metrics.level0_files,
+        "waiting_rows": metrics.waiting_rows,
         "compactions": [asdict(compaction) for compaction in report.compactions],
         "compactions_queued": metrics.queued,
         "compactions_running": metrics.running,

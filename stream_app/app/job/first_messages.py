@@ -9,21 +9,25 @@ from __future__ import annotations
 import itertools
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
-from kafka import KafkaConsumer, TopicPartition
-from kafka.errors import KafkaError
 
-from stream_app.app.check.source_replay import batch_of
+from stream_app.app.check.topic_messages import looked_at
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.job.preflight import TopicInfo, client_settings
+from stream_app.app.job.preflight import BrokerConnection, TopicInfo
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
-from stream_app.cdc.formats import format_named
-from stream_app.cdc.message_format import FormatSetup, Notice, SourceSurvey
-from stream_app.errors import UsageError
-from stream_app.spark.ingest.source_table_check import SHARDS_REMEDY, distinct_tables
+from stream_app.cdc.column_drift import INEXACT
+from stream_app.cdc.formats import format_named, is_read_by, likely_format, source_reader
+from stream_app.cdc.message_format import FormatSetup, Notice, SourceReader, SourceSurvey
+from stream_app.errors import StreamAppError, UsageError
+from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
+from stream_app.model.schema.origin import Origin
+from stream_app.planning.sync.column_remarks import TableRemark, remarks_of_existing
+from stream_app.spark.ingest.source_table_check import SHARDS_REMEDY, distinct_tables, verdict_on
 
 _LOG = logging.getLogger("stream_app")
 _TIMEOUT_S = 5.0
@@ -31,14 +35,15 @@ _MESSAGES = 20
 """Number read from each end of a Kafka partition."""
 _PARTITIONS_MAX = 4
 """Partitions sampled in each topic."""
-_FETCH_BYTES = 256 << 10
-_Range = tuple[int, int]
+_ORDER = [("partition", "ascending"), ("offset", "ascending")]
+Places = Mapping[tuple[str, int], int]
+"""(topic, Kafka partition) → offset."""
 
 
 def check_first_messages(
     source: SourceConfig, setup: FormatSetup, topics: Mapping[str, TopicInfo], *, reads_them: bool
-) -> None:
-    """Check the messages at both ends of each topic.
+) -> Mapping[str, pa.RecordBatch]:
+    """Check the messages at both ends of each topic; returns them, by topic.
 
     Args:
         setup: of the format, for the existing or future table.
@@ -48,101 +53,126 @@ def check_first_messages(
         UsageError: the job reads them, and they belong to several source tables, or one of them
             would stop it.
     """
-    survey = format_named(source.format).survey(setup, messages_at_both_ends(source, topics))
+    seen = _messages_if_any(source, topics)
+    survey = format_named(source.format).survey(setup, seen)
     for notice in (*_several_tables(survey, setup.traits), *survey.notices()):
         if reads_them and notice.stops:
             raise UsageError(notice.what, where=notice.where, fix=notice.fix)
-        _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.what, notice.where, notice.fix)
+        _tell(notice)
+    return seen
+
+
+def first_remarks(
+    source: SourceConfig, messages: Mapping[str, pa.RecordBatch], columns: RowType
+) -> Sequence[TableRemark]:
+    """What some messages of one table, by topic, show of its columns."""
+    reader = source_reader(source.format, source.format_options)
+    whole = pa.Table.from_batches(messages.values(), MESSAGE_SCHEMA).combine_chunks().to_batches()
+    told = reader.describe(whole[0], NO_MAPPING_OPTIONS) if whole else None
+    if told is None:
+        return []
+    all_ids = frozenset(field.field_id for field in columns)
+    return remarks_of_existing(told, columns, all_ids, inexact=INEXACT)
 
 
 def _several_tables(survey: SourceSurvey, traits: TableTraits) -> Iterator[Notice]:
-    tables = distinct_tables(survey.tables())
-    if len(tables) > 1 and not traits.merges_shards:
-        told = ", ".join(f"{name} (in {topic})" for name, topic in tables.items())
-        yield Notice(
-            what=f"the topics tell of {len(tables)} tables of the source: {told}",
-            where="source.topics",
-            fix=SHARDS_REMEDY,
-            stops=True,
-        )
+    records = survey.tables()
+    verdict = verdict_on({}, records)
+    if not verdict.others or traits.merges_shards:
+        return
+    by_topic: dict[str, list[str]] = defaultdict(list)
+    for topic, name in records:
+        by_topic[topic].append(name)
+    tables = distinct_tables(by_topic)
+    told = ", ".join(f"{name} (in {topic})" for name, topic in tables.items())
+    yield Notice(
+        what=f"the topics tell of {len(tables)} tables of the source: {told}",
+        where="source.topics",
+        fix=SHARDS_REMEDY,
+        stops=verdict.is_refused,
+    )
 
 
 def first_messages_of_all(source: SourceConfig, topics: Mapping[str, TopicInfo]) -> pa.Table:
     """A few messages of each topic, of `MESSAGE_SCHEMA`; none when the broker is slow."""
-    found = messages_at_both_ends(source, topics)
-    return pa.Table.from_batches(found.values(), MESSAGE_SCHEMA)
+    return pa.Table.from_batches(_messages_if_any(source, topics).values(), MESSAGE_SCHEMA)
+
+
+def _messages_if_any(
+    source: SourceConfig, topics: Mapping[str, TopicInfo]
+) -> Mapping[str, pa.RecordBatch]:
+    try:
+        found = messages_at_both_ends(source, topics)
+    except StreamAppError as error:
+        _LOG.warning("no messages are looked at beforehand: %s", error.what)
+        return {}
+    if (notice := other_format(source.format, list(found.values()))) is not None:
+        _tell(notice)
+    return found
+
+
+def other_format(chosen: str, messages: Sequence[pa.RecordBatch]) -> Notice | None:
+    """That messages look like those of another format; None: they do not."""
+    values = [value for each in messages for value in each.column("value").drop_null().to_pylist()]
+    likely = likely_format(values)
+    if likely is None or likely == chosen or is_read_by(likely, chosen):
+        return None
+    return Notice(
+        what=f"the messages look like those of the format {likely!r}, and {chosen!r} is configured",
+        where="source.format",
+        fix=f'set source.format = "{likely}", if that is what writes the topic',
+    )
+
+
+def _tell(notice: Notice) -> None:
+    _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.what, notice.where, notice.fix)
+
+
+def of_each_origin(
+    reader: SourceReader, messages: pa.Table
+) -> Iterator[tuple[Origin, pa.RecordBatch]]:
+    """The messages of each source table, by its name."""
+    batch = messages.combine_chunks().to_batches()
+    if not batch:
+        return
+    origins = reader.origins(batch[0])
+    for code, origin in sorted(enumerate(origins.tables), key=lambda each: each[1]):
+        yield origin, batch[0].filter(pa.array(origins.codes == code))
 
 
 def messages_at_both_ends(
     source: SourceConfig, topics: Mapping[str, TopicInfo]
 ) -> dict[str, pa.RecordBatch]:
-    """A few messages of each topic, by topic; none when the broker does not answer in time."""
+    """A few messages of each topic, by topic, as far as they come in time.
+
+    Raises:
+        SourceError: the broker does not answer, or none comes in time.
+        UsageError: only Spark can read the topics.
+    """
     deadline = time.monotonic() + _TIMEOUT_S
-    consumer = None
-    try:
-        consumer = KafkaConsumer(
-            bootstrap_servers=source.bootstrap_servers.split(","),
-            group_id=None,
-            enable_auto_commit=False,
-            isolation_level="read_committed",
-            max_partition_fetch_bytes=_FETCH_BYTES,
-            request_timeout_ms=int(_TIMEOUT_S * 1000),
-            **client_settings(source.kafka_options),
-        )
-        places = [
-            TopicPartition(name, number)
-            for name, topic in topics.items()
-            for number in range(topic.partitions)
-        ]
-        begins, ends = consumer.beginning_offsets(places), consumer.end_offsets(places)
-        chosen = _chosen(places, begins, ends)
-        records = [
-            record
-            for ranges in (
-                {at: (begins[at], min(begins[at] + _MESSAGES, ends[at])) for at in chosen},
-                {at: (max(begins[at], ends[at] - _MESSAGES), ends[at]) for at in chosen},
-            )
-            for record in _read(consumer, ranges, deadline)
-        ]
-    except (KafkaError, OSError, ValueError, AssertionError) as error:
-        _LOG.info("no messages are looked at beforehand: %s", error)
-        return {}
-    finally:
-        if consumer is not None:
-            consumer.close()
-    unique = {(each.topic, each.partition, each.offset): each for each in records}
-    by_topic = itertools.groupby(
-        (unique[place] for place in sorted(unique)), key=lambda record: record.topic
-    )
-    return {topic: batch_of(list(found)) for topic, found in by_topic}
+    with BrokerConnection(source.bootstrap_servers, source.kafka_options) as connection:
+        begins, ends = connection.begin_offsets(topics), connection.end_offsets(topics)
+    by_topic: dict[str, list[pa.RecordBatch]] = {}
+    for batch in looked_at(source, _both_ends(begins, ends)):
+        by_topic.setdefault(batch.column("topic")[0].as_py(), []).append(batch)
+        if time.monotonic() > deadline:
+            break
+    return {
+        topic: pa.Table.from_batches(found).combine_chunks().sort_by(_ORDER).to_batches()[0]
+        for topic, found in sorted(by_topic.items())
+    }
 
 
-def _chosen(
-    places: Sequence[TopicPartition],
-    begins: Mapping[TopicPartition, int],
-    ends: Mapping[TopicPartition, int],
-) -> list[TopicPartition]:
-    """Partitions with messages, some of each topic."""
-    filled = (place for place in places if ends[place] > begins[place])
-    return [
+def _both_ends(begins: Places, ends: Places) -> list[OffsetRange]:
+    """First the beginnings, then the ends; some partitions of each topic, which have messages."""
+    filled = sorted(place for place, end in ends.items() if end > begins[place])
+    chosen = [
         place
-        for _, of_topic in itertools.groupby(filled, key=lambda place: place.topic)
+        for _, of_topic in itertools.groupby(filled, key=lambda place: place[0])
         for place in itertools.islice(of_topic, _PARTITIONS_MAX)
     ]
-
-
-def _read(
-    consumer: KafkaConsumer, ranges: Mapping[TopicPartition, _Range], deadline: float
-) -> list[Any]:
-    """The records of each range that arrive in time."""
-    consumer.assign(list(ranges))
-    for place, (begin, _) in ranges.items():
-        consumer.seek(place, begin)
-    found = []
-    left = set(ranges)
-    while left and time.monotonic() < deadline:
-        # A partition that was paused gives nothing after a seek: later records are dropped here.
-        for place, records in consumer.poll(timeout_ms=500).items():
-            found += [record for record in records if record.offset < ranges[place][1]]
-        left = {place for place in left if consumer.position(place) < ranges[place][1]}
-    return found
+    middles = {at: min(begins[at] + _MESSAGES, ends[at]) for at in chosen}
+    return [
+        *(OffsetRange(*at, begins[at], middles[at]) for at in chosen),
+        *(OffsetRange(*at, max(middles[at], ends[at] - _MESSAGES), ends[at]) for at in chosen),
+    ]

@@ -27,12 +27,21 @@ from stream_app.app.config.format_setup import format_setup
 from stream_app.app.config.secrets import hidden, hiding
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.source_reader import native_reader
+from stream_app.app.job.damaged_checkpoint import clear_stale_checksums, mend_before
 from stream_app.app.job.database_tables import DatabaseTables, warn_of_first_messages
-from stream_app.app.job.first_messages import check_first_messages, first_messages_of_all
+from stream_app.app.job.first_messages import (
+    check_first_messages,
+    first_messages_of_all,
+    first_remarks,
+)
 from stream_app.app.job.job_feeds import JobFeeds
-from stream_app.app.job.job_folders import hadoop_settings, make_local, open_folder
+from stream_app.app.job.job_folders import (
+    check_writable,
+    hadoop_settings,
+    make_local,
+    open_folder,
+)
 from stream_app.app.job.job_log import log_as, log_to_stderr, told
-from stream_app.app.job.job_stream import runner_of, source_of, stream_of
 from stream_app.app.job.one_table import job_table, wanted_schema
 from stream_app.app.job.preflight import (
     RECREATED_FIX,
@@ -43,7 +52,9 @@ from stream_app.app.job.preflight import (
 )
 from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.job.unmet_tables import UnmetTables
+from stream_app.app.launch.job_stream import runner_of, source_of, stream_of
 from stream_app.app.monitoring.watched_job import WatchedJob, watched_job
+from stream_app.app.remarks.column_warnings import tell_remarks
 from stream_app.app.web.of_job import page_of_job
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.clock import Clock, SystemClock
@@ -73,11 +84,11 @@ from stream_app.spark.ingest.epoch_run import EpochRun
 from stream_app.spark.ingest.held_tables import HeldTables
 from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.job_folder import Folder
+from stream_app.spark.jvm_watch import ending_with_jvm
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
 from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.stream.running_stream import RunningStream
-from stream_app.spark.stream.stale_checksums import clear_stale_checksums
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger("stream_app")
@@ -142,6 +153,7 @@ def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
     reader = native_reader(config.source)
     if config.stream.quarantine is not None:
         make_local(config.stream.quarantine)
+    check_writable(_location(config), config.stream.checkpoint, config.stream.quarantine or "")
     topic_ids = _check_source(config)
     if scheme_of(config.stream.checkpoint) in ("", "file"):
         clear_stale_checksums(Path(local_path(config.stream.checkpoint)))
@@ -177,7 +189,8 @@ def _checked_table(
     wanted = wanted_schema(config, clock)
     if topics:
         setup = format_setup(config.source, config.table, wanted)
-        check_first_messages(config.source, setup, topics, reads_them=reads_first)
+        seen = check_first_messages(config.source, setup, topics, reads_them=reads_first)
+        tell_remarks("", first_remarks(config.source, seen, wanted.fields), config)
     return job_table(config, wanted, clock)
 
 
@@ -209,9 +222,21 @@ def _check_source(config: AppConfig) -> Mapping[str, TopicInfo]:
 def _stream(
     config: AppConfig, prepared: _Prepared, clock: Clock, watched: WatchedJob, signs: SignsOfLife
 ) -> None:
+    spark, stop_requested = _session(config), threading.Event()
+    with ending_with_jvm(spark, stop_requested):
+        _stream_in(spark, stop_requested, config, prepared, clock, watched, signs)
+
+
+def _stream_in(
+    spark: SparkSession,
+    stop_requested: threading.Event,
+    config: AppConfig,
+    prepared: _Prepared,
+    clock: Clock,
+    watched: WatchedJob,
+    signs: SignsOfLife,
+) -> None:
     checkpoint, stream, log = prepared.checkpoint, config.stream, watched.log
-    spark = _session(config)
-    stop_requested = threading.Event()
     compactions = SparkCompactions(spark, _compactions_at_once(config, prepared.table))
     feeds = JobFeeds(
         config=config,
@@ -231,6 +256,7 @@ def _stream(
         batch = MicroBatch(
             work=_work(config, prepared, clock, feeds, runner, waiting), log=epochs, held=held
         )
+        mend_before(stream.checkpoint, epochs, batch)
         plan = batch.plan()
         unmet = UnmetTables(config.sync, checkpoint)
         running = RunningStream(
@@ -250,7 +276,7 @@ def _stream(
             running.run(stream_of(config, runner, source, running, checkpoint, clock))
         log.ended()
         _check_none_held(batch.held)
-        _check_not_all_bad(batch.totals, stream.quarantine)
+        _check_not_all_bad(batch.totals, feeds.of_no_table, stream.quarantine)
     finally:
         signs.begin("Spark ends")
         feeds.close()
@@ -324,11 +350,12 @@ def _check_none_held(held: HeldTables | None) -> None:
         )
 
 
-def _check_not_all_bad(totals: DecodeCounts, quarantine: str | None) -> None:
+def _check_not_all_bad(totals: DecodeCounts, of_no_table: int, quarantine: str | None) -> None:
     """A run that stored no message although it read some must not look successful."""
-    if totals.bad and totals.bad == totals.messages - totals.skipped:
+    bad = totals.bad + of_no_table
+    if bad and totals.bad == totals.messages - totals.skipped:
         raise NoGoodRecordError(
-            f"all {totals.bad} records of this run are bad; none is in the table",
+            f"all {bad} records of this run are bad; none is in the table",
             where=f"stream.quarantine: {quarantine}",
             fix="see the reasons there, mend the configuration or the source, and let a job with a "
             "new checkpoint read the records again (or these files, with source.kind = 'files')",

@@ -15,14 +15,17 @@ from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.format_setup import (
     evolution_rules,
     format_setup,
+    full_key,
     rules_of,
     source_of,
     table_format,
     without_narrowed,
 )
 from stream_app.app.job.event_log import EventLog
+from stream_app.cdc.formats import origins_in
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.own_table import OwnTable, SourceChoice
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.ingest.checkpoint_state import remembered_tables
@@ -41,6 +44,7 @@ class JobFeeds:
 
     Attributes:
         open_folder: of a location, such as the quarantine's.
+        of_no_table: number of messages that were set aside without a table.
         stopping: whether the job shall end.
     """
 
@@ -50,19 +54,23 @@ class JobFeeds:
     compactions: SparkCompactions
     stopping: Callable[[], bool]
     log: EventLog
+    of_no_table: int = field(init=False, default=0)
     _jobs: list[TableJob] = field(init=False, default_factory=list)
     _unassigned: DeadLetters | None = field(init=False, default=None)
 
     def only(self, table: FileStoreTable) -> TableFeed:
         """The feed of a job of one table."""
-        check = SourceTableCheck(self.checkpoint).check
-        feed = self._feed(self.config.name, table, self.log, "", check)
+        feed = self._feed(self.config.name, table, self.log, "")
+        if not self.config.source.merge_shards:
+            of_table, sources = feed.format_of, SourceTableCheck(self.checkpoint)
+            feed.sources = sources
+            feed.format_of = lambda seen: own_table(self.config, of_table(seen), sources.choice)
         feed.met = functools.partial(remembered_tables, self.checkpoint)
         return feed
 
     def of_table(self, name: str, table: FileStoreTable) -> TableFeed:
         """The feed of one table of a database; its messages come by their source table."""
-        return self._feed(name, table, self.log.of_table(name), name, lambda _: None)
+        return self._feed(name, table, self.log.of_table(name), name)
 
     def set_aside(self, epoch: int, messages: pa.Table) -> None:
         """Keep messages that belong to no table.
@@ -75,6 +83,7 @@ class JobFeeds:
         """
         if self._unassigned is None:
             self._unassigned = self._dead_letters("")
+        self.of_no_table += messages.num_rows
         if (kept := self._unassigned.write(epoch, messages)) is not None:
             self.log.unassigned(epoch, kept)
 
@@ -89,12 +98,12 @@ class JobFeeds:
         table: FileStoreTable,
         log: EventLog,
         folder: str,
-        check: Callable[..., None],
     ) -> TableFeed:
         if self.log.metrics is not None:
             table = table.counted(self.log.metrics.store.requests)
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
-        job = TableJob(table, executor_of, self.stopping)
+        takes_repeats = self.config.stream.repeated_records == "store"
+        job = TableJob(table, executor_of, self.stopping, takes_repeats)
         made = rules_of(self.config, table.location, table.schema).made
         rules = evolution_rules(source_of(self.config, table.location), made)
         self._jobs.append(job)
@@ -106,9 +115,10 @@ class JobFeeds:
             job=job,
             format_of=lambda seen: job_format(self.config, seen, restores=True),
             dead_letters=self._dead_letters(folder),
-            check_tables=check,
             listener=log,
-            evolution=None if rules is None else SchemaEvolution(rules),
+            evolution=None
+            if rules is None
+            else SchemaEvolution(rules, functools.partial(full_key, self.config)),
         )
 
     def _dead_letters(self, folder: str) -> DeadLetters:
@@ -117,6 +127,13 @@ class JobFeeds:
             return DeadLetters(None, limit)
         location = f"{quarantine}/{folder}" if folder else quarantine
         return DeadLetters(self.open_folder(location), limit)
+
+
+def own_table(config: AppConfig, messages: MessageFormat, choice: SourceChoice) -> OwnTable:
+    """A format that sets aside what is of other source tables than a job's own."""
+    source = config.source
+    origins = functools.partial(origins_in, source.format, source.format_options)
+    return OwnTable(messages=messages, origins=origins, choice=choice)
 
 
 def job_format(

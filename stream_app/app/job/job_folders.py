@@ -19,7 +19,15 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from stream_app.errors import StorageError
-from stream_app.fileio.file_io_registry import file_io_of, is_local, is_on_hdfs, is_on_s3
+from stream_app.fileio.atomic_create import probe_atomic_create
+from stream_app.fileio.file_io import FileIO
+from stream_app.fileio.file_io_registry import (
+    absolute_location,
+    file_io_of,
+    is_local,
+    is_on_hdfs,
+    is_on_s3,
+)
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.local_file_io import local_path
 from stream_app.fileio.reference import NotThereError
@@ -31,6 +39,49 @@ from stream_app.table.storage_errors import storage_errors
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _HADOOP, _S3A = "spark.hadoop.", "spark.hadoop.fs.s3a."
 _ENCRYPTIONS = {"AES256": "AES256", "aws:kms": "SSE-KMS", "aws:kms:dsse": "DSSE-KMS"}
+
+
+def not_begun(checkpoint: str) -> str:
+    """What to say of a checkpoint that is not there: perhaps the command runs elsewhere."""
+    where = absolute_location(checkpoint)
+    said = f"no job has begun with the checkpoint {where}"
+    if where == checkpoint.rstrip("/"):
+        return said
+    return f"{said}; {checkpoint!r} is relative: is this the folder where the job runs?"
+
+
+def check_writable(*locations: str) -> None:
+    """Check that files can be made in local folders, or above those that are not there yet.
+
+    Other stores are checked when a table is opened for writing.
+
+    Raises:
+        StorageError: the disk is full, or cannot be written.
+        NoAccessError: no right; or of two writers of a file both win.
+    """
+    for location in filter(None, locations):
+        if not is_local(location):
+            continue
+        with storage_errors(local_path(location)):
+            probe_local(location)
+
+
+def probe_local(location: str) -> tuple[FileIO, str]:
+    """Create a file twice in a folder, or in the nearest above that is there: none is made.
+
+    Returns:
+        What reads and writes the file, and the folder that was tried.
+
+    Raises:
+        OSError: no file can be made there.
+        NoAccessError: both succeed.
+    """
+    folder, files = file_io_of(location)
+    there = Path(folder)
+    while not there.exists():
+        there = there.parent
+    probe_atomic_create(files, str(there), "a link to a name that is taken succeeds")
+    return files, str(there)
 
 
 def open_folder(

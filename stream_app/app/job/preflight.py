@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from kafka import TopicPartition
+from kafka import IsolationLevel, TopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndTimestamp
@@ -183,7 +183,7 @@ class BrokerConnection:
         return self._offsets(topics, OffsetSpec.EARLIEST)
 
     def end_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[tuple[str, int], int]:
-        """One after the offset of the newest record of each (topic, partition)."""
+        """One after the newest record of each (topic, partition) that no open transaction has."""
         return self._offsets(topics, OffsetSpec.LATEST)
 
     def newest_times(self, topics: Mapping[str, TopicInfo]) -> dict[tuple[str, int], int]:
@@ -197,6 +197,13 @@ class BrokerConnection:
             for key, answer in answers.items()
             if answer.timestamp > 0
         }
+
+    def offsets_since(
+        self, topics: Mapping[str, TopicInfo], since_ms: int
+    ) -> dict[tuple[str, int], int]:
+        """The first offset of a time, in ms since 1970, or of a later one, where there is any."""
+        offsets = self._offsets(topics, since_ms)
+        return {place: offset for place, offset in offsets.items() if offset >= 0}
 
     def close(self) -> None:
         """Close the connection."""
@@ -214,13 +221,13 @@ class BrokerConnection:
         self.close()
 
     def _offsets(
-        self, topics: Mapping[str, TopicInfo], spec: OffsetSpec
+        self, topics: Mapping[str, TopicInfo], spec: OffsetSpec | int
     ) -> dict[tuple[str, int], int]:
         answers = self._asked(topics, spec)
         return {(key.topic, key.partition): answer.offset for key, answer in answers.items()}
 
     def _asked(
-        self, topics: Mapping[str, TopicInfo], spec: OffsetSpec
+        self, topics: Mapping[str, TopicInfo], spec: OffsetSpec | int
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
         asked = {
             TopicPartition(name, partition): spec
@@ -229,7 +236,7 @@ class BrokerConnection:
         }
         answers: dict[TopicPartition, OffsetAndTimestamp] = self._ask(
             lambda: self._client.list_partition_offsets(
-                asked, timeout_ms=int(self._timeout_s * 1000)
+                asked, IsolationLevel.READ_COMMITTED, timeout_ms=int(self._timeout_s * 1000)
             )
         )
         return answers

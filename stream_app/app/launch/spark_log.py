@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
@@ -21,17 +22,18 @@ _BYTES_MAX = 8 << 20
 """At the next start a larger file is renamed to ``….1``."""
 
 
-def become_spark(command: list[str], name: str) -> NoReturn:
+def become_spark(command: list[str], name: str, location: str) -> NoReturn:
     """Replace this process.
 
     Args:
-        name: of the job, such as ``ingest shop.orders``; chooses the file.
+        name: of the job, such as ``ingest shop.orders``; begins the name of the file.
+        location: the job's own folder, in which no other job of that name works.
 
     Raises:
         UsageError: there is no Java that Spark starts with.
     """
     checked_java()  # Spark would say it in its log alone
-    log = _opened(log_file(os.environ, name))
+    log = _opened(log_file(os.environ, name, location))
     if log is None:
         print("stream_app: starting Spark", file=sys.stderr)
     else:
@@ -48,14 +50,18 @@ def become_spark(command: list[str], name: str) -> NoReturn:
     os.execve(command[0], command, environ)
 
 
-def log_file(environ: Mapping[str, str], name: str) -> Path | None:
-    """The file of Spark's log; None: standard error."""
+def log_file(environ: Mapping[str, str], name: str, location: str) -> Path | None:
+    """The file of Spark's log; None: standard error.
+
+    Two jobs may have one name, and then their folders differ.
+    """
     chosen = environ.get(SPARK_LOG_VARIABLE)
     if chosen:
         return None if chosen == "-" else Path(chosen).absolute()
     state = environ.get("XDG_STATE_HOME")
     folder = Path(state) if state else Path("~").expanduser() / ".local" / "state"
-    return folder / "stream_app" / (re.sub(r"[^\w.-]+", "-", name)[-200:] + ".log")
+    begin = re.sub(r"[^\w.-]+", "-", name)[-200:]
+    return folder / "stream_app" / f"{begin}-{zlib.crc32(location.encode()):08x}.log"
 
 
 def _opened(path: Path | None) -> tuple[Path, int] | None:

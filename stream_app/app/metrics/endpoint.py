@@ -2,62 +2,64 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from socketserver import ThreadingMixIn
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
+from stream_app.app.http import one_answer
+from stream_app.app.http.guard import Guard, Limits, limit_for_port
+from stream_app.app.http.listener import is_taken, listening
 from stream_app.app.metrics.health import JobHealth
 from stream_app.errors import UsageError
 
 _PLAIN = ("Content-Type", "text/plain; charset=utf-8")
+_CONNECTIONS = 64
 Checks = Mapping[str, Callable[[], Sequence[str]]]
 """Path → the problems that make its answer a 503."""
 
 
 @contextmanager
 def serving(
-    registry: CollectorRegistry, port: int | None, health: JobHealth | None = None
+    registry: CollectorRegistry,
+    port: int | None,
+    health: JobHealth | None = None,
+    address: str = "0.0.0.0",
 ) -> Iterator[None]:
-    """Serve on all interfaces within the block.
+    """Serve within the block.
 
     Args:
         port: None: do not.
         health: answers ``/healthz`` and ``/readyz``; None: these are not there.
+        address: to listen at.
 
     Raises:
-        UsageError: the port is not available.
+        UsageError: the port or the address is not available.
     """
     if port is None:
         yield
         return
     checks = {} if health is None else {"/healthz": health.alive, "/readyz": health.ready}
     try:
-        server = make_server("", port, _application(registry, checks), _Server, _Quiet)
+        listener = listening(address, port)
     except OSError as error:
+        fix = "end the program that has it (perhaps this job, still running), or choose another"
         raise UsageError(
             f"the metrics port {port} cannot be opened: {error.strerror}",
-            fix="end the program that has it (perhaps this job, still running), or choose another",
+            where="" if is_taken(error) else f"stream.metrics-address = {address}",
+            fix=fix if is_taken(error) else "choose an address of this machine, or another port",
         ) from None
-    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
-    thread.start()
-    try:
+    guard = Guard("the metrics port", Limits(connections=limit_for_port(_CONNECTIONS)))
+    with one_answer.serving(listener, _application(registry, checks), guard):
         yield
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
-def _application(registry: CollectorRegistry, checks: Checks) -> Any:
+def _application(registry: CollectorRegistry, checks: Checks) -> one_answer.Application:
     metrics: Any = make_wsgi_app(registry)
 
     def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-        path = environ.get("PATH_INFO", "")
+        path = environ["PATH_INFO"]
         if path == "/metrics":
             scraped: Iterable[bytes] = metrics(environ, start)
             return scraped
@@ -69,12 +71,3 @@ def _application(registry: CollectorRegistry, checks: Checks) -> Any:
         return ["".join(f"{line}\n" for line in problems or ["ok"]).encode()]
 
     return answer
-
-
-class _Server(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
-
-
-class _Quiet(WSGIRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Requests are not logged."""

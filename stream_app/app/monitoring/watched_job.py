@@ -87,7 +87,9 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
             trigger_s=stream.trigger_ms / 1000,
             hide=config.secrets.hide,
         )
-        stack.enter_context(serving(metrics.registry, stream.metrics_port, health))
+        stack.enter_context(
+            serving(metrics.registry, stream.metrics_port, health, stream.metrics_address)
+        )
         listeners = stack.enter_context(
             watchers(
                 stream, name, metrics.registry, clock,

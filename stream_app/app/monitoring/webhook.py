@@ -26,6 +26,7 @@ from urllib.parse import unquote, urlsplit
 from stream_app import __version__
 from stream_app.app.monitoring.listener import JobListener
 from stream_app.clock import Clock
+from stream_app.http_request import opened
 from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.table_feed import EpochReport
@@ -41,14 +42,6 @@ LAST_WAIT_S = 15.0
 """A job that ends waits so long for its last notices."""
 SIGNATURE = "X-Stream-App-Signature"
 _REFUSED_FROM, _REFUSED_TO, _TOO_MANY = 300, 500, 429
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any) -> None:
-        """Follow none: it would become a GET without the notice."""
-
-
-_OPENER = urllib.request.build_opener(_NoRedirects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +185,7 @@ class Webhook(JobListener):
         for pause_s in (*self.pauses_s, None):
             try:
                 request = self.receiver.request(notice)
-                with _OPENER.open(request, timeout=self.timeout_s):
+                with opened(request, timeout_s=self.timeout_s):
                     return
             except HTTPError as error:
                 error.close()

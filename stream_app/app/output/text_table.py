@@ -20,7 +20,7 @@ NULL = "NULL"
 _SAMPLE_ROWS = 1000
 _GAP = "  "
 _CUT = "…"
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 Row = Sequence[str | None]
 
@@ -70,7 +70,7 @@ def visible(value: str | None) -> str:
     """A value that stays in its place on a line."""
     if value is None:
         return NULL
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), value)
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), value)
 
 
 def _width(column: Column, cells: Iterable[str]) -> int:

@@ -13,22 +13,20 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from kafka import TopicPartition
-from kafka.errors import KafkaError
 
-from stream_app.app.check.source_replay import batch_of, consumer_of
+from stream_app.app.check.topic_messages import reader_of
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.columns.arrow_buffers import Bools, bools_of
 from stream_app.cdc.message_format import MessageFormat
-from stream_app.errors import SourceError, UsageError
+from stream_app.errors import UsageError
+from stream_app.kafka.offset_ranges import OffsetRange
 
 Where = tuple[str, int]
 """Topic and partition."""
 ReadRange = Callable[[Where, int, int], Iterator[pa.RecordBatch]]
 """Messages of a partition, from one offset up to another one, which is excluded."""
 
-_POLL_MS = 10_000
 _ROW, _OFFSET = "_ROW", "_OFFSET"
 
 
@@ -114,33 +112,18 @@ class LaterChanges:
 
 
 def topic_reader(source: SourceConfig) -> ReadRange:
-    """Reads ranges of topics by Kafka's Python client."""
+    """Reads ranges of topics as the job does."""
 
     def read(where: Where, begin: int, end: int) -> Iterator[pa.RecordBatch]:
         if begin >= end:
             return
-        place = TopicPartition(*where)
-        consumer = consumer_of(source)
-        try:
-            earliest = consumer.beginning_offsets([place])[place]
+        with reader_of(source) as reader:
+            earliest, last = reader.bounds(*where)
             if earliest > begin:
                 raise _gone(where, begin, earliest)
-            if (last := consumer.end_offsets([place])[place]) < end:
+            if last < end:
                 raise _made_anew(where, last, end)
-            consumer.assign([place])
-            consumer.seek(place, begin)
-            while consumer.position(place) < end:
-                for records in consumer.poll(timeout_ms=_POLL_MS).values():
-                    if kept := [record for record in records if record.offset < end]:
-                        yield batch_of(kept)
-        except KafkaError as error:
-            raise SourceError(
-                f"the topic cannot be read: {error}",
-                where=f"topic {place.topic}, partition {place.partition}",
-                fix="check that the broker runs, and that the user may read the topic",
-            ) from error
-        finally:
-            consumer.close()
+            yield from reader.read([OffsetRange(*where, begin, end)])
 
     return read
 

@@ -27,3 +27,5 @@ def replay_lines(done: Replayed, *, dry_run: bool) -> Iterator[str]:
     else:
         where = "" if done.snapshot is None else f" in snapshot {done.snapshot.snapshot_id}"
         yield f"replayed {counted(len(done.replayed), 'record')}: {done.rows} changes{where}"
+        if done.waiting:
+            yield done.waiting

@@ -48,6 +48,7 @@ from stream_app.table.commit.job_epochs import epochs_as_of
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.single_append import SingleAppend
 from stream_app.table.schema.evolve import EvolutionRules
+from stream_app.table.versions.waiting_rows import waiting_line
 
 _USER = "replay-"
 _ATTEMPTS = 5
@@ -64,6 +65,7 @@ class Replayed:
         old: those of files that a repeated epoch has replaced.
         rows: number of changes that were written.
         snapshot: None: nothing was to be written, or it was a dry run.
+        waiting: that rows wait for a compaction; empty: none does.
     """
 
     replayed: Sequence[KeptRecord]
@@ -73,6 +75,7 @@ class Replayed:
     old: Sequence[KeptRecord]
     rows: int
     snapshot: Snapshot | None
+    waiting: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +172,7 @@ class Replay:
         self.quarantine.write_mark(mark)
         snapshot = append.commit(changes, {REPLAY_PROPERTY: name})
         self.quarantine.write_mark(replace(mark, snapshot=snapshot.snapshot_id))
-        return replace(done, snapshot=snapshot)
+        return replace(done, snapshot=snapshot, waiting=waiting_line(self.table, snapshot))
 
     def _own(self, records: list[KeptRecord]) -> list[KeptRecord]:
         if self.means is None or not records:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stream_app.app.arguments.schema_changes import add_schema_changes, schema_changes
 from stream_app.app.arguments.table import named_table
 from stream_app.app.verbs.upkeep_frame import add_upkeep_parser, run_upkeep
+from stream_app.model.options.core_options import lasting_refusals
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.schema.schema_diff import schema_differences
 from stream_app.table.opening import open_for_altering
@@ -62,8 +63,11 @@ def run(args: argparse.Namespace) -> int:
         UnsupportedTableError: stream_app cannot write the table.
     """
     changes = schema_changes(args.changes)
-    table = open_for_altering(named_table(args.table))
+    table = named_table(args.table)
     plan = _Plan(table.schema, next_schema(table, changes))
+    # An ALTER may take away what stands in the way of writing, but for what files and rows follow.
+    options = {**plan.new.options, **lasting_refusals(table.schema.options)}
+    open_for_altering(replace(table, schema=replace(plan.new, options=options)))
 
     def do(_: _Plan) -> Iterator[str]:
         yield f"the table has schema {alter_table(table, changes).schema_id}"

@@ -13,15 +13,22 @@ import pyarrow as pa
 
 from stream_app.app.config.app_config import load_config
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.job.first_messages import messages_at_both_ends
+from stream_app.app.job.first_messages import messages_at_both_ends, other_format
 from stream_app.app.job.preflight import check_topics
 from stream_app.app.schema.jdbc_source import jdbc_table, parse_jdbc_url
 from stream_app.app.schema.written_configuration import JobDraft, configuration_text
+from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.formats import DEFAULT_FORMAT, format_named, source_reader
 from stream_app.cdc.message_format import SourceReader
 from stream_app.errors import UsageError, WrongSourceError
-from stream_app.model.schema.mapping_options import parse_mapping_options
+from stream_app.model.schema.mapping_options import (
+    Inexact,
+    MappingOptions,
+    parse_mapping_options,
+)
 from stream_app.model.schema.source_table import SourceTable
+from stream_app.planning.sync.column_remarks import remarks_of_new
+from stream_app.planning.sync.partition_roots import PARTITIONED, PUBLISH_FIX
 
 _EPILOG = """\
 From a topic it reads a few messages of both ends, from a database the definition of a table. It
@@ -67,6 +74,12 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--type-mapping", default="", metavar="OPTION,…", help="Paimon's options of types"
     )
+    parser.add_argument(
+        "--inexact",
+        default=Inexact.NUMBER.value,
+        choices=[each.value for each in Inexact],
+        help="columns for times of day that Paimon's TIME cannot hold (default: number)",
+    )
     parser.add_argument("--warehouse", default="./warehouse", metavar="FOLDER")
     parser.add_argument("--database", metavar="NAME", help="of the table (default: the source's)")
     parser.add_argument("--name", metavar="NAME", help="of the table (default: the source's)")
@@ -96,19 +109,27 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _draft_of_table(args: argparse.Namespace) -> JobDraft:
-    mapping = parse_mapping_options(args.type_mapping.split(","), where="--type-mapping")
+    mapping = _mapping(args)
     if args.topic is None:
         raise UsageError("--from-jdbc needs --topic", fix="name the topic with the table's changes")
     source = _source(args, args.topic)
     found = jdbc_table(parse_jdbc_url(args.from_jdbc), args.table, mapping)
+    _tell(found.table, source)
+    if found.is_root:
+        print(f"{PARTITIONED}\n  to fix: {PUBLISH_FIX}", file=sys.stderr)
     for column in found.untyped:
         print(f"{column} has no counterpart: the column is STRING", file=sys.stderr)
     of = f"{found.schema}.{found.name}"
     return _job_draft(args, source, (found.schema, found.name), found.table, f"the table {of}")
 
 
+def _mapping(args: argparse.Namespace) -> MappingOptions:
+    names = args.type_mapping.split(",")
+    return parse_mapping_options(names, inexact=args.inexact, where="--type-mapping")
+
+
 def _draft(args: argparse.Namespace) -> JobDraft:
-    mapping = parse_mapping_options(args.type_mapping.split(","), where="--type-mapping")
+    mapping = _mapping(args)
     if args.table is not None or args.topic is not None:
         raise UsageError("--table and --topic are for --from-jdbc", fix="leave them out")
     source = _source(args, args.from_topic)
@@ -119,13 +140,23 @@ def _draft(args: argparse.Namespace) -> JobDraft:
     reader = source_reader(source.format, source.format_options)
     table = None if messages is None else reader.describe(messages, mapping)
     if messages is None or table is None:
+        notice = None if messages is None else other_format(source.format, [messages])
+        told = "" if notice is None else f": {notice.what}"
         raise WrongSourceError(
-            "no message tells a column",
+            f"no message tells a column{told}",
             where=f"topic {args.from_topic}",
             fix="begin again when the topic has rows, or name their format with --source-format",
         )
+    _tell(table, source)
     names = _names(args, reader, messages)
     return _job_draft(args, source, names, table, f"the messages of the topic {args.from_topic}")
+
+
+def _tell(table: SourceTable, source: SourceConfig) -> None:
+    """What the columns lose on their way, as far as it is known."""
+    found = format_named(source.format)
+    for each in remarks_of_new(table.columns):
+        print(f"{each.what()}\n  to fix: {each.remedy(found.full_key)}", file=sys.stderr)
 
 
 def _job_draft(
@@ -137,7 +168,10 @@ def _job_draft(
 ) -> JobDraft:
     """Args: names: of the table's database and of the table; origin: what is written of."""
     found = format_named(source.format)
-    given = {f"{found.section}.{key}": value for key, value in source.format_options.items()}
+    options = dict(source.format_options)
+    if args.inexact != Inexact.NUMBER.value:
+        options[INEXACT] = args.inexact
+    given = {f"{found.section}.{key}": value for key, value in options.items()}
     return JobDraft(
         origin=origin,
         topic=source.topics[0],

@@ -16,6 +16,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.cdc.source_types.postgresql import postgresql_type
+from stream_app.cdc.source_types.remarks import GENERATED, LOSES_NULLS, inexact_remarks
+from stream_app.cdc.source_types.stored_times import stored_type
 from stream_app.errors import SourceError, UsageError
 from stream_app.model.schema.data_type import STRING, DataType
 from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
@@ -26,7 +28,8 @@ _TABLES_SHOWN = 10
 _EXAMPLE = "jdbc:postgresql://127.0.0.1:5432/shop?user=me"
 _POSTGRES_COLUMNS = """
     select a.attname, format_type(a.atttypid, a.atttypmod), not a.attnotnull,
-           col_description(c.oid, a.attnum), array_position(i.indkey::int2[], a.attnum)
+           col_description(c.oid, a.attnum), array_position(i.indkey::int2[], a.attnum),
+           a.attgenerated <> '', a.atthasdef, c.relkind = 'p'
     from pg_attribute a
     join pg_class c on c.oid = a.attrelid
     join pg_namespace n on n.oid = c.relnamespace
@@ -38,7 +41,9 @@ _POSTGRES_TABLES = """
     where table_type = 'BASE TABLE' and table_schema not in ('pg_catalog', 'information_schema')
     order by table_schema, table_name"""
 _MYSQL_COLUMNS = """
-    select c.column_name, c.column_type, c.is_nullable = 'YES', c.column_comment, k.ordinal_position
+    select c.column_name, c.column_type, c.is_nullable = 'YES', c.column_comment,
+           k.ordinal_position, false, c.column_default is not null and c.column_default <> 'NULL',
+           false
     from information_schema.columns c
     left join information_schema.key_column_usage k
       on k.constraint_name = 'PRIMARY' and k.table_schema = c.table_schema
@@ -97,12 +102,14 @@ class JdbcTable:
     Attributes:
         schema: the schema of PostgreSQL, the database of MySQL.
         untyped: columns of types that have no counterpart, with these; they became STRING.
+        is_root: whether it is partitioned, so that its changes may have its partitions' names.
     """
 
     schema: str
     name: str
     table: SourceTable
     untyped: Sequence[str] = ()
+    is_root: bool = False
 
 
 def parse_jdbc_url(text: str) -> JdbcUrl:
@@ -184,23 +191,30 @@ def _read(connection: Any, url: JdbcUrl, table: str | None, options: MappingOpti
 def _table(
     schema: str, name: str, rows: Sequence[Any], kind: _Kind, options: MappingOptions
 ) -> JdbcTable:
-    keys = {int(place): str(column) for column, _, _, _, place in rows if place is not None}
+    keys = {int(place): str(column) for column, _, _, _, place, *_ in rows if place is not None}
     columns, untyped = [], []
-    for column, text, may_be_null, comment, place in rows:
+    for column, text, may_be_null, comment, place, is_generated, has_default, _ in rows:
         found = kind.type_of(str(text), options)
         if found is None:
             untyped.append(f"{column} {text}")
         is_nullable = bool(may_be_null) or MappingMode.TO_NULLABLE in options
+        stored = stored_type(found or STRING, options)
         columns.append(
             SourceColumn(
                 name=str(column),
-                data_type=_with_nulls(found or STRING, nullable=is_nullable and place is None),
+                data_type=_with_nulls(stored.data_type, nullable=is_nullable and place is None),
                 comment=str(comment) if comment else None,
+                remarks=(
+                    *inexact_remarks(stored),
+                    *([GENERATED] if is_generated else []),
+                    *([LOSES_NULLS] if has_default and may_be_null and not is_generated else []),
+                ),
             )
         )
     primary_keys = tuple(keys[place] for place in sorted(keys))
     table = SourceTable(columns=tuple(columns), primary_keys=primary_keys)
-    return JdbcTable(schema=schema, name=name, table=table, untyped=untyped)
+    is_root = any(row[-1] for row in rows)
+    return JdbcTable(schema=schema, name=name, table=table, untyped=untyped, is_root=is_root)
 
 
 def _with_nulls(data_type: DataType, *, nullable: bool) -> DataType:

@@ -138,3 +138,5 @@ def _lines(done: Any, *, dry_run: bool) -> Iterator[str]:
         yield DRY_RUN
     else:
         yield f"wrote in snapshot {done.snapshot.snapshot_id}: {told}"
+        if done.waiting:
+            yield done.waiting

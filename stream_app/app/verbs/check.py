@@ -7,7 +7,7 @@ import importlib
 import itertools
 import os
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -47,6 +47,8 @@ checks of every snapshot, tag and changelog of the table and of its branches:
   levels       files of a level above 0 do not overlap, and lie in the right bucket
   files        existence and size; then, row by row: counts, key order and range, sequence numbers,
                bucket and partition of each row, statistics, deletion vectors
+  waiting-rows rows that readers, or followers of the changelog, get only when their compaction is
+               committed; a job that runs compacts them
   changes      they lead to the table's rows: the changelog, or without one the appended rows,
                replayed on top of the oldest version
   source       on request: the topics, read again up to the table's newest epoch, give its rows;
@@ -62,7 +64,9 @@ examples:
   stream-app check --conf conf/shop-database.toml
   stream-app check warehouse/shop.db/orders --source-kafka 127.0.0.1:9092/shop.public.orders
 
-exit codes: 0 no finding; 1 findings; 3 the only findings are what was not compared"""
+exit codes: 0 no finding; 1 findings; 3 the only findings are what was not compared, and rows that
+wait for a compaction"""
+_NOTHING_WRONG = {FindingKind.NOT_COMPARED, FindingKind.WAITING_ROWS}
 
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
@@ -107,11 +111,11 @@ def run(args: argparse.Namespace) -> int:
         check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
         source, rules = source_of(args, table)
         if source is None:
-            return exit_code(_check(args, table, None, progress))
+            return _check_one(args, table, None, progress)
         with _comparison(progress) as comparison:
             compared = comparison.add(table, source, rules)
             comparison.read(_splitter(args, table))
-            return exit_code(_check(args, table, compared, progress))
+            return _check_one(args, table, compared, progress)
     if config is None:
         raise UsageError("no table is named", fix="give its folder, or --conf for all of a job")
     with _comparison(progress) as comparison:
@@ -122,9 +126,10 @@ def _check_all(
     args: argparse.Namespace, config: AppConfig, comparison: Any, progress: ProgressLine
 ) -> set[FindingKind]:
     """Check each table of a job; one that cannot be opened or compared stops no other."""
+    refused = _of_database().refused_sources(config)
     _check_source_kind(args, config)
     found: list[tuple[str, FileStoreTable | None, Any]] = []
-    for path in _of_database().database_paths(config):
+    for path in _of_database().database_paths(config, needs_one=not refused):
         table = None
         try:
             table = open_table(path, file_io_options=config.file_system)
@@ -135,22 +140,43 @@ def _check_all(
         found.append((path, table, compared))
     tables = [table for _, table, it in found if table and not isinstance(it, StreamAppError)]
     comparison.read(_splitter(args, *tables))
-    kinds: set[FindingKind] = set()
+    seen: dict[str, set[FindingKind]] = {}
+    details: list[str] = []
     for path, table, compared in found:
-        if args.format == "text":
-            print(path)
         if table is not None:
-            kinds |= _check(args, table, compared, progress)
+            kinds, report = _check(args, table, compared, progress, heading=path)
+            details.append(f"{path}: {'; '.join(detail_lines(report, quick=args.quick))}")
         else:
-            kinds.update(_print(_not_opened(path, compared), path, args, progress))
-    return kinds
+            kinds = _print(_not_opened(path, compared), path, args, progress, heading=path)
+        seen[path.rpartition("/")[2]] = set(kinds)
+    for origin, why in refused.items():
+        heading = f"table {origin} of the source"
+        kinds = _print(_refused(origin, why), "", args, progress, heading=heading)
+        seen[str(origin)] = set(kinds)
+    if args.format == "text":
+        for line in (summary_of(seen), *details):
+            print(line)
+    return set().union(*seen.values())
+
+
+def summary_of(seen: Mapping[str, Collection[FindingKind]]) -> str:
+    """What was found in each of many tables, in a line."""
+    by_code: dict[int, list[str]] = {}
+    for name, kinds in seen.items():
+        by_code.setdefault(exit_code(kinds), []).append(name)
+    words = {FAILED: "findings in", NOT_COMPARED: "not all was compared in"}
+    parts = [f"{word} {', '.join(by_code[it])}" for it, word in words.items() if it in by_code]
+    if 0 in by_code:
+        sound = f" in {len(by_code[0])}" if parts else ""
+        parts.append(f"nothing is wrong{sound}")
+    return f"{len(seen)} table{'s' if len(seen) != 1 else ''}: {'; '.join(parts)}"
 
 
 def exit_code(kinds: Collection[FindingKind]) -> int:
-    """What is wrong comes before what was not compared."""
+    """What is wrong comes before what was not compared, and what waits."""
     if not kinds:
         return 0
-    return NOT_COMPARED if set(kinds) == {FindingKind.NOT_COMPARED} else FAILED
+    return NOT_COMPARED if set(kinds) <= _NOTHING_WRONG else FAILED
 
 
 def _of_database() -> Any:
@@ -172,8 +198,13 @@ def _splitter(args: argparse.Namespace, *tables: FileStoreTable) -> Any:
 
 
 def _check(
-    args: argparse.Namespace, table: FileStoreTable, compared: Any, progress: ProgressLine
-) -> set[FindingKind]:
+    args: argparse.Namespace,
+    table: FileStoreTable,
+    compared: Any,
+    progress: ProgressLine,
+    *,
+    heading: str = "",
+) -> tuple[list[FindingKind], CheckReport]:
     """Check a table, and tell what its comparison has found; returns the kinds of findings.
 
     Args:
@@ -186,11 +217,20 @@ def _check(
         findings = itertools.chain(findings, _not_compared(table.location, compared))
     elif compared is not None:
         findings = itertools.chain(findings, compared.findings(check.report))
-    kinds = _print(findings, table.location, args, progress)
+    kinds = _print(findings, table.location, args, progress, heading=heading)
+    return kinds, check.report
+
+
+def _check_one(
+    args: argparse.Namespace, table: FileStoreTable, compared: Any, progress: ProgressLine
+) -> int:
+    kinds, report = _check(args, table, compared, progress)
     if args.format == "text":
-        for line in report_lines(check.report, len(kinds), quick=args.quick):
+        for line in result_lines(report, len(kinds)):
             print(line)
-    return set(kinds)
+        for line in detail_lines(report, quick=args.quick):
+            print(line)
+    return exit_code(kinds)
 
 
 def _not_opened(where: str, error: StreamAppError) -> Iterator[Finding]:
@@ -199,6 +239,15 @@ def _not_opened(where: str, error: StreamAppError) -> Iterator[Finding]:
         yield Finding(kind=kind, what=what, where=error.where or where, fix=error.fix)
     else:
         yield from _not_compared(where, error)
+
+
+def _refused(origin: Any, why: str) -> Iterator[Finding]:
+    yield Finding(
+        kind=FindingKind.NOT_COMPARED,
+        what=f"nothing of {origin} is stored, its messages are set aside: {why}",
+        where="stream.quarantine",
+        fix="mend this, and replay the records (stream-app quarantine replay)",
+    )
 
 
 def _not_compared(where: str, error: StreamAppError) -> Iterator[Finding]:
@@ -257,9 +306,14 @@ def _check_source_kind(args: argparse.Namespace, config: AppConfig) -> None:
 
 
 def _print(
-    findings: Iterable[Finding], location: str, args: argparse.Namespace, progress: ProgressLine
+    findings: Iterable[Finding],
+    location: str,
+    args: argparse.Namespace,
+    progress: ProgressLine,
+    *,
+    heading: str = "",
 ) -> list[FindingKind]:
-    """Print findings as they come; returns the kind of each."""
+    """Print findings as they come, the first behind the heading; returns the kind of each."""
     kinds = []
     for finding in findings:
         kinds.append(finding.kind)
@@ -270,6 +324,8 @@ def _print(
             needed = {"needed_by": finding.needed_by} if finding.needed_by else {}
             print(orjson.dumps({**line, **needed, "fix": finding.fix}).decode(), flush=True)
         else:
+            if heading and len(kinds) == 1:
+                print(heading)
             print(f"{finding.kind.value}: {finding.what}\n  where: {where}")
             if finding.needed_by:
                 print(f"  needed by: {finding.needed_by}")
@@ -278,18 +334,23 @@ def _print(
     return kinds
 
 
-def report_lines(report: CheckReport, count: int, *, quick: bool) -> list[str]:
-    """What was examined, and the result."""
+def result_lines(report: CheckReport, count: int) -> list[str]:
+    """The result."""
+    lines = [f"{count} findings" if count > 1 else "1 finding" if count else "nothing is wrong"]
+    if report.damaged and count > 1:
+        lines.append(f"damaged: {report.damaged}\n  to fix: {report.fix}")
+    return lines
+
+
+def detail_lines(report: CheckReport, *, quick: bool) -> list[str]:
+    """What was examined."""
     looked = f"{report.versions} version{'s' if report.versions != 1 else ''}"
     if report.branches:
         looked += f" of the table and {report.branches} of its branches"
     looked += "" if quick else f", {report.files} files with {report.rows} rows"
-    lines = [f"replayed: {text}" for text in report.replayed]
+    lines = [f"checked: {looked}" + (" (metadata alone)" if quick else "")]
+    lines += [f"replayed: {text}" for text in report.replayed]
     lines += [f"not checked: {text}" for text in report.left_out]
     if report.unread:
         lines.append(f"not checked: {len(report.unread)} files, such as {report.unread[0]}")
-    lines.append(f"checked: {looked}" + (" (metadata alone)" if quick else ""))
-    if report.damaged and count > 1:
-        lines.append(f"damaged: {report.damaged}\n  to fix: {report.fix}")
-    lines.append(f"{count} findings" if count > 1 else "1 finding" if count else "nothing is wrong")
     return lines

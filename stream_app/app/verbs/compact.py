@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     if sys.stdout.isatty():
         arguments += ["--terminal-width", str(shutil.get_terminal_size().columns)]
     command = submit_command("compact.py", arguments, job.spark)
-    become_spark(command, f"compact-{table_label(job.table.location)}")
+    become_spark(command, f"compact-{table_label(job.table.location)}", job.table.location)
 
 
 def planned(job: CompactJob) -> list[PlannedCompaction]:

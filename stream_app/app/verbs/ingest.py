@@ -18,7 +18,7 @@ from stream_app.app.launch.jars import installed_spark_version, s3a_jars, spark_
 from stream_app.app.launch.spark_log import become_spark
 from stream_app.app.launch.spark_submit import submit_command
 from stream_app.errors import UsageError
-from stream_app.fileio.file_io_registry import is_on_s3
+from stream_app.fileio.file_io_registry import absolute_location, is_on_s3
 from stream_app.spark.supported import check_spark
 
 
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     if args.print:
         print(shlex.join(command))
         return 0
-    become_spark(command, f"ingest-{config.name}")
+    become_spark(command, f"ingest-{config.name}", absolute_location(config.stream.checkpoint))
 
 
 def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:

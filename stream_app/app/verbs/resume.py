@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import difflib
 import os
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from stream_app.app.arguments.configuration import add_configuration
 from stream_app.app.config.app_config import load_config
-from stream_app.app.job.job_folders import open_folder
+from stream_app.app.job.job_folders import not_begun, open_folder
 from stream_app.clock import SystemClock
 from stream_app.errors import UsageError
+from stream_app.spark.ingest.checkpoint_state import is_begun
 from stream_app.spark.ingest.held_tables import read_tables, resume
+from stream_app.spark.job_folder import Folder
 
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
@@ -47,9 +50,29 @@ def run(args: argparse.Namespace) -> int:
     """
     config = load_config(args.conf, args.set, os.environ)
     checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
+    for line in resume_tables(checkpoint, args.tables, SystemClock().now_ms()):
+        print(line)
+    return 0
+
+
+def resume_tables(checkpoint: Folder, names: Sequence[str], now_ms: int) -> Iterator[str]:
+    """Leave the requests in the checkpoint; a line for each.
+
+    Args:
+        names: in the job; empty: all that are held back.
+
+    Raises:
+        UsageError: a table is not held back; then none is resumed.
+        CheckpointError: the checkpoint is damaged.
+    """
     tables = read_tables(checkpoint)
+    if tables is None and not is_begun(checkpoint):
+        raise UsageError(
+            not_begun(str(checkpoint)),
+            fix="give the configuration of the job, in the folder where it runs",
+        )
     held = {} if tables is None else tables.held
-    for name in args.tables:
+    for name in names:
         if name not in held:
             near = difflib.get_close_matches(name, held, n=1)
             meant = f"did you mean {near[0]!r}? " if near else ""
@@ -58,13 +81,11 @@ def run(args: argparse.Namespace) -> int:
                 where=str(checkpoint),
                 fix=f"{meant}held back: {', '.join(sorted(held)) or 'none'}",
             )
-    wanted = sorted(args.tables or held)
-    for name in wanted:
-        resume(checkpoint, name, SystemClock().now_ms())
-        print(f"{name}: the job tries it again")
-    if not wanted:
-        print("no table is held back")
-    return 0
+    for name in sorted(names or held):
+        resume(checkpoint, name, now_ms)
+        yield f"{name}: the job tries it again"
+    if not names and not held:
+        yield "no table is held back"
 
 
 def _no_session() -> Any:

@@ -13,18 +13,21 @@ from stream_app.app.config.app_config import load_config
 from stream_app.app.inspect.job_status import (
     HELD,
     MISSING,
+    REFUSED,
     UNREADABLE,
     JobStatus,
     TableStatus,
     in_short,
 )
 from stream_app.app.inspect.source_ends import source_ends
-from stream_app.app.job.job_folders import open_folder
+from stream_app.app.job.job_folders import not_begun, open_folder
 from stream_app.app.output.listing import Listing
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED, UsageError
+from stream_app.spark.ingest.checkpoint_state import is_begun
+from stream_app.spark.ingest.held_tables import read_tables
 
-_TROUBLES = (HELD, MISSING, UNREADABLE)
+_TROUBLES = (HELD, MISSING, UNREADABLE, REFUSED)
 
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
@@ -39,16 +42,19 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         ),
         epilog=(
             "states:\n"
-            "  ready       the table has all epochs\n"
-            "  waiting     it waits for its compactions\n"
+            "  ready       the table has all epochs, and readers get them\n"
+            "  waiting     it waits for its compactions: rows that nobody gets before, or its next "
+            "epoch\n"
             "  held        an error holds it back, and the other tables go on\n"
             "  empty       no epoch had rows for it\n"
-            "  missing, unreadable   see the reason\n\n"
+            "  missing, unreadable   see the reason\n"
+            "  refused     nothing of a table of the source is stored: see the reason\n\n"
             "examples:\n"
             "  stream-app status --conf conf/shop-database.toml\n"
             "  stream-app status --conf conf/shop-database.toml --table orders\n"
             "  stream-app status --conf conf/shop-database.toml --json\n\n"
-            "exit codes: 0 no trouble; 1 a table is held, missing or unreadable"
+            "exit codes: 0 no trouble; 1 a table is held, missing, unreadable or refused, or no "
+            "job has begun"
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -78,19 +84,22 @@ def run(args: argparse.Namespace) -> int:
         now_ms=SystemClock().now_ms(),
     )
     rows = list(status.tables())
+    is_there = is_begun(checkpoint) or read_tables(checkpoint) is not None
     if args.table is not None:
         known_table(args.table, [row.table for row in rows], str(args.conf))
         rows = [row for row in rows if row.table == args.table]
     whole = Listing(TableStatus, rows)
     shown = Listing(TableStatus, [in_short(row) for row in rows])
-    if not rows:
+    if not is_there:
+        print(not_begun(config.stream.checkpoint), file=sys.stderr)
+    elif not rows:
         print("the job has met no table yet", file=sys.stderr)
     for line in whole.json_lines() if args.json else shown.lines():
         print(line)
     for row in rows if args.table is not None and not args.json else ():
         if row.reason is not None:
             print(f"\n{row.reason}")
-    return FAILED if any(row.state in _TROUBLES for row in rows) else 0
+    return FAILED if not is_there or any(row.state in _TROUBLES for row in rows) else 0
 
 
 def _no_session() -> Any:

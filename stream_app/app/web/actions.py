@@ -23,8 +23,9 @@ from urllib.parse import urlsplit
 
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.verbs.upkeep.create_tag import check_taggable, create
+from stream_app.app.web.action_kinds import ACTIONS
 from stream_app.app.web.site import Site
-from stream_app.errors import StreamAppError, UsageError
+from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
 from stream_app.table.upkeep.tags import new_tag
 
 TOKEN_VARIABLE = "STREAM_APP_WEB_TOKEN"
@@ -144,13 +145,18 @@ class Actions:
             "compact-full": lambda: self._compact(name, "--full"),
             "tag": lambda: self._tag(name, form.get("tag", "").strip()),
             "replay": lambda: self.site.replay(name),
+            "resume": lambda: self.site.resume(name),
         }
         if not name:
             known = {"replay": known["replay"]}
         if what not in known:
             raise UsageError(f"there is no action {what!r}", fix=f"choose {', '.join(known)}")
-        if name:
+        if name and ACTIONS[what].opens:
             self.site.open(name)
+        elif name and self.site.status(name) is None:
+            raise TableNotFoundError(
+                f"there is no table {name}", where=self.site.title, fix="choose one of the list"
+            )
         with self._lock:
             runs = self._runs.setdefault(name, deque(maxlen=_KEPT_RUNS))
             if runs and runs[0].state == RUNNING:

@@ -12,17 +12,33 @@ from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import Secrets, is_secret
 from stream_app.app.config.settings import file_io_variables
 from stream_app.app.config.toml_text import toml_settings
-from stream_app.app.inspect.job_status import JobStatus, TableStatus
+from stream_app.app.inspect.job_status import (
+    MISSING,
+    REFUSED,
+    JobStatus,
+    TableStatus,
+    with_waiting_rows,
+)
 from stream_app.app.inspect.source_ends import source_ends
 from stream_app.app.inspect.table_facts import RememberedFacts
+from stream_app.app.job.database_tables import remembered_origins
 from stream_app.app.job.epoch_history import CompactionsNow, EpochHistory, PastEpoch
 from stream_app.app.metrics.quarantine_watch import QuarantineWatch
 from stream_app.app.quarantine.choice import Choice
 from stream_app.app.quarantine.kept_records import Quarantine, can_open, open_quarantine
 from stream_app.app.quarantine.later_changes import ReadRange
 from stream_app.app.quarantine.outcome import replay_lines
+from stream_app.app.verbs.resume import resume_tables
+from stream_app.app.web.homeless import (
+    Homeless,
+    HomelessRecords,
+    refused_reason,
+    with_refused,
+)
 from stream_app.app.web.job_glance import JobGlance, compactions_of_all, messages_per_s
+from stream_app.app.web.source_end_watch import PAUSE_S, REST, SourceEndWatch
 from stream_app.app.web.table_parts import BAD_COUNTED
+from stream_app.cdc.formats import source_reader
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.kafka.offset_ranges import Offsets
@@ -30,11 +46,8 @@ from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 
-_ENDS_S = 5.0
 _COUNT_S = 1.0
 """Seconds for which a page waits for a new count of the quarantine."""
-_REST = 4
-"""Times the duration of a look at all tables, or at the broker, until the next one."""
 
 
 @dataclass(slots=True)
@@ -55,21 +68,26 @@ class JobSite:
     history: EpochHistory | None = None
     ask_ends: Callable[[Callable[[str], None]], Offsets | None] | None = None
     read: ReadRange | None = None
-    _ends: Offsets | None = None
-    _no_ends: str | None = None
-    _ends_until: float = float("-inf")
     _newest_ms: int | None = None
     _newest_until: float = float("-inf")
     _waiting: Mapping[str, int] | None = None
     _waiting_until: float = float("-inf")
-    _lock: threading.Lock = field(default_factory=threading.Lock)
     _counting: threading.Lock = field(default_factory=threading.Lock)
+    _ends: SourceEndWatch = field(init=False)
     _facts: RememberedFacts = field(init=False)
     _watch: QuarantineWatch | None = field(init=False)
+    _homeless: HomelessRecords = field(init=False)
 
     def __post_init__(self) -> None:
         self._facts = RememberedFacts(
-            self._open, self.clock, of_job=True, counts_runs=self.history is None
+            self._open, self.clock, of_job=True, counts_runs=self._counts_runs
+        )
+        source = self.config.source
+        self._ends = SourceEndWatch(self.ask_ends or partial(source_ends, source), self.clock)
+        self._homeless = HomelessRecords(
+            partial(self.quarantine, ""),
+            lambda messages: source_reader(source.format, source.format_options).origins(messages),
+            lambda: remembered_origins(self.checkpoint),
         )
         folder = self.config.stream.quarantine
         self._watch = None
@@ -91,12 +109,12 @@ class JobSite:
 
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`."""
-        found = list(map(self._shown, self._status(self._source_ends()).tables()))
+        found = list(map(self._shown, self._status(self._ends.look()).tables()))
         return self._judge(found).judged(found)
 
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
-        ends, own = self._source_ends(), self._own_name(name)
+        ends, own = self._ends.look(), self._own_name(name)
         one = self._status(ends).table(own or "", self._newest_message_ms())
         if own is None or one is None:
             return None
@@ -104,7 +122,8 @@ class JobSite:
 
     def glance(self, tables: Sequence[TableStatus]) -> JobGlance:
         """See `Site.glance`."""
-        found = replace(self._judge(tables), waiting=self._waiting_records())
+        waiting = with_refused(self._waiting_records(), self._homeless.refused())
+        found = replace(self._judge(tables), waiting=waiting)
         if self.history is None:
             return found
         names = [one.table for one in tables]
@@ -115,7 +134,7 @@ class JobSite:
     @property
     def no_ends(self) -> str | None:
         """See `Site.no_ends`."""
-        return self._no_ends
+        return self._ends.reason
 
     def open(self, name: str) -> FileStoreTable:
         """See `Site.open`."""
@@ -132,6 +151,10 @@ class JobSite:
             return None
         of_table = f"{folder}/{self._own_name(name)}" if name and not is_whole else folder
         return open_quarantine(of_table, self.config.file_system)
+
+    def homeless(self) -> Homeless:
+        """See `Site.homeless`."""
+        return self._homeless.look()
 
     def epochs(self, name: str) -> Sequence[PastEpoch]:
         """See `Site.epochs`."""
@@ -159,6 +182,11 @@ class JobSite:
         for one in found.values():
             yield from replay_lines(one.run(Choice(), dry_run=False), dry_run=False)
         self._waiting_until = float("-inf")
+
+    def resume(self, name: str) -> Iterator[str]:
+        """See `Site.resume`."""
+        own = self._own_name(name) or name
+        yield from resume_tables(self.checkpoint, [own], self.clock.now_ms())
 
     def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
         """See `Site.compact_command`; secrets travel by the environment alone."""
@@ -192,12 +220,33 @@ class JobSite:
         return path
 
     def _shown(self, one: TableStatus) -> TableStatus:
-        """With its name on pages, and the sorted runs that the job of this process knows."""
+        """With its name on pages, and what the job of this process knows of its compactions."""
+        if one.state == REFUSED:
+            return replace(one, reason=refused_reason(one.reason or ""))
         one = replace(one, table=self._name(one.table))
+        if one.state == MISSING:
+            return replace(one, reason=f"{one.reason}\nto fix: {self._remade}")
         now = self.compactions(one.table)
         if now is None or not now.numbers.buckets:
             return one
-        return replace(one, sorted_runs=now.numbers.sorted_runs_max)
+        one = replace(one, sorted_runs=now.numbers.sorted_runs_max)
+        return with_waiting_rows(one, now.numbers.waiting_rows)
+
+    @property
+    def _remade(self) -> str:
+        """How a table that is gone comes again."""
+        if self.config.sync is None:
+            return "start the job, which makes the table, or correct table.path"
+        return (
+            "start the job again: it makes the table with the next message of its source; "
+            "stream-app backfill brings the rows from before"
+        )
+
+    def _counts_runs(self, path: str) -> bool:
+        """Whether manifests have to tell the sorted runs of the table in a folder."""
+        own = "" if self.config.sync is None else path.rsplit("/", 1)[-1]
+        now = None if self.history is None else self.history.compactions(own)
+        return now is None or not now.numbers.buckets
 
     def _judge(self, tables: Sequence[TableStatus]) -> JobGlance:
         """What tells whether tables are behind; of one table alone the newest commit is unknown."""
@@ -206,7 +255,7 @@ class JobSite:
             is_here=self.history is not None,
             max_staleness_s=self.config.stream.max_staleness // 1000,
             changed_s=min(ages, default=None),
-            no_ends=self._no_ends,
+            no_ends=self._ends.reason,
         )
 
     def _waiting_records(self) -> Mapping[str, int] | None:
@@ -249,18 +298,5 @@ class JobSite:
         if began >= self._newest_until:
             self._newest_ms = self._status(None).newest_ms()
             now = self.clock.steady_seconds()
-            self._newest_until = now + max(_ENDS_S, _REST * (now - began))
+            self._newest_until = now + max(PAUSE_S, REST * (now - began))
         return self._newest_ms
-
-    def _source_ends(self) -> Offsets | None:
-        """Asked of the broker at most each `_ENDS_S` seconds; it is slow to be away."""
-        with self._lock:
-            began = self.clock.steady_seconds()
-            if began >= self._ends_until:
-                reasons: list[str] = []
-                ask = self.ask_ends or partial(source_ends, self.config.source)
-                self._ends = ask(reasons.append)
-                self._no_ends = reasons[0] if reasons else None
-                now = self.clock.steady_seconds()
-                self._ends_until = now + max(_ENDS_S, _REST * (now - began))
-            return self._ends

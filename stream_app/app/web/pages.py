@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import escape
+from markupsafe import Markup, escape
 
 from stream_app import __version__
 from stream_app.app.output.age_text import age_text
 from stream_app.app.output.listing import size_text, time_text
-from stream_app.app.output.text_table import visible
-from stream_app.errors import StreamAppError
+from stream_app.app.output.text_table import CONTROL, visible
+from stream_app.app.web.lists import short_times
 
 
 def _page_environment() -> Environment:
@@ -30,11 +33,24 @@ def _page_environment() -> Environment:
         "age": age_text,
         "visible": lambda value: visible(str(value)),
         "lines": lambda text: "\n".join(visible(line.strip()) for line in str(text).splitlines()),
-        "payload": _payload,
+        "block": block,
+        "value": _value,
+        "payload": payload,
+        "short_times": short_times,
+        "in_runs": _in_runs,
+        "kind_name": _KIND_NAMES.get,
     }
-    found.tests |= {"known_in": _known_in, "error": lambda it: isinstance(it, StreamAppError)}
+    found.tests |= {"known_in": _known_in}
     found.globals |= {"time_text": time_text, "version": __version__}
     return found
+
+
+_KIND_NAMES = {"+I": "insert", "-U": "before", "+U": "after", "-D": "delete"}
+
+
+def _in_runs(rows: Sequence[Sequence[str]]) -> list[tuple[str, list[Sequence[str]]]]:
+    """Neighbours with the same first value, behind it."""
+    return [(first, list(those)) for first, those in groupby(rows, key=itemgetter(0))]
 
 
 def _known_in(name: str, rows: Sequence[object]) -> bool:
@@ -42,18 +58,67 @@ def _known_in(name: str, rows: Sequence[object]) -> bool:
     return any(getattr(row, name) is not None for row in rows)
 
 
-def _payload(data: bytes | None) -> str:
-    """A message as text, without the schema that a converter may have put before its values."""
+def block(text: object) -> str:
+    """A text of several lines that keeps its lines and indents; what else moves a cursor does not.
+
+    For a box that keeps blanks, such as ``<pre>``.
+    """
+    lines = str(text).replace("\r\n", "\n").split("\n")
+    return "\n".join("\t".join(map(visible, line.split("\t"))) for line in lines)
+
+
+def _value(text: str) -> Markup:
+    """A value on one line; escapes are marked, so that no backslash of a value is taken for one."""
+    parts = re.split(f"({CONTROL.pattern})", text)
+    marked = (
+        Markup('<span class="control">{}</span>').format(visible(part))
+        if index % 2
+        else escape(part)
+        for index, part in enumerate(parts)
+    )
+    return Markup("").join(marked)
+
+
+def payload(data: bytes | None) -> str:
+    """A message as it came, without the schema that a converter may have put before its values."""
     if data is None:
         return "null"
+    text = data.decode(errors="backslashreplace")
     with suppress(ValueError, RecursionError):
-        told = json.loads(data)
-        if isinstance(told, dict) and told.keys() == {"schema", "payload"}:
-            return json.dumps(told["payload"], ensure_ascii=False)
-    return data.decode(errors="backslashreplace")
+        members = _members(text)
+        if members.keys() == {"schema", "payload"}:
+            return members["payload"]
+    return text
 
 
-_ENVIRONMENT = _page_environment()
+def _members(text: str) -> dict[str, str]:
+    """Name → value of a JSON object, each value as it is spelled.
+
+    Raises:
+        ValueError: the text is no JSON object, or has a name twice.
+    """
+    decoder, found, at = json.JSONDecoder(), dict[str, str](), _behind(text, "{", 0)
+    while True:
+        name, at = decoder.raw_decode(text, at)
+        begin = _behind(text, ":", at)
+        _, at = decoder.raw_decode(text, begin)
+        if name in found:
+            raise ValueError("a name is there twice")
+        found[name] = text[begin:at]
+        if text[at:].lstrip().startswith("}"):
+            return found
+        at = _behind(text, ",", at)
+
+
+def _behind(text: str, sign: str, at: int) -> int:
+    """The place of the first letter behind a sign, which only blanks precede."""
+    found = re.compile(rf"\s*{re.escape(sign)}\s*").match(text, at)
+    if found is None:
+        raise ValueError(f"no {sign}")
+    return found.end()
+
+
+ENVIRONMENT = _page_environment()
 
 
 def escaped(text: str) -> str:
@@ -63,4 +128,4 @@ def escaped(text: str) -> str:
 
 def page(template: str, /, **values: Any) -> str:
     """A page by the name of its template."""
-    return _ENVIRONMENT.get_template(f"{template}.html").render(**values)
+    return ENVIRONMENT.get_template(f"{template}.html").render(**values)

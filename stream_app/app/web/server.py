@@ -11,11 +11,10 @@ Pages load nothing from elsewhere.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -36,15 +35,22 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from stream_app.app.inspect.job_status import TableStatus
+from stream_app.app.web.action_kinds import (
+    ACTIONS,
+    HELD_TOLD,
+    REPLAY,
+    ActionKind,
+    offered,
+)
 from stream_app.app.web.actions import Actions
-from stream_app.app.web.epoch_drawing import epoch_chart
+from stream_app.app.web.drawings.epochs import epoch_chart
+from stream_app.app.web.drawings.trees import BUCKETS_OPEN
+from stream_app.app.web.page_version import LOOK_S, Live, PageVersion
 from stream_app.app.web.pages import escaped, page
 from stream_app.app.web.site import Site
 from stream_app.app.web.table_list import ORDERS, ListChoice, states
 from stream_app.app.web.table_page import QUERY_ROWS_MAX, FoundRows, changes_of, rows_of, table_page
-from stream_app.app.web.table_parts import BadRecords, bad_records
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
-from stream_app.table.storage_errors import storage_error
 
 _LOG = logging.getLogger(__name__)
 _STATIC = Path(__file__).parent / "static"
@@ -57,10 +63,6 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-LOOK_S = 1.0
-"""Seconds between two looks for something new."""
-_REST = 4
-"""Times the duration of a look until the next one: a slow store is not asked all the time."""
 _ALIVE_S = 15.0
 _CHANGED_SNAPSHOTS = 5
 _LIMIT = 50
@@ -86,7 +88,9 @@ def web_app(site: Site, actions: Actions) -> Starlette:
             Route("/tables/{name}/rows", pages.rows),
             Route("/tables/{name}/changes", pages.changes),
             Route("/tables/{name}/actions", pages.act, methods=["POST"]),
+            Route("/tables/{name}/actions/{action}", pages.confirm),
             Route("/actions", pages.act, methods=["POST"]),
+            Route("/actions/{action}", pages.confirm),
             Route("/settings", pages.settings),
             Route("/events", pages.events),
             Route("/events/{name}", pages.events),
@@ -102,8 +106,7 @@ class _Pages:
 
     site: Site
     actions: Actions
-    _versions: dict[str, _Version] = field(default_factory=dict)
-    _homeless_of: tuple[Hashable, Sequence[BadRecords]] = (None, ())
+    _versions: dict[str, PageVersion] = field(default_factory=dict)
     _reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_READS))
 
     async def tables(self, request: Request) -> Response:
@@ -114,8 +117,8 @@ class _Pages:
             return self._page(
                 "tables", tables=tables, chosen=choice.chosen(tables), choice=choice,
                 states=states(tables), orders=ORDERS, live=live,
-                glance=self.site.glance(tables), homeless=self._homeless(),
-                action_runs=self.actions.runs(""),
+                glance=self.site.glance(tables), homeless=self.site.homeless(),
+                action_runs=self.actions.runs(""), offered=[REPLAY] if self.actions.are_on else (),
             )  # fmt: skip
 
         live = await self._live("")
@@ -125,17 +128,27 @@ class _Pages:
         name = request.path_params["name"]
 
         def read() -> str:
-            table, status = self.site.open(name), self.site.status(name)
+            status = self.site.status(name)
+            table = self.site.open(name)
             now, epochs = self.site.compactions(name), self.site.epochs(name)
             shown = table_page(name, table, partial(self.site.quarantine, name), now)
             return self._page(
                 "table", shown=shown, status=status, chart=epoch_chart(epochs), epochs=epochs,
-                can_replay=self._can_replay(name), action_runs=self.actions.runs(name),
-                live=live, no_ends=self.site.no_ends,
+                offered=self._offered(name, status), action_runs=self.actions.runs(name),
+                live=live, no_ends=self.site.no_ends, held_told=HELD_TOLD,
+                trees_open=BUCKETS_OPEN,
             )  # fmt: skip
 
         live = await self._live(name)
-        return await self._answer(read, live)
+        return await self._answer(read, live, name)
+
+    async def confirm(self, request: Request) -> Response:
+        """What an action does, and the form that begins it."""
+        name = request.path_params.get("name", "")
+        action = ACTIONS.get(request.path_params["action"])
+        if action is None or not self.actions.are_on:
+            return self._problem(UsageError("there is no such action"), 404)
+        return self._html(self._page("confirm", name=name, action=action), 200)
 
     async def act(self, request: Request) -> Response:
         """Begin an action, and go back to the page of the table, which tells its outcome.
@@ -216,7 +229,8 @@ class _Pages:
             try:
                 await run_in_threadpool(self.site.open, name)
             except TableNotFoundError as error:
-                return PlainTextResponse(f"{error.what}\n", 404, headers=_HEADERS)
+                if await run_in_threadpool(self._status, name) is None:
+                    return PlainTextResponse(f"{error.what}\n", 404, headers=_HEADERS)
             except (StreamAppError, OSError) as error:  # its page says so, and may be mended
                 _LOG.warning("the table %s cannot be read: %s", name, error)
         return StreamingResponse(
@@ -225,33 +239,59 @@ class _Pages:
             headers=_HEADERS,
         )
 
-    async def _live(self, name: str) -> _Live:
+    async def _live(self, name: str) -> Live:
         """Asked before the page is read: what is read may be newer, never older."""
         path = f"/events/{quote(name, safe='')}" if name else "/events"
-        version = self._versions.get(name) or _Version(self.site, self.actions, name)
+        version = self._versions.get(name) or PageVersion(self.site, self.actions, name)
         if not name:
             self._versions[name] = version  # a look at all tables is the dear one
-        return _Live(path, await version.now())
+        return Live(path, await version.now())
 
-    async def _answer(self, read: Callable[[], str], live: _Live | None = None) -> Response:
+    async def _answer(
+        self, read: Callable[[], str], live: Live | None = None, name: str = ""
+    ) -> Response:
         """A page, or the page of its error.
 
         Args:
             live: None: the page stands still.
+            name: of the table, whose state and actions are shown beside an error.
         """
         try:
             text = await run_in_threadpool(read)
         except TableNotFoundError as error:
-            return self._problem(error, 404, live)
+            return await run_in_threadpool(self._problem, error, 404, live, name)
         except StreamAppError as error:
-            return self._problem(error, 500, live)
+            return await run_in_threadpool(self._problem, error, 500, live, name)
         except OSError as error:
             problem = StreamAppError(str(error), fix="look at the store, and load the page again")
-            return self._problem(problem, 500, live)
+            return await run_in_threadpool(self._problem, problem, 500, live, name)
         return self._html(text, 200)
 
-    def _problem(self, error: StreamAppError, status: int, live: _Live | None = None) -> Response:
-        return self._html(self._page("problem", error=error, live=live), status)
+    def _problem(
+        self, error: StreamAppError, code: int, live: Live | None = None, name: str = ""
+    ) -> Response:
+        status = self._status(name) if name else None
+        text = self._page(
+            "problem", error=error, live=live, name=name, status=status, held_told=HELD_TOLD,
+            offered=self._offered(name, status, can_open=False) if name else (),
+            action_runs=self.actions.runs(name),
+        )  # fmt: skip
+        return self._html(text, code)
+
+    def _status(self, name: str) -> TableStatus | None:
+        """The status of a table; None: it is not in the list, or nobody knows."""
+        try:
+            return self.site.status(name)
+        except (StreamAppError, OSError):
+            return None
+
+    def _offered(
+        self, name: str, status: TableStatus | None, *, can_open: bool = True
+    ) -> Sequence[ActionKind]:
+        if not self.actions.are_on:
+            return ()
+        state = None if status is None else status.state
+        return offered(state, can_open=can_open, can_replay=self._can_replay(name))
 
     def _html(self, text: str, status: int) -> Response:
         """A page without secrets; what is no Unicode, as a message may have, is escaped."""
@@ -262,26 +302,9 @@ class _Pages:
 
     def _page(self, template: str, **values: Any) -> str:
         return page(
-            template, **{"site": self.site, "live": None, "can_act": self.actions.are_on} | values
+            template,
+            **{"site": self.site, "live": None, "can_act": self.actions.are_on} | values,
         )
-
-    def _homeless(self) -> Sequence[BadRecords] | StreamAppError:
-        """The bad messages that belong to no table, or why they cannot be read."""
-        try:
-            quarantine = self.site.quarantine("")
-            if quarantine is None:
-                return ()
-            statuses = quarantine.files.list_status(quarantine.location)
-            files = frozenset(each for each in statuses if not each.is_folder)
-            if self._homeless_of[0] != files:
-                self._homeless_of = files, bad_records((), lambda: quarantine)
-            return self._homeless_of[1]
-        except UsageError:
-            return ()  # only Spark reaches the folder; the quarantine's tile says "unknown"
-        except StreamAppError as error:
-            return error
-        except OSError as error:
-            return storage_error(error)
 
     def _can_replay(self, name: str) -> bool:
         try:
@@ -293,7 +316,7 @@ class _Pages:
         self, name: str, is_gone: Callable[[], Awaitable[bool]]
     ) -> AsyncIterator[str]:
         looks = asyncio.get_running_loop().time
-        version = self._versions.setdefault(name, _Version(self.site, self.actions, name))
+        version = self._versions.setdefault(name, PageVersion(self.site, self.actions, name))
         seen, said_at = "", looks()
         yield "retry: 2000\n\n"
         while not await is_gone():
@@ -307,83 +330,11 @@ class _Pages:
             await asyncio.sleep(LOOK_S)
 
 
-@dataclass(frozen=True, slots=True)
-class _Live:
-    """By what a page learns that it is old.
-
-    Attributes:
-        path: of its events.
-        version: of what it shows.
-    """
-
-    path: str
-    version: str
-
-
-@dataclass(slots=True)
-class _Version:
-    """What tells whether a page is still right, looked up once for all its listeners.
-
-    The same things have the same version, also of another process: a page may outlive its server.
-    """
-
-    site: Site
-    actions: Actions
-    name: str
-    _value: str = ""
-    _at: float = float("-inf")
-    _took_s: float = 0.0
-    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-    async def now(self) -> str:
-        """A digest."""
-        async with self._lock:
-            began = asyncio.get_running_loop().time()
-            if began - self._at >= max(LOOK_S / 2, _REST * self._took_s):
-                found = await run_in_threadpool(self._look)
-                self._value = hashlib.sha256(repr(found).encode()).hexdigest()[:16]
-                self._at = asyncio.get_running_loop().time()
-                self._took_s = self._at - began
-        return self._value
-
-    def _look(self) -> Hashable:
-        try:
-            if self.name:
-                table = self.site.open(self.name)
-                now, epochs = self.site.compactions(self.name), self.site.epochs(self.name)
-                status = self.site.status(self.name)
-                return (
-                    status and _coarse(status),
-                    status and status.lag is None,
-                    table.snapshots.latest_id(),
-                    table.schema.schema_id,
-                    now and now.under_way,
-                    epochs[-1].epoch if epochs else None,
-                    self.actions.pulse(self.name),
-                )
-            tables = self.site.tables()
-            glance = self.site.glance(tables)
-            return (
-                tuple((_coarse(one), one.snapshot) for one in tables),
-                glance and (glance.no_ends, glance.running, glance.queued, glance.waiting),
-                glance and glance.is_late(tables),
-                self.actions.pulse(""),
-            )
-        except (StreamAppError, OSError) as error:
-            return str(error)
-
-
 async def _tell_left(request: Request, left: threading.Event) -> None:
     """Set when the browser has gone away."""
     while not await request.is_disconnected():
         await asyncio.sleep(LOOK_S)
     left.set()
-
-
-def _coarse(one: TableStatus) -> Hashable:
-    """What of a status is worth a look: not each message of a lag, and ages grow by themselves."""
-    lag = None if one.lag is None else one.lag.bit_length()
-    return one.table, one.state, one.reason, lag, one.fresh_s == 0
 
 
 def _limit(text: str | None) -> int:

@@ -6,26 +6,33 @@ that it has pointed here; nobody can do so with an address.
 
 from __future__ import annotations
 
-import errno
+import asyncio
 import ipaddress
 import socket
 import threading
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, MutableMapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from stream_app.app.http.guard import BACKLOG, Guard, Limits, limit_for_port
+from stream_app.app.http.listener import is_taken, listening
 from stream_app.app.web.actions import PATIENCE_S, Actions
 from stream_app.app.web.server import web_app
 from stream_app.app.web.site import Site
 from stream_app.errors import UsageError
 
 _LOCAL = "localhost"
+_CONNECTIONS = 128
+"""A page takes one for its events, and a few while it loads."""
+_EVENTS = b"GET /events"
 ANY_NAME = "*"
 
 
@@ -115,12 +122,50 @@ class _Named:
             await PlainTextResponse(told, 400)(scope, receive, send)
 
 
+@dataclass(frozen=True, slots=True)
+class _OneRequest:
+    """Ends a connection after its answer, so that the guard knows what each one waits for."""
+
+    app: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def closing(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
+            await send(message)
+
+        with suppress(ClientDisconnect):  # amid the form that it sends
+            await self.app(scope, receive, closing)
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn behind a guard."""
+
+    def __init__(self, config: uvicorn.Config, guard: Guard) -> None:
+        super().__init__(config)
+        self._guard = guard
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        self._guard.watch(asyncio.get_running_loop())
+        await super().serve(sockets)
+
+
 def _server(actions: Actions, names: Collection[str]) -> uvicorn.Server:
     known = {name.lower() for name in (_LOCAL, socket.gethostname(), *names)}
-    app = _Named(web_app(actions.site, actions), frozenset(known))
-    return uvicorn.Server(
-        uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
+    app = _OneRequest(_Named(web_app(actions.site, actions), frozenset(known)))
+    guard = Guard(
+        "the port of the page",
+        Limits(connections=limit_for_port(_CONNECTIONS)),
+        lambda line: line.startswith(_EVENTS),
     )
+    # Of level error: uvicorn would warn of each request that is no HTTP.
+    config = uvicorn.Config(
+        app, http="h11", ws="none", lifespan="off", log_level="error", backlog=BACKLOG,
+        timeout_graceful_shutdown=1,
+    )  # fmt: skip
+    config.load()
+    config.http_protocol_class = guard.around(config.http_protocol_class)  # type: ignore[assignment]
+    return _Server(config, guard)
 
 
 def _is_address(name: str) -> bool:
@@ -138,12 +183,11 @@ def _address(listener: socket.socket) -> str:
 
 def _listening(host: str, port: int) -> socket.socket:
     try:
-        return socket.create_server((host, port))
+        return listening(host, port)
     except OverflowError:
         raise UsageError(f"{port} is no port", fix="give one from 1 to 65535") from None
     except OSError as error:
-        taken = error.errno == errno.EADDRINUSE
         raise UsageError(
             f"the page cannot be served at {host}:{port}: {error.strerror}",
-            fix="choose another port" if taken else "choose another address or port",
+            fix="choose another port" if is_taken(error) else "choose another address or port",
         ) from None

@@ -10,10 +10,17 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stream_app.app.config.secrets import Secrets
-from stream_app.app.inspect.job_status import EMPTY, READY, UNREADABLE, TableStatus
+from stream_app.app.inspect.job_status import (
+    EMPTY,
+    READY,
+    UNREADABLE,
+    TableStatus,
+    with_waiting_rows,
+)
 from stream_app.app.inspect.table_facts import RememberedFacts, freshness_s
 from stream_app.app.job.epoch_history import CompactionsNow, PastEpoch
 from stream_app.app.quarantine.kept_records import Quarantine
+from stream_app.app.web.homeless import Homeless
 from stream_app.app.web.job_glance import JobGlance
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
@@ -89,6 +96,10 @@ class Site(Protocol):
         """
         ...
 
+    def homeless(self) -> Homeless:
+        """The records of the quarantine that belong to no table."""
+        ...
+
     def epochs(self, name: str) -> Sequence[PastEpoch]:
         """The newest epochs of a table, oldest first; none when this process is not its job."""
         ...
@@ -102,6 +113,14 @@ class Site(Protocol):
 
         Raises:
             UsageError: there is no quarantine, or a record cannot be replayed safely.
+        """
+        ...
+
+    def resume(self, name: str) -> Iterator[str]:
+        """Ask the job to try a held table again; lines that tell it.
+
+        Raises:
+            UsageError: the table is not held back, or these are not the tables of a job.
         """
         ...
 
@@ -140,7 +159,7 @@ class WarehouseSite:
         return None
 
     def tables(self) -> Sequence[TableStatus]:
-        """See `Site.tables`; a table's newest snapshot is all that is read of it."""
+        """See `Site.tables`; of a table whose rows may wait it reads the manifests too."""
         found = each(_THREADS, self._status, sorted(self._paths().items()))
         return [one for one in found if one is not None]
 
@@ -164,6 +183,10 @@ class WarehouseSite:
         """See `Site.quarantine`."""
         return None
 
+    def homeless(self) -> Homeless:
+        """See `Site.homeless`."""
+        return Homeless()
+
     def epochs(self, name: str) -> Sequence[PastEpoch]:  # noqa: ARG002 - no job, no epochs
         """See `Site.epochs`."""
         return ()
@@ -178,6 +201,12 @@ class WarehouseSite:
             "a replay needs the configuration of a job",
             where=name,
             fix="serve the page with --conf",
+        )
+
+    def resume(self, name: str) -> Iterator[str]:
+        """See `Site.resume`."""
+        raise UsageError(
+            "only a job holds tables back", where=name, fix="serve the page with --conf"
         )
 
     def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
@@ -224,13 +253,14 @@ class WarehouseSite:
         if facts.time_ms is None:
             return TableStatus(table=name, state=EMPTY)
         now_ms = self.clock.now_ms()
-        return TableStatus(
+        status = TableStatus(
             table=name,
             state=READY,
             snapshot=facts.snapshot,
             fresh_s=freshness_s(now_ms, facts.source_ms, None),
             changed_s=max(0, now_ms - facts.time_ms) // 1000,
         )
+        return with_waiting_rows(status, facts.waiting_rows)
 
 
 def _is_unicode(name: str) -> bool:

@@ -20,22 +20,26 @@ from stream_app.app.job.epoch_history import CompactionsNow
 from stream_app.app.output.listing import Listing
 from stream_app.app.output.value_text import plain_texts
 from stream_app.app.quarantine.kept_records import Quarantine
-from stream_app.app.web.history_drawing import SHOWN, SnapshotBar, snapshot_bars
-from stream_app.app.web.rows_drawing import RowsChart, rows_chart
+from stream_app.app.web.drawings.rows import RowsChart, rows_chart
+from stream_app.app.web.drawings.snapshots import SHOWN, SnapshotChart, snapshot_chart
+from stream_app.app.web.drawings.trees import BUCKETS_SHOWN, BucketTree, bucket_trees
+from stream_app.app.web.lists import PageList
 from stream_app.app.web.table_parts import (
     BadRecords,
+    ColumnRow,
     FileRow,
     NextExpiry,
     Parts,
     Problem,
     SchemaVersion,
     bad_records,
+    column_rows,
     largest_files,
     next_expiry,
     schema_versions,
     space_amplification,
+    traits_told,
 )
-from stream_app.app.web.tree_drawing import BUCKETS_SHOWN, BucketTree, bucket_trees
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.read.stream_start import stream_start
 from stream_app.table.api.paimon_table import first_rows
@@ -67,25 +71,26 @@ class TablePage:
         write_amplification: bytes that appends and compactions of the shown snapshots wrote for
             each byte that appends wrote; None: they appended none.
         space_amplification: see `table_parts.space_amplification`.
-        bars: the newest snapshots, oldest first.
+        traits: what kind of table it is, in few words.
+        history: the newest snapshots.
         now: None: this process is not the table's job.
-        listings: by title.
         problems: what cannot be shown, and why.
     """
 
     name: str
     is_empty: bool
     overview: Overview | None
+    traits: Sequence[str]
     trees: Sequence[BucketTree]
     more_trees: int
     write_amplification: float | None
     space_amplification: float | None
-    bars: Sequence[SnapshotBar]
+    history: SnapshotChart
     rows: RowsChart | None
     now: CompactionsNow | None
     expiry: NextExpiry | None
     versions: Sequence[SchemaVersion]
-    listings: Sequence[tuple[str, Listing]]
+    lists: Sequence[PageList]
     bad: Sequence[BadRecords]
     problems: Sequence[Problem]
 
@@ -116,18 +121,19 @@ def table_page(
         name=name,
         is_empty=latest is None and not parts.problems(),
         overview=parts.one("overview", lambda: _overview(table, latest)),
+        traits=traits_told(table.schema),
         trees=trees[:BUCKETS_SHOWN],
         more_trees=max(0, len(trees) - BUCKETS_SHOWN),
         write_amplification=parts.one(
             "write amplification", lambda: _write_amplification(table, newest, compactions)
         ),
         space_amplification=space_amplification(runs),
-        bars=snapshot_bars(newest, tags, consumers, going),
+        history=snapshot_chart(newest, tags, consumers, going),
         rows=rows_chart(newest),
         now=now,
         expiry=expiry,
         versions=parts.some("schemas", lambda: schema_versions(table)),
-        listings=list(_listings(table, latest, compactions, runs, parts)),
+        lists=list(_lists(table, latest, compactions, runs, parts)),
         bad=parts.some("quarantine", lambda: _bad(table, quarantine)),
         problems=parts.problems(),
     )
@@ -295,14 +301,21 @@ def _write_amplification(
     return (added + sum(row.bytes_out for row in compactions)) / added if added else None
 
 
-def _listings(
+def _lists(
     table: FileStoreTable,
     latest: Snapshot | None,
     compactions: Sequence[CompactionRow],
     runs: Sequence[LevelRow],
     parts: Parts,
-) -> Iterator[tuple[str, Listing]]:
-    yield "Compactions", Listing(CompactionRow, compactions[:ROWS_SHOWN])
+) -> Iterator[PageList]:
+    columns = column_rows(table.schema)
+    yield PageList(title="Columns", listing=Listing(ColumnRow, columns), total=len(columns))
+    yield PageList(
+        title="Compactions",
+        listing=Listing(CompactionRow, compactions[:ROWS_SHOWN]),
+        total=len(compactions),
+        which="newest",
+    )
     for title, name in (
         ("Snapshots", "snapshots"),
         ("Schemas", "schemas"),
@@ -312,10 +325,13 @@ def _listings(
     ):
         found = parts.one(title.lower(), partial(listing, name, table, latest))
         if found is not None:
-            yield title, Listing(found.row_type, list(found.rows[-ROWS_SHOWN:])[::-1])
-    yield "Sorted runs", Listing(LevelRow, runs[:RUNS_LISTED])
+            shown = Listing(found.row_type, list(found.rows[-ROWS_SHOWN:])[::-1])
+            which = "newest" if name in ("snapshots", "schemas") else "last"
+            yield PageList(title=title, listing=shown, total=len(found.rows), which=which)
+    shown = Listing(LevelRow, runs[:RUNS_LISTED])
+    yield PageList(title="Sorted runs", listing=shown, total=len(runs))
     if latest is not None:
-        files = parts.some("files", lambda: largest_files(table, latest))
-        yield "Largest files", Listing(FileRow, files)
+        files = Listing(FileRow, parts.some("files", lambda: largest_files(table, latest)))
+        yield PageList(title="Largest files", listing=files, total=len(files.rows))
     set_options = [row for row in option_rows(table) if row.is_set]
-    yield "Options", Listing(OptionRow, set_options)
+    yield PageList(title="Options", listing=Listing(OptionRow, set_options), total=len(set_options))

@@ -14,6 +14,7 @@ from stream_app.app.inspect.levels import LevelRow
 from stream_app.app.output.listing import time_text
 from stream_app.app.quarantine.kept_records import KeptRecord, Quarantine
 from stream_app.errors import StreamAppError
+from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.schema.schema_diff import schema_differences
 from stream_app.planning.upkeep.expire_config import expire_config
@@ -121,6 +122,52 @@ def schema_versions(table: FileStoreTable) -> list[SchemaVersion]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnRow:
+    """One column of the newest schema; `key` says whether it is of the key or of the partition."""
+
+    column: str
+    type: str
+    key: str
+    comment: str | None
+
+
+def column_rows(schema: TableSchema) -> list[ColumnRow]:
+    """The columns, in their order."""
+    keys = {**dict.fromkeys(schema.primary_keys, "primary key")}
+    for name in schema.partition_keys:
+        keys[name] = f"{keys[name]}, partition" if name in keys else "partition"
+    return [
+        ColumnRow(
+            column=column.name,
+            type=str(column.data_type),
+            key=keys.get(column.name, ""),
+            comment=column.description,
+        )
+        for column in schema.fields
+    ]
+
+
+def traits_told(schema: TableSchema) -> list[str]:
+    """What kind of table it is, the most important first."""
+    options, columns = schema.core_options, len(schema.fields)
+    keys = ", ".join(schema.primary_keys)
+    traits = [
+        f"{columns:,} column{'' if columns == 1 else 's'}",
+        f"primary key {keys}" if keys else "no primary key",
+    ]
+    if schema.partition_keys:
+        traits.append(f"partitioned by {', '.join(schema.partition_keys)}")
+    if keys:
+        traits += [
+            f"merge engine {options.merge_engine}",
+            f"changelog {options.changelog_producer}",
+        ]
+    if options.merges_by_vectors:
+        traits.append("deletion vectors")
+    return [*traits, f"schema {schema.schema_id}"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileRow:
     """One data file."""
 
@@ -195,13 +242,23 @@ def bad_records(
     opened = quarantine()
     if opened is None:
         return []
+    waiting = opened.each_waiting(committed, newest_first=True)
+    return by_kind(list(islice(waiting, BAD_COUNTED)))
+
+
+def by_kind(records: Sequence[KeptRecord]) -> list[BadRecords]:
+    """Records by kind of reason, the most frequent first.
+
+    Args:
+        records: the newest first; when there are `BAD_COUNTED`, there may be more.
+    """
     counts, examples = Counter[str](), dict[str, list[KeptRecord]]()
-    for record in islice(opened.each_waiting(committed, newest_first=True), BAD_COUNTED):
+    for record in records:
         kind = record.kind
         counts[kind] += 1
         if counts[kind] <= _EXAMPLES:
             examples.setdefault(kind, []).append(record)
-    is_all = counts.total() < BAD_COUNTED
+    is_all = len(records) < BAD_COUNTED
     return [
         BadRecords(kind=kind, records=count, is_all=is_all, examples=tuple(examples[kind]))
         for kind, count in counts.most_common()

@@ -12,6 +12,7 @@ from dataclasses import replace
 from hashlib import sha256
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.cdc.alike.changed_columns import first_of_each
@@ -62,7 +63,9 @@ class ChangeFormat:
             reads_tables=not setup.traits.merges_shards,
         )
         self._rules = RowRules(
-            schema=change_schema(setup.arrow_schema), keep_update_before=setup.keep_update_before
+            schema=change_schema(setup.arrow_schema),
+            keep_update_before=setup.keep_update_before,
+            cut=self._policy.cut,
         )
         self._group = Group(self._table.readings)
 
@@ -163,10 +166,14 @@ class ChangeFormat:
             result.reasons.setdefault(owners[record], reason)
         owner = np.array(owners, np.int64)[of.record]
         kept = ~np.isin(owner, list(result.reasons))  # step 3
+        cut: dict[int, frozenset[str]] = {}
+        for record, names in of.cut.items():
+            cut[owners[record]] = cut.get(owners[record], frozenset()) | names
         result.rows, result.record = of.rows.filter(pa.array(kept)), owner[kept]
         for position, change, drift in found:
             if position not in result.reasons:
-                add_sighting(result.columns, drift, Sighting(1, position))
+                whole = replace(drift, cut=cut.get(position, frozenset()))
+                add_sighting(result.columns, whole, Sighting(1, position))
                 if self._table.reads_tables:
                     result.tables.setdefault(change.table, position)
 
@@ -232,4 +239,12 @@ def _by_message(of: ImageRows, parsed: Parsed) -> ImageRows:
             name: int(message[record])
             for name, record in first_records(parsed.images.tables, wanted).items()
         },
+        cut={name: _of_messages(lossy, message, suspects) for name, lossy in of.cut.items()},
     )
+
+
+def _of_messages(records: Bools, message: npt.NDArray[np.int64], suspects: Bools) -> Bools:
+    """Which messages have such a record, and are no suspects."""
+    found = np.zeros(len(suspects), np.bool_)
+    found[message[records]] = True
+    return found & ~suspects

@@ -18,7 +18,9 @@ import orjson
 import pyarrow as pa
 
 from stream_app.cdc.message_format import ToldTable
-from stream_app.model.schema.data_type import STRING, DataType
+from stream_app.cdc.source_types.remarks import inexact_remarks
+from stream_app.cdc.source_types.stored_times import StoredType
+from stream_app.model.schema.data_type import STRING
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceColumn, SourceTable, merged
 
@@ -68,7 +70,7 @@ def _parsed(text: Any) -> Any:
 
 
 def untyped(
-    names: Iterable[str], keys: Any, types: Mapping[str, DataType] | None = None
+    names: Iterable[str], keys: Any, types: Mapping[str, StoredType] | None = None
 ) -> SourceTable:
     """A table of columns, STRING but for those with a type.
 
@@ -77,11 +79,24 @@ def untyped(
     """
     types = types or {}
     columns = tuple(
-        SourceColumn(name=name, data_type=types.get(name, STRING), is_typed=name in types)
+        _column(name, types[name]) if name in types else _bare(name)
         for name in dict.fromkeys(names)
     )
     listed = tuple(map(str, keys)) if isinstance(keys, list | tuple) else ()
     return with_key(SourceTable(columns=columns), (listed,))
+
+
+def _bare(name: str) -> SourceColumn:
+    return SourceColumn(name=name, data_type=STRING, is_typed=False)
+
+
+def _column(name: str, stored: StoredType) -> SourceColumn:
+    return SourceColumn(
+        name=name,
+        data_type=stored.data_type,
+        alternatives=stored.alternatives,
+        remarks=tuple(inexact_remarks(stored)),
+    )
 
 
 def with_key(table: SourceTable, keys: Iterable[tuple[str, ...]]) -> SourceTable:

@@ -45,7 +45,7 @@ class DialectFormat:
         dialect: makes the dialect of a table's options.
         plain: the dialect without options, which surveys and describes.
         encoding: of a column, by its type.
-        has_whole_before, tells_changes: as `Format` has them.
+        has_whole_before, tells_changes, signs: as `Format` has them.
         check_together: raises `UsageError` when options do not fit each other or the columns.
     """
 
@@ -60,6 +60,7 @@ class DialectFormat:
     change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
     has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing
     tells_changes: bool = True
+    signs: tuple[frozenset[str], ...] = ()
     check_together: Callable[[CheckedOptions, RowType], None] = _fits_together
 
     def declared(self) -> Format:
@@ -76,6 +77,7 @@ class DialectFormat:
             tells_times=self.change_times is not None,
             has_whole_before=self.has_whole_before,
             tells_changes=self.tells_changes,
+            signs=self.signs,
         )
 
     def _reader(self, _options: Mapping[str, str]) -> SourceReader:

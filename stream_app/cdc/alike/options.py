@@ -13,6 +13,9 @@ from enum import Enum
 from stream_app.cdc.aliased_decode import alias_problems, parse_aliases
 from stream_app.cdc.column_drift import (
     COLUMN_ALIASES,
+    CUT_REACTIONS,
+    CUT_VALUES,
+    INEXACT,
     NARROWED_COLUMNS,
     NARROWED_REACTIONS,
     TYPE_MAPPING,
@@ -29,7 +32,7 @@ from stream_app.cdc.columns.column_reading import (
 from stream_app.cdc.message_format import FormatOption, FormatSetup
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import DataType, RowType
-from stream_app.model.schema.mapping_options import parse_mapping_options
+from stream_app.model.schema.mapping_options import Inexact, parse_mapping_options
 
 TRUNCATE = "truncate"
 UNKNOWN_COLUMNS = "unknown-columns"
@@ -72,6 +75,12 @@ COLUMN_OPTIONS = (
         NARROWED_REACTIONS,
     ),
     FormatOption(
+        CUT_VALUES,
+        "Effect of a time with digits of a second that its column cannot hold, which are cut off: "
+        "a warning, or none, or the record is bad ([CDC.md](CDC.md#times-that-are-cut)).",
+        CUT_REACTIONS,
+    ),
+    FormatOption(
         COLUMN_ALIASES,
         "Columns that the source has renamed: `NAME=COLUMN`, comma separated. A value under the "
         "name goes into the table's column, beside values under the column's own name.",
@@ -82,6 +91,13 @@ COLUMN_OPTIONS = (
         "Paimon's options of the types of columns that the table gets, where unknown-columns = "
         "evolve; comma separated ([schemas.md](schemas.md)).",
         example="to-nullable,tinyint1-not-bool",
+    ),
+    FormatOption(
+        INEXACT,
+        "Type of columns for times of day with more than milliseconds, which Paimon's TIME cannot "
+        "hold: BIGINT, as the source counts; STRING; or TIME, which cuts digits off "
+        "([schemas.md](schemas.md#types-that-paimon-cannot-hold)).",
+        tuple(each.value for each in Inexact),
     ),
 )
 ENCODING_OPTION = FormatOption(
@@ -121,6 +137,7 @@ class CheckedOptions:
             columns=frozenset(columns.names),
             unknown=Reaction(self.modes[UNKNOWN_COLUMNS]),
             missing=Reaction(self.modes[MISSING_COLUMNS]),
+            cut=Reaction(self.modes[CUT_VALUES]),
         )
 
 

@@ -21,7 +21,7 @@ from stream_app.cdc.change_batch import (
     concat_changes,
     place,
 )
-from stream_app.cdc.column_drift import Column, ColumnPolicy, Sighting
+from stream_app.cdc.column_drift import Column, ColumnPolicy, DriftKind, Sighting
 from stream_app.cdc.images import ImageRows
 from stream_app.errors import WrongSourceError
 
@@ -57,7 +57,7 @@ class RecordsResult:
         questions: what records want to know of their Kafka keys, also those with a reason.
         tables: name of a source table → its first record.
         stops: reasons of records that stop the job.
-        columns: unknown and missing columns of records that are stored.
+        columns: unknown, missing and cut columns of records that are stored.
     """
 
     rows: pa.RecordBatch
@@ -104,6 +104,14 @@ class Outcome:
             self._ask(index, decoded.questions)
         self._see_tables(decoded.of.tables, index)
         self._see(decoded.columns, index)
+        self._see(
+            {
+                (DriftKind.CUT, name): Sighting(int(cut.sum()), int(cut.argmax()))
+                for name, cut in decoded.of.cut.items()
+                if cut.any()
+            },
+            index,
+        )
         self.parts.append(ChangeBatch(rows=decoded.of.rows, message_index=index[decoded.of.record]))
 
     def take_result(self, result: RecordsResult, index: Index) -> None:

@@ -5,6 +5,7 @@ Only looks: what becomes of a record is decided by the format, one by one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -28,9 +29,11 @@ class Survey:
     keys: frozenset[str]
     seen: Mapping[str, list[tuple[str, Change]]] = field(default_factory=dict)
 
-    def tables(self) -> dict[str, set[str]]:
-        """For each topic with rows the names of the source's tables."""
-        return {topic: {each.table for _, each in found} for topic, found in self.seen.items()}
+    def tables(self) -> Counter[tuple[str, str]]:
+        """Topic and name of a source table → its messages with rows."""
+        return Counter(
+            (topic, each.table) for topic, found in self.seen.items() for _, each in found
+        )
 
     def notices(self) -> Iterator[Notice]:
         """One for each topic in which a row lacks a part of the primary key."""

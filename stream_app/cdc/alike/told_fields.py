@@ -109,8 +109,14 @@ def _field(document: Any, wanted: pa.Field) -> pa.Array:
         digits = value.removeprefix("-") if is_number else ""
         fits = digits.isdecimal() and len(digits) < 20 and int(value) in _INT64
         value = int(value) if fits else None
-    elif not isinstance(value, bool if pa.types.is_boolean(wanted.type) else str) or is_number:
+    elif is_number or not _is_of(value, wanted.type):
         value = None
     if value is None:
         raise UnreadableRecordError(f"has a {wanted.name!r} of a wrong kind")
     return pa.array([value], wanted.type)
+
+
+def _is_of(value: object, wanted: pa.DataType) -> bool:
+    if pa.types.is_struct(wanted):
+        return False  # an object has been taken apart
+    return isinstance(value, bool if pa.types.is_boolean(wanted) else str)

@@ -37,6 +37,7 @@ from stream_app.cdc.record_images import Image, RecordImages, UnreadableRecordEr
 from stream_app.cdc.row_assembly import DELETE, UPDATE
 from stream_app.cdc.source_tables import table_name
 from stream_app.cdc.source_types.mysql import mysql_type
+from stream_app.cdc.source_types.stored_times import stored_type
 from stream_app.model.schema.data_type import DataType
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
@@ -80,7 +81,7 @@ class CanalDialect:
         if document.get("isDdl") or document.get("type") not in OPS or not _all_objects(data):
             return None
         types = {
-            name: found
+            name: stored_type(found, options, sends_text=True)
             for name, text in (told.items() if isinstance(told, dict) else ())
             if isinstance(text, str) and (found := mysql_type(text, options)) is not None
         }
@@ -226,4 +227,5 @@ CANAL_JSON = DialectFormat(
     origins=_ORIGINS.origins,
     change_times=_TIMES.change_times,
     has_whole_before=_has_whole_before,
+    signs=(frozenset({"database", "table", "type", "data", "isDdl"}),),
 ).declared()

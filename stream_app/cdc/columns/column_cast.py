@@ -46,6 +46,7 @@ from stream_app.cdc.columns.nested_columns import Casts, cast_nested, cast_texts
 from stream_app.cdc.columns.time_columns import (
     Casted,
     cast_isolating,
+    clock_texts,
     dates_from_days,
     dates_from_epoch,
     dates_from_iso,
@@ -85,7 +86,7 @@ def cast_column(reading: ColumnReading, kind: JsonKind, wire: pa.Array) -> Caste
 
 def cast_alone(reading: ColumnReading, kind: JsonKind, wires: Sequence[object]) -> Casted:
     """`cast_column` of what `wire_value` has made of single values; None where there is none."""
-    kept = reading.encoding is Encoding.FLOAT32
+    kept = reading.encoding is Encoding.FLOAT32 or reading.encoding in EPOCH_DIGITS
     if reading.family in (Family.STRING, Family.FLOAT) and not kept:
         reading = reading.with_encoding(Encoding.TEXT)  # no base64 is left
     return cast_column(reading, kind, pa.array(wires, reading.wire_type(kind)))
@@ -179,7 +180,22 @@ def _decimal_string(reading: ColumnReading, wire: pa.Array) -> Casted:
     return decimals, _union(failed, unfit)
 
 
+def _string_number(reading: ColumnReading, wire: pa.Array) -> Casted:
+    """A number as it is written; a count of a time of day as a clock shows it."""
+    digits = EPOCH_DIGITS.get(reading.encoding)
+    if digits is None:
+        return _plain_cast(reading, wire)
+    counts, failed = (wire, None) if pa.types.is_integer(wire.type) else _counts(wire)
+    return clock_texts(counts, digits), failed
+
+
+def _counts(texts: pa.Array) -> Casted:
+    return _text_cast(texts, _INTEGER, pa.int64())
+
+
 def _string(reading: ColumnReading, wire: pa.Array) -> Casted:
+    if reading.encoding in EPOCH_DIGITS:
+        return _string_number(reading, wire)
     if reading.encoding is not Encoding.BASE64:
         return wire, None
     values, failed = decode_base64(wire)
@@ -286,7 +302,7 @@ _CASTS: dict[tuple[Family, JsonKind], Callable[[ColumnReading, pa.Array], Casted
     (Family.DECIMAL, JsonKind.STRING): _decimal_string,
     (Family.DECIMAL, JsonKind.OBJECT): _struct,
     (Family.STRING, JsonKind.BOOLEAN): _plain_cast,
-    (Family.STRING, JsonKind.NUMBER): _plain_cast,
+    (Family.STRING, JsonKind.NUMBER): _string_number,
     (Family.STRING, JsonKind.STRING): _string,
     (Family.STRING, JsonKind.OBJECT): _struct,
     (Family.BINARY, JsonKind.STRING): _bytes,

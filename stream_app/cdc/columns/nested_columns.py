@@ -186,7 +186,9 @@ def _scalars(reading: ColumnReading, documents: Sequence[Any], casts: Casts) -> 
         except ValueError:
             failed[place] = True
             continue
-        by_kind.setdefault(kind, [None] * len(documents))[place] = wire
+        if kind not in by_kind:
+            by_kind[kind] = [None] * len(documents)
+        by_kind[kind][place] = wire
     values = pa.nulls(len(documents), reading.arrow_type)
     for kind, wires in by_kind.items():
         part, unfit = casts.alone(reading, kind, wires)

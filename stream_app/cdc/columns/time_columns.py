@@ -105,6 +105,24 @@ def times_from_iso(texts: pa.Array, target: pa.DataType, precision: int) -> Cast
     return times, failed
 
 
+def clock_texts(counts: pa.Array, digits: int) -> pa.Array:
+    """int64 units of 10^-digits seconds → ``07:30:00.000000``; beyond a day ``-838:59:59.000000``.
+
+    All texts have the same digits of a second, so they sort as times do.
+    """
+    numbers = int64s_of(counts)
+    seconds, fraction = np.divmod(np.abs(numbers), 10**digits)
+    parts = [seconds // 3600, seconds // 60 % 60, seconds % 60, fraction]
+    texts = [
+        pc.utf8_lpad(pa.array(part).cast(pa.string()), width, "0")
+        for part, width in zip(parts, (2, 2, 2, digits), strict=True)
+    ]
+    clock = pc.binary_join_element_wise(*texts[:3], ":")
+    sign = pa.array(np.where(numbers < 0, "-", ""), pa.string())
+    whole = pc.binary_join_element_wise(sign, clock, "")
+    return null_where(pc.binary_join_element_wise(whole, texts[3], "."), ~valid_of(counts))
+
+
 def timestamps_from_epoch(
     values: pa.Array, digits: int, target: pa.DataType, precision: int
 ) -> Casted:

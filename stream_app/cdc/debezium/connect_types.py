@@ -2,7 +2,8 @@
 
 Called by `debezium_json` once for each schema and table. A semantic type has a meaning in some
 types of columns: there it is converted. In a column of numbers or text it stands as it was sent.
-Anywhere else its records are bad, because whatever was stored would be a guess.
+Anywhere else its records are bad, because whatever was stored would be a guess. So are whole
+numbers without a semantic type in a column of times.
 
 Source: Kafka Connect `data/{Date,Time,Timestamp,Decimal}.java`, Debezium `time/*.java`,
 `data/Bits.java`, `data/VariableScaleDecimal.java`; for the order of the bytes of Bits, Paimon's
@@ -22,6 +23,7 @@ _CONNECT = "org.apache.kafka.connect.data."
 _DECIMAL = _CONNECT + "Decimal"
 _VARIABLE_SCALE = "io.debezium.data.VariableScaleDecimal"
 _BITS = "io.debezium.data.Bits"
+_COUNTS = frozenset({"int8", "int16", "int32", "int64"})
 _SINGLE = frozenset({"float", "float32"})
 _SCALE_MAX = 1000
 _TEXT_TYPES = frozenset({"CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"})
@@ -51,6 +53,12 @@ _TIMES: dict[str, tuple[Encoding, frozenset[Family]]] = {
 The others (Year, Interval, MicroDuration, NanoDuration, …) are no date and no time of day.
 """
 
+_FINE_TIMES = {
+    _TIME + "MicroTime": Encoding.EPOCH_MICROS,
+    _TIME + "NanoTime": Encoding.EPOCH_NANOS,
+}
+"""Times of day that Paimon's TIME cannot hold."""
+
 _TIME_FAMILIES = frozenset({Family.DATE, Family.TIME, Family.TIMESTAMP})
 _AS_SENT = frozenset({Family.INTEGER, Family.FLOAT, Family.DECIMAL, Family.STRING})
 """Families that take a count or an ISO text for what it is."""
@@ -63,6 +71,7 @@ class ConnectField:
     Attributes:
         optional: whether it may be null.
         comment: the column's, with ``include.schema.comments`` of the connector; empty: none.
+        has_default: whether it has a DEFAULT that is not null.
     """
 
     literal: str
@@ -70,6 +79,7 @@ class ConnectField:
     parameters: Mapping[str, str]
     optional: bool = True
     comment: str = ""
+    has_default: bool = False
 
 
 def apply_schema(
@@ -78,12 +88,14 @@ def apply_schema(
     chosen: Mapping[str, Encoding],
     *,
     sends_bytes: bool = True,
+    writes_times: bool = False,
 ) -> tuple[ColumnReading, ...]:
     """The readings with the encodings of the schema.
 
     Args:
         chosen: encodings that the user has set by column; they win.
         sends_bytes: whether the connector is said to send bytes as bytes; else as some text.
+        writes_times: whether a STRING gets a time of day as people write it; else its count.
     """
 
     def told(reading: ColumnReading) -> ColumnReading:
@@ -97,6 +109,9 @@ def apply_schema(
                 "base64, base64-url-safe or hex at the connector, or another type "
                 f"(column.{reading.name}.encoding can tell it)"
             )
+        written = _FINE_TIMES.get(field.semantic) if writes_times and not is_chosen else None
+        if written is not None and reading.family is Family.STRING:
+            return reading.with_encoding(written)
         return _told(reading, field, is_chosen=is_chosen)
 
     return tuple(map(told, readings))
@@ -119,7 +134,8 @@ def _told(reading: ColumnReading, field: ConnectField, *, is_chosen: bool) -> Co
         if field.semantic == _DECIMAL:
             return _unscaled_decimal(reading, field)
         return reading.with_encoding(Encoding.NUMBER)
-    if field.semantic.startswith((_TIME, _CONNECT)):
+    is_bare_count = field.literal in _COUNTS and not field.semantic
+    if field.semantic.startswith((_TIME, _CONNECT)) or (is_bare_count and family in _TIME_FAMILIES):
         return _told_time(reading, field)
     if field.literal == "bytes":
         return _told_bytes(reading, field)
@@ -167,9 +183,12 @@ def _unscaled_decimal(reading: ColumnReading, field: ConnectField) -> ColumnRead
 
 def _refusing(reading: ColumnReading, field: ConnectField) -> ColumnReading:
     name, hint = field.semantic, ""
-    if reading.family in _TIME_FAMILIES and name.startswith(_TIME):
+    is_count = not name and field.literal in _COUNTS
+    if reading.family in _TIME_FAMILIES and (is_count or name.startswith(_TIME)):
         hint = f" (column.{reading.name}.encoding can tell another)"
     what = f"{'an' if name[0] in 'aeio' else 'a'} {name}" if name else "bytes"
+    if is_count:
+        what = f"an {field.literal} without a semantic type"
     return reading.refusing(
         f"is {what} in the message's schema, which has no meaning in the column{hint}"
     )

@@ -34,6 +34,7 @@ from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome
 from stream_app.cdc.alike.record_shapes import shape_of
 from stream_app.cdc.change_batch import DecodedBatch, change_schema
 from stream_app.cdc.columns.arrow_buffers import Bools, valid_of
+from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.json_lines import may_be_misread
 from stream_app.cdc.columns.nesting import NESTING_MAX, deep_ones
 from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns, decode_framed
@@ -49,6 +50,7 @@ from stream_app.cdc.debezium.options import (
     DebeziumOptions,
     default_encoding,
     has_whole_before,
+    keeps_nulls,
     key_rules,
     parse_options,
 )
@@ -79,14 +81,16 @@ class DebeziumJson:
             setup, self._options.encodings, partial(default_encoding, modes=self._options.modes)
         )
         rules = key_rules(self._options, setup.primary_keys, setup.traits)
+        policy = self._options.column_policy(setup.columns)
         self._settings = DecodeSettings(
             rows=RowRules(
                 schema=change_schema(setup.arrow_schema),
                 keep_update_before=setup.keep_update_before,
                 before_has_key_only=rules.identity is ReplicaIdentity.DEFAULT,
                 why_base64=f", as {DECIMAL_MODE} = precise has it",
+                cut=policy.cut,
             ),
-            policy=self._options.column_policy(setup.columns),
+            policy=policy,
             key_rules=rules,
             reads_tables=not setup.traits.merges_shards,
             placeholder=self._options.placeholder,
@@ -146,16 +150,22 @@ class DebeziumJson:
         index, questions = (np.concatenate(parts) for parts in zip(*outcome.asked, strict=True))
         return self._keys.uncertain(outcome.messages, index, questions)
 
+    def _told(self, fields: Mapping[str, ConnectField]) -> tuple[ColumnReading, ...]:
+        """The readings of messages with this schema."""
+        options = self._options
+        return apply_schema(
+            self._readings,
+            fields,
+            options.encodings,
+            sends_bytes=options.sends_bytes,
+            writes_times=options.writes_times,
+        )
+
     def _group(self, prefix: bytes) -> FramedGroup:
         if prefix not in self._groups:
             fields = self._schemas.get(prefix, {})
             self._groups[prefix] = FramedGroup(
-                apply_schema(
-                    self._readings,
-                    fields,
-                    self._options.encodings,
-                    sends_bytes=self._options.sends_bytes,
-                ),
+                self._told(fields),
                 fingerprint=hashlib.sha256(prefix).hexdigest(),
             )
         return self._groups[prefix]
@@ -208,12 +218,7 @@ class DebeziumJson:
             fields = connect_fields(wrapped.schema)
             inner = decode_records(
                 [wrapped.payload],
-                apply_schema(
-                    self._readings,
-                    fields,
-                    self._options.encodings,
-                    sends_bytes=self._options.sends_bytes,
-                ),
+                self._told(fields),
                 self._settings,
             )
             if inner.wrapped:
@@ -221,9 +226,12 @@ class DebeziumJson:
             outcome.take_result(inner, index[position : position + 1])
 
 
-def _reader(_options: Mapping[str, str]) -> SourceReader:
+def _reader(options: Mapping[str, str]) -> SourceReader:
     return SourceReader(
-        origins=debezium_origins, describe=describe, versions=versions, change_times=change_times
+        origins=debezium_origins,
+        describe=partial(describe, keeps_nulls=keeps_nulls(options)),
+        versions=versions,
+        change_times=change_times,
     )
 
 
@@ -239,4 +247,10 @@ DEBEZIUM_JSON = Format(
     survey=survey,
     reader=_reader,
     has_whole_before=has_whole_before,
+    signs=(
+        frozenset({"op", "after"}),
+        frozenset({"op", "before"}),
+        frozenset({"__op"}),
+        frozenset({"__table"}),
+    ),
 )

@@ -31,19 +31,26 @@ from stream_app.cdc.debezium.schema import connect_fields, has_columns, split_en
 from stream_app.cdc.debezium.source_survey import ROUTER_FIELD
 from stream_app.cdc.message_format import ToldTable
 from stream_app.cdc.source_types.connect import connect_type
-from stream_app.model.schema.data_type import STRING, DataType
+from stream_app.cdc.source_types.remarks import column_remarks
+from stream_app.model.schema.data_type import STRING
 from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
 from stream_app.model.schema.source_table import SourceColumn, SourceTable, merged
 
 _KEY_NAMES = "pkNames"
 
 
-def describe(messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
-    """The table that these messages tell of; see `message_format.SourceReader.describe`."""
+def describe(
+    messages: pa.RecordBatch, options: MappingOptions, *, keeps_nulls: bool = False
+) -> SourceTable | None:
+    """The table that these messages tell of; see `message_format.SourceReader.describe`.
+
+    Args:
+        keeps_nulls: whether the connector's converter leaves a null what it is.
+    """
     tables: list[tuple[int, SourceTable]] = []
     pk_names: tuple[str, ...] = ()
     for rows in _of_each_version(messages):
-        if (table := _told(rows, options)) is not None:
+        if (table := _told(rows, options, keeps_nulls=keeps_nulls)) is not None:
             tables.append((rows.positions[0], table))
         pk_names = pk_names or next(filter(None, map(_pk_names, rows.payloads)), ())
     if not tables:
@@ -85,8 +92,10 @@ def _of_each_version(messages: pa.RecordBatch) -> Iterator[_Rows]:
         yield from _versions(group.payloads, at, None if schema is None else schema["schema"])
 
 
-def _told(rows: _Rows, options: MappingOptions) -> SourceTable | None:
-    return _of_schema(rows, options) if rows.schema else _of_payloads(rows.payloads)
+def _told(rows: _Rows, options: MappingOptions, *, keeps_nulls: bool = True) -> SourceTable | None:
+    if rows.schema:
+        return _of_schema(rows, options, keeps_nulls=keeps_nulls)
+    return _of_payloads(rows.payloads)
 
 
 def _versions(payloads: pa.Array, positions: list[int], schema: Any) -> Iterator[_Rows]:
@@ -119,27 +128,52 @@ def _object(payload: bytes) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _of_schema(rows: _Rows, options: MappingOptions) -> SourceTable | None:
+def _of_schema(rows: _Rows, options: MappingOptions, *, keeps_nulls: bool) -> SourceTable | None:
     """Step 1."""
     if not has_columns(rows.schema):
         return None
     connector = _connector(rows.payloads)
+    kept = None if keeps_nulls else _null_columns(rows.payloads)
     columns = [
-        SourceColumn(
-            name=name,
-            data_type=_data_type(field, connector, options),
-            comment=field.comment or None,
-        )
+        _column(name, field, connector, options, loses_nulls=kept is not None and name not in kept)
         for name, field in connect_fields(rows.schema).items()
         if not name.startswith(ADDED_PREFIX)
     ]
     return SourceTable(columns=tuple(columns)) if columns else None
 
 
-def _data_type(field: ConnectField, connector: str, options: MappingOptions) -> DataType:
-    found = connect_type(field.literal, field.semantic, field.parameters, connector, options)
+def _column(
+    name: str, field: ConnectField, connector: str, options: MappingOptions, *, loses_nulls: bool
+) -> SourceColumn:
+    """Args: loses_nulls: whether a null of it may have been replaced by its DEFAULT."""
+    stored = connect_type(field.literal, field.semantic, field.parameters, connector, options)
     is_nullable = field.optional or MappingMode.TO_NULLABLE in options
-    return found if is_nullable else found.not_null()
+    return SourceColumn(
+        name=name,
+        data_type=stored.data_type if is_nullable else stored.data_type.not_null(),
+        comment=field.comment or None,
+        alternatives=stored.alternatives,
+        has_default=field.has_default,
+        remarks=column_remarks(
+            stored,
+            field.literal,
+            field.semantic,
+            field.parameters,
+            may_lose_nulls=field.optional and field.has_default and loses_nulls,
+        ),
+    )
+
+
+def _null_columns(payloads: Iterable[dict[str, Any]]) -> set[str]:
+    """Columns of which an image has a null: the converter keeps it."""
+    images = (payload.get("after") if is_envelope(payload) else payload for payload in payloads)
+    return {
+        name
+        for image in images
+        if isinstance(image, dict)
+        for name, value in image.items()
+        if value is None
+    }
 
 
 def _connector(payloads: Iterable[dict[str, Any]]) -> str:

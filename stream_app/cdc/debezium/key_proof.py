@@ -159,5 +159,5 @@ def remedies(rules: KeyRules, fields: Fields) -> str:
         other = "use a table without sequence.field"
     else:
         other = f"make the source's key ({', '.join(sorted(known))}) the table's primary key"
-        other += "; or, if it lacks only partition columns, set options.partition-lookup = true"
+        other += "; or, if it lacks only partition columns, set the option partition-lookup = true"
     return f"{full}; or {other}"

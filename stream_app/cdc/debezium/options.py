@@ -20,7 +20,7 @@ from stream_app.cdc.alike.options import (
     checked_options,
 )
 from stream_app.cdc.change_batch import TableTraits
-from stream_app.cdc.column_drift import Reaction
+from stream_app.cdc.column_drift import INEXACT, Reaction
 from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
 from stream_app.cdc.debezium.key_proof import KeyRules, ReplicaIdentity
 from stream_app.cdc.debezium.placeholders import (
@@ -30,8 +30,10 @@ from stream_app.cdc.debezium.placeholders import (
     placeholder_of,
 )
 from stream_app.cdc.message_format import FormatOption
+from stream_app.cdc.source_types.remarks import REPLACES_NULLS
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import DataType, RowType
+from stream_app.model.schema.mapping_options import Inexact
 
 SECTION = "debezium"
 DECIMAL_MODE = "decimal.handling.mode"
@@ -91,6 +93,12 @@ OPTIONS: tuple[FormatOption, ...] = (
         ("lookup", "quarantine"),
     ),
     FormatOption(
+        REPLACES_NULLS,
+        "Whether the connector's converter writes a column's DEFAULT in place of null; the job "
+        "names the columns that may have lost nulls so.",
+        ("true", "false"),
+    ),
+    FormatOption(
         PLACEHOLDER_VALUE,
         "The connector's stand-in for an unchanged value; behind `hex:` its bytes.",
         example=PLACEHOLDER,
@@ -135,6 +143,11 @@ class DebeziumOptions(CheckedOptions):
     def sends_bytes(self) -> bool:
         """Whether the connector sends bytes as bytes; else as text of some encoding."""
         return self.modes[BINARY_MODE] == "bytes"
+
+    @property
+    def writes_times(self) -> bool:
+        """Whether a STRING column gets times of day as people write them; else their counts."""
+        return self.modes.get(INEXACT) == Inexact.STRING.value
 
     @property
     def placeholder(self) -> Placeholder:
@@ -189,6 +202,11 @@ def key_rules(
 def has_whole_before(options: Mapping[str, str]) -> bool:
     """Whether the options promise that every before-image is whole."""
     return options.get(REPLICA_IDENTITY) == ReplicaIdentity.FULL.value
+
+
+def keeps_nulls(options: Mapping[str, str]) -> bool:
+    """Whether the options promise that a null comes as null."""
+    return options.get(REPLACES_NULLS) == "false"
 
 
 def default_encoding(data_type: DataType, modes: Mapping[str, str]) -> Encoding:

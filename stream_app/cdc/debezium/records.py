@@ -65,9 +65,6 @@ def decode_records(
         if (question := question_of(settings.key_rules, record)) is not Question.NONE
     }
     _add_rows(result, found, readings, settings)
-    for position, row in found:
-        if position not in result.reasons:
-            add_sighting(result.columns, row.drift, Sighting(1, position))
     return result
 
 
@@ -148,7 +145,10 @@ def _add_rows(
     positions = np.array([position for position, _ in found], np.int64)
     result.rows, result.record = of.rows, positions[of.record]
     result.reasons |= {found[record][0]: reason for record, reason in of.reasons.items()}
-    if settings.reads_tables:
-        for position, change in found:
-            if position not in result.reasons:
-                result.tables.setdefault(change.origin.table, position)
+    for record, (position, change) in enumerate(found):
+        if position in result.reasons:
+            continue
+        drift = replace(change.drift, cut=of.cut.get(record, frozenset()))
+        add_sighting(result.columns, drift, Sighting(1, position))
+        if settings.reads_tables:
+            result.tables.setdefault(change.origin.table, position)

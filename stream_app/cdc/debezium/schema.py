@@ -125,6 +125,7 @@ def connect_fields(schema: Any) -> Mapping[str, ConnectField]:
             _parameters(field),
             optional=field.get("optional") is not False,
             comment=str(field.get("doc") or ""),
+            has_default=field.get("default") is not None,
         )
         for field in fields
     }

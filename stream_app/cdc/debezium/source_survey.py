@@ -6,6 +6,7 @@ record is decided by `debezium_json`, one by one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -64,12 +65,13 @@ class Survey:
     writes_changelog: bool = False
     seen: Mapping[str, Sequence[SeenRecord]] = field(default_factory=dict)
 
-    def tables(self) -> dict[str, set[str]]:
-        """For each topic with rows the names of the source's tables."""
-        return {
-            topic: {each.record.origin.table for each in records}
+    def tables(self) -> Counter[tuple[str, str]]:
+        """Topic and name of a source table → its messages with rows."""
+        return Counter(
+            (topic, each.record.origin.table)
             for topic, records in self.seen.items()
-        }
+            for each in records
+        )
 
     def notices(self) -> Iterator[Notice]:
         """At most one for each topic and kind of trouble, the gravest first."""

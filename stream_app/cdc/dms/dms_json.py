@@ -294,4 +294,5 @@ DMS_JSON = DialectFormat(
     encoding=partial(texts_and_numbers, binary=Encoding.HEX),
     origins=_ORIGINS.origins,
     change_times=_TIMES.change_times,
+    signs=(frozenset({"data", "metadata"}),),
 ).declared()

@@ -179,4 +179,5 @@ MAXWELL_JSON = DialectFormat(
     origins=_ORIGINS.origins,
     change_times=_TIMES.change_times,
     has_whole_before=lambda _: True,
+    signs=(frozenset({"database", "table", "type", "data"}),),
 ).declared()

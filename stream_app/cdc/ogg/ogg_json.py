@@ -282,4 +282,5 @@ OGG_JSON = DialectFormat(
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
     change_times=_TIMES.change_times,
+    signs=(frozenset({"table", "op_type"}),),
 ).declared()

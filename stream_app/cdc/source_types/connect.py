@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 
 from stream_app.cdc.source_types.mysql import mysql_type_of
 from stream_app.cdc.source_types.postgresql import postgresql_type_of
+from stream_app.cdc.source_types.stored_times import StoredType, stored_type
 from stream_app.cdc.source_types.type_text import TypeText, parse_type_text
 from stream_app.model.schema.data_type import (
     BYTES,
@@ -75,6 +76,9 @@ SEMANTICS: dict[str, DataType] = {
 Paimon stores milliseconds of a TIME. It declares TIME(0), which here would cut the fraction off.
 """
 
+_TIME_DIGITS = {_TIME + "MicroTime": 6, _TIME + "NanoTime": 9, _TIME + "IsoTime": 9}
+"""Digits of a second that such a time may have."""
+
 _DATABASES: dict[str, Callable[[TypeText, MappingOptions], DataType | None]] = {
     "mysql": mysql_type_of,
     "mariadb": mysql_type_of,
@@ -90,7 +94,7 @@ def connect_type(
     parameters: Mapping[str, str],
     connector: str,
     options: MappingOptions,
-) -> DataType:
+) -> StoredType:
     """The type of a column, nullable.
 
     Args:
@@ -98,6 +102,20 @@ def connect_type(
         semantic: the schema's name, e.g. ``io.debezium.time.Date``; empty: none.
         connector: the name of Debezium's connector; empty: unknown.
     """
+    nearest = _nearest(literal, semantic, parameters, connector, options)
+    is_told = _of_database(parameters, connector, options) is not None
+    digits = None if is_told else _TIME_DIGITS.get(semantic)
+    return stored_type(nearest, options, digits=digits, sends_text=literal == "string")
+
+
+def _nearest(
+    literal: str,
+    semantic: str,
+    parameters: Mapping[str, str],
+    connector: str,
+    options: MappingOptions,
+) -> DataType:
+    """The type of Paimon that means the same."""
     if MappingMode.TO_STRING in options or semantic == _VARIABLE_SCALE:
         return STRING
     told = _of_database(parameters, connector, options)

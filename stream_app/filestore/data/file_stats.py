@@ -45,9 +45,7 @@ class FileStats:
     def all(self, file: DataFileMeta) -> dict[str, ColumnStats]:
         """Of all columns, deletes and older versions included."""
         schema = self.schema_of(file.schema_id)
-        told = file.value_stats_cols
-        columns = schema.fields if told is None else schema.fields.project(told)
-        found = dict(zip(columns.names, simple_stats(file.value_stats, columns), strict=True))
+        found = value_stats(file, schema)
         if file.write_cols is not None:
             # Such a file lacks columns, and what it lacks may stand in another one.
             found = {name: stats for name, stats in found.items() if name in file.write_cols}
@@ -73,6 +71,20 @@ class FileStats:
                 asked.append((column, before))
                 stored.append(found[before.name])
         return stats_by_name(asked, stored, file.row_count)
+
+
+def value_stats(file: DataFileMeta, schema: TableSchema) -> dict[str, ColumnStats]:
+    """By the names of its schema, what a file's entry says of each column that it says anything of.
+
+    A file with a part of the columns has the statistics of that part.
+    """
+    names = file.write_cols if file.value_stats_cols is None else file.value_stats_cols
+    if names is None:
+        names = tuple(schema.fields.names)
+    elif not set(names) <= set(schema.fields.names):
+        return {}  # among them is a column of the format, whose type is not the table's
+    columns = schema.fields.project(names)
+    return dict(zip(columns.names, simple_stats(file.value_stats, columns), strict=True))
 
 
 def simple_stats(stats: SimpleStats, columns: RowType) -> list[ColumnStats]:

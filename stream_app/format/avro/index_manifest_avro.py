@@ -16,7 +16,7 @@ import fastavro
 from stream_app.errors import CorruptFileError
 from stream_app.format.avro.avro_container import write_records
 from stream_app.format.avro.avro_schema import AvroField, manifest_schema, optional, required
-from stream_app.format.metadata_records import read_metadata
+from stream_app.format.metadata_records import check_known, read_metadata, unknown_fields
 from stream_app.model.index_file_meta import (
     DeletionVectorMeta,
     GlobalIndexMeta,
@@ -72,12 +72,26 @@ def _schema(global_index_fields: list[AvroField]) -> dict[str, object]:
 INDEX_MANIFEST_SCHEMA = _schema(_GLOBAL_INDEX_FIELDS)
 """Avro schema of an index manifest."""
 
+_KNOWN = frozenset(
+    {
+        *("_VERSION", "_KIND", "_PARTITION", "_BUCKET", "_INDEX_TYPE", "_FILE_NAME", "_FILE_SIZE"),
+        *("_ROW_COUNT", "_DELETIONS_VECTORS_RANGES", "_EXTERNAL_PATH", "_GLOBAL_INDEX"),
+    }
+)
+_KNOWN_OF_GLOBAL = frozenset(str(field["name"]) for field in (*_GLOBAL_INDEX_FIELDS, _SOURCE_META))
+
 _PARSED = fastavro.parse_schema(INDEX_MANIFEST_SCHEMA)
 _PARSED_WITH_SOURCE = fastavro.parse_schema(_schema([*_GLOBAL_INDEX_FIELDS, _SOURCE_META]))
 
 
 def encode_index_manifest(entries: Sequence[IndexManifestEntry], *, codec: str) -> bytes:
-    """The bytes of an index manifest; `codec` as in ``manifest.compression``."""
+    """The bytes of an index manifest; `codec` as in ``manifest.compression``.
+
+    Raises:
+        UnsupportedTableError: the entry of a file has a field that we do not know.
+    """
+    for entry in entries:
+        check_known(entry.index_file.unknown_fields, entry.index_file.file_name)
     assert all(entry.kind is FileKind.ADD for entry in entries), "it lists what is there"
     globals_ = [entry.index_file.global_index for entry in entries]
     # Only Paimon 2 gives this field; what its writer noted must not be lost.
@@ -170,6 +184,8 @@ def _index_file(record: dict[str, Any]) -> IndexFileMeta:
         deletion_vectors=None if ranges is None else tuple(map(_deletion_vector, ranges)),
         external_path=record.get("_EXTERNAL_PATH"),
         global_index=None if global_index is None else _global_index(global_index),
+        unknown_fields=unknown_fields(record, _KNOWN)
+        + unknown_fields(global_index or {}, _KNOWN_OF_GLOBAL),
     )
 
 

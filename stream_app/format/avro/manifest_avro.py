@@ -19,7 +19,7 @@ from stream_app.errors import CorruptFileError
 from stream_app.format.avro.avro_container import write_records
 from stream_app.format.avro.avro_schema import AvroField, manifest_schema, optional, required
 from stream_app.format.binary_row import comparable_key, deserialize_row, serialize_row
-from stream_app.format.metadata_records import read_metadata
+from stream_app.format.metadata_records import check_known, read_metadata, unknown_fields
 from stream_app.model.data_file_meta import DataFileMeta, FileSource, SimpleStats
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.schema.data_type import BINARY_ROOTS, DataType
@@ -76,31 +76,42 @@ MANIFEST_SCHEMA = manifest_schema(
 )
 """Avro schema of a manifest."""
 
-MANIFEST_LIST_SCHEMA = manifest_schema(
-    [
-        required("_VERSION", "int"),
-        required("_FILE_NAME", "string"),
-        required("_FILE_SIZE", "long"),
-        required("_NUM_ADDED_FILES", "long"),
-        required("_NUM_DELETED_FILES", "long"),
-        _stats("record", "_PARTITION_STATS"),
-        required("_SCHEMA_ID", "long"),
-        optional("_MIN_BUCKET", "int"),
-        optional("_MAX_BUCKET", "int"),
-        optional("_MIN_LEVEL", "int"),
-        optional("_MAX_LEVEL", "int"),
-        optional("_MIN_ROW_ID", "long"),
-        optional("_MAX_ROW_ID", "long"),
-    ]
-)
+_LIST_FIELDS = [
+    required("_VERSION", "int"),
+    required("_FILE_NAME", "string"),
+    required("_FILE_SIZE", "long"),
+    required("_NUM_ADDED_FILES", "long"),
+    required("_NUM_DELETED_FILES", "long"),
+    _stats("record", "_PARTITION_STATS"),
+    required("_SCHEMA_ID", "long"),
+    optional("_MIN_BUCKET", "int"),
+    optional("_MAX_BUCKET", "int"),
+    optional("_MIN_LEVEL", "int"),
+    optional("_MAX_LEVEL", "int"),
+    optional("_MIN_ROW_ID", "long"),
+    optional("_MAX_ROW_ID", "long"),
+]
+
+MANIFEST_LIST_SCHEMA = manifest_schema(_LIST_FIELDS)
 """Avro schema of a manifest list."""
+
+_KNOWN = frozenset({"_VERSION", "_KIND", "_PARTITION", "_BUCKET", "_TOTAL_BUCKETS", "_FILE"})
+_KNOWN_OF_FILE = frozenset(str(field["name"]) for field in _FILE_FIELDS)
+# PyPaimon 2.1 notes by how many buckets a manifest's files were placed; absent means unknown.
+_KNOWN_OF_LIST = frozenset({"_TOTAL_BUCKETS", *(str(field["name"]) for field in _LIST_FIELDS)})
 
 _PARSED_MANIFEST = fastavro.parse_schema(MANIFEST_SCHEMA)
 _PARSED_MANIFEST_LIST = fastavro.parse_schema(MANIFEST_LIST_SCHEMA)
 
 
 def encode_manifest(entries: Sequence[ManifestEntry], *, codec: str) -> bytes:
-    """The bytes of a manifest; `codec` as in ``manifest.compression``."""
+    """The bytes of a manifest; `codec` as in ``manifest.compression``.
+
+    Raises:
+        UnsupportedTableError: the entry of a file has a field that we do not know.
+    """
+    for entry in entries:
+        check_known(entry.file.unknown_fields, entry.file.file_name)
     records = [
         {
             "_VERSION": _VERSION,
@@ -154,7 +165,7 @@ def _optional_list(names: tuple[str, ...] | None) -> list[str] | None:
 
 
 def decode_manifest(data: bytes) -> list[ManifestEntry]:
-    """The entries of a manifest; fields that we do not know are ignored.
+    """The entries of a manifest; of fields that we do not know they have the names.
 
     Raises:
         CorruptFileError: no such file, or records of another kind or version.
@@ -184,13 +195,13 @@ def _entry(record: dict[str, Any]) -> ManifestEntry:
             partition=record["_PARTITION"],
             bucket=record["_BUCKET"],
             total_buckets=record["_TOTAL_BUCKETS"],
-            file=_file(record["_FILE"]),
+            file=_file(record["_FILE"], unknown_fields(record, _KNOWN)),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise _unexpected(f"{type(error).__name__}: {error}") from error
 
 
-def _file(record: dict[str, Any]) -> DataFileMeta:
+def _file(record: dict[str, Any], unknown: tuple[str, ...]) -> DataFileMeta:
     source = record.get("_FILE_SOURCE")
     return DataFileMeta(
         file_name=record["_FILE_NAME"],
@@ -213,6 +224,7 @@ def _file(record: dict[str, Any]) -> DataFileMeta:
         external_path=record.get("_EXTERNAL_PATH"),
         first_row_id=record.get("_FIRST_ROW_ID"),
         write_cols=_optional_tuple(record.get("_WRITE_COLS")),
+        unknown_fields=unknown + unknown_fields(record, _KNOWN_OF_FILE),
     )
 
 
@@ -235,7 +247,13 @@ def _optional_tuple(names: list[str] | None) -> tuple[str, ...] | None:
 
 
 def encode_manifest_list(metas: Sequence[ManifestFileMeta], *, codec: str) -> bytes:
-    """The bytes of a manifest list; also an empty list is a file of its own."""
+    """The bytes of a manifest list; also an empty list is a file of its own.
+
+    Raises:
+        UnsupportedTableError: the entry of a manifest has a field that we do not know.
+    """
+    for meta in metas:
+        check_known(meta.unknown_fields, meta.file_name)
     records = [
         {
             "_VERSION": _VERSION,
@@ -258,7 +276,7 @@ def encode_manifest_list(metas: Sequence[ManifestFileMeta], *, codec: str) -> by
 
 
 def decode_manifest_list(data: bytes) -> list[ManifestFileMeta]:
-    """The manifests that a list names; fields that we do not know are ignored.
+    """The manifests that a list names; of fields that we do not know they have the names.
 
     Raises:
         CorruptFileError: no such file, or records of another kind or version.
@@ -281,6 +299,7 @@ def _manifest_file_meta(record: dict[str, Any]) -> ManifestFileMeta:
             max_level=record.get("_MAX_LEVEL"),
             min_row_id=record.get("_MIN_ROW_ID"),
             max_row_id=record.get("_MAX_ROW_ID"),
+            unknown_fields=unknown_fields(record, _KNOWN_OF_LIST),
         )
     except (KeyError, TypeError) as error:
         raise _unexpected(f"{type(error).__name__}: {error}") from error

@@ -77,11 +77,13 @@ class CompactManager:
         """What `running` merges."""
         return self._unit
 
-    def due(self, *, local_ms: int, full: bool = False) -> CompactRequest | None:
+    def due(
+        self, *, local_ms: int, full: bool = False, rests: bool = False
+    ) -> CompactRequest | None:
         """The next compaction; None when nothing is due. The picker takes it as begun.
 
         Args:
-            local_ms, full: see `Picker.next_unit`.
+            local_ms, full, rests: see `Picker.next_unit`.
 
         Raises:
             UsageError: a full compaction was asked of a write-only table.
@@ -91,7 +93,7 @@ class CompactManager:
                 raise write_only_error()
             return None
         levels = self.levels
-        unit = self.picker.next_unit(levels, local_ms=local_ms, full=full)
+        unit = self.picker.next_unit(levels, local_ms=local_ms, full=full, rests=rests)
         if unit is None:
             return None
         return CompactRequest(
@@ -112,19 +114,24 @@ class CompactManager:
         )
 
     def trigger_compaction(
-        self, executor: CompactExecutor, *, local_ms: int, full: bool = False
+        self,
+        executor: CompactExecutor,
+        *,
+        local_ms: int,
+        full: bool = False,
+        rests: bool = False,
     ) -> bool:
         """Begin the next compaction when one is due and none runs; True when one was begun.
 
         Args:
-            local_ms, full: see `due`.
+            local_ms, full, rests: see `due`.
 
         Raises:
             UsageError: as `due`.
         """
         if self._running is not None:
             return False
-        request = self.due(local_ms=local_ms, full=full)
+        request = self.due(local_ms=local_ms, full=full, rests=rests)
         if request is None:
             return False
         self._unit = request.unit

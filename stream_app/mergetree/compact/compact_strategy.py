@@ -1,8 +1,8 @@
 """What decides which sorted runs of a bucket are merged next.
 
 Asked by compact_manager. Implemented by universal_compaction and, around it, by
-force_up_level0_compaction; `strategy_of_options` chooses by a table's options. Pure: the time comes
-in as a `PickTime`.
+force_up_level0_compaction or full_at_rest_compaction; `strategy_of_options` chooses by a table's
+options. Pure: the time comes in as a `PickTime`.
 
 Source: Paimon `mergetree/compact/CompactStrategy.java`, `MergeTreeCompactManagerFactory.java`.
 """
@@ -25,11 +25,13 @@ class PickTime:
         full_age_ms: milliseconds since the bucket was last merged whole; None: it never was.
         idle_flushes: flushes after which nothing was picked, since level 0 was last lifted by
             force; the one that asks is counted.
+        rests: no flush is expected: what waits for later ones is due at once.
     """
 
     hour: int = 12
     full_age_ms: int | None = None
     idle_flushes: int = 0
+    rests: bool = False
 
 
 class CompactStrategy(Protocol):

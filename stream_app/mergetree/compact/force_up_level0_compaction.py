@@ -1,7 +1,8 @@
 """Merges level 0 upwards whenever the universal rules leave it alone.
 
 For tables whose readers or changelog look at the levels above 0 only. Every flush is lifted
-(radical), or every few flushes (gentle: less is rewritten, what is new is seen later).
+(radical), or every few flushes (gentle: less is rewritten, what is new is seen later). A bucket at
+rest is lifted in either case: no further flush may come.
 
 Source: Paimon `mergetree/compact/ForceUpLevel0Compaction.java`.
 """
@@ -41,7 +42,7 @@ class ForceUpLevel0Compaction:
             return unit
         level0 = sum(1 for run in runs if run.level == 0)
         early = self.max_interval is not None and time.idle_flushes < self.max_interval
-        if not level0 or early:
+        if not level0 or (early and not time.rests):
             return None
         count = extend_by_ratio(runs, level0, self.universal.ratio_at(time))
         return create_unit(runs, num_levels - 1, count, LEVEL0_UPWARDS)

@@ -29,12 +29,15 @@ class Picker(Protocol):
         """Whether a full compaction rewrites every file."""
         ...
 
-    def next_unit(self, levels: Levels, *, local_ms: int, full: bool) -> CompactUnit | None:
+    def next_unit(
+        self, levels: Levels, *, local_ms: int, full: bool, rests: bool
+    ) -> CompactUnit | None:
         """The unit to begin now; None when nothing is due.
 
         Args:
             local_ms: local time of day as if it were UTC, as files are stamped.
             full: everything that a full compaction takes.
+            rests: see `PickTime.rests`.
         """
         ...
 
@@ -71,9 +74,11 @@ class MergeTreePicker:
     _full_begun_ms: int | None = field(default=None, init=False)
     _begun_ms: int = field(default=0, init=False)
 
-    def next_unit(self, levels: Levels, *, local_ms: int, full: bool) -> CompactUnit | None:
+    def next_unit(
+        self, levels: Levels, *, local_ms: int, full: bool, rests: bool
+    ) -> CompactUnit | None:
         """See `Picker.next_unit`."""
-        unit = self._full(levels) if full else self._due(levels, local_ms)
+        unit = self._full(levels) if full else self._due(levels, local_ms, rests=rests)
         if unit is None:
             self._idle_flushes += self._has_flushed
         else:
@@ -112,12 +117,13 @@ class MergeTreePicker:
             file.level == 0 and file.file_name not in known for file in now.all_files()
         )
 
-    def _due(self, levels: Levels, local_ms: int) -> CompactUnit | None:
+    def _due(self, levels: Levels, local_ms: int, *, rests: bool) -> CompactUnit | None:
         last_full_ms = self._last_full_ms(levels)
         time = PickTime(
             hour=local_ms // 3_600_000 % 24,
             full_age_ms=None if last_full_ms is None else local_ms - last_full_ms,
             idle_flushes=self._idle_flushes + self._has_flushed,
+            rests=rests,
         )
         unit = self.strategy.pick(levels.num_levels, levels.level_sorted_runs(), time)
         if unit is None or not unit.files:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import KeyValueLayout
@@ -27,9 +26,6 @@ class Aggregation:
 
     rules: MergeRules
     merges_in_parts: ClassVar[bool] = False
-
-    def check_kinds(self, kinds: npt.NDArray[np.int8]) -> None:
-        """Which columns can undo a row, a merge finds."""
 
     def merge(
         self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False

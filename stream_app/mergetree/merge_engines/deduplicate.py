@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import KeyValueLayout, Mask, is_retract
@@ -25,9 +24,6 @@ class Deduplicate:
 
     ignore_delete: bool = False
     merges_in_parts: ClassVar[bool] = True
-
-    def check_kinds(self, kinds: npt.NDArray[np.int8]) -> None:
-        """Every kind is taken."""
 
     def merge(
         self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False

@@ -8,14 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract
 from stream_app.mergetree.merge_engines.deduplicate import without_retracts
 from stream_app.mergetree.merge_window import MergeWindow
+from stream_app.model.schema.undone_rows import OF_FIRST_ROW
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +27,6 @@ class FirstRow:
 
     ignore_delete: bool = False
     merges_in_parts: ClassVar[bool] = True
-
-    def check_kinds(self, kinds: npt.NDArray[np.int8]) -> None:
-        """Deletes cannot undo a first row."""
-        if not self.ignore_delete and (kinds & 1).any():
-            raise _retract_refusal()
 
     def merge(
         self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
@@ -49,13 +43,6 @@ class FirstRow:
         if last.all():
             return layout.take(window.batch, order)
         if not self.ignore_delete and is_retract(window.batch).any():
-            raise _retract_refusal()
+            raise MergeError(OF_FIRST_ROW.what, fix=OF_FIRST_ROW.fix)
         first = window.key_starts(layout)
         return layout.take(window.batch, first if order is None else order[first])
-
-
-def _retract_refusal() -> MergeError:
-    return MergeError(
-        "merge-engine = first-row cannot take a row of kind -U or -D",
-        fix="set ignore-delete = true to leave such rows out",
-    )

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import KeyValueLayout
@@ -31,10 +29,6 @@ class LookupMerge:
     def merges_in_parts(self) -> bool:
         """As the engine does."""
         return self.function.merges_in_parts
-
-    def check_kinds(self, kinds: npt.NDArray[np.int8]) -> None:
-        """As the engine does."""
-        self.function.check_kinds(kinds)
 
     def merge(
         self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import KeyValueLayout
@@ -25,17 +23,6 @@ class MergeFunction(Protocol):
         """Whether some rows of a key may be merged before the others, with the same result.
 
         Then a write buffer merges what it holds before it is full.
-        """
-        ...
-
-    def check_kinds(self, kinds: npt.NDArray[np.int8]) -> None:
-        """Check that new rows can be merged at all.
-
-        Args:
-            kinds: int8 [n], row kinds.
-
-        Raises:
-            MergeError: the engine takes no rows of one of these kinds.
         """
         ...
 

@@ -26,6 +26,7 @@ from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.merge_rules import LAST_NON_NULL, ColumnAggregate, MergeRules
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
+from stream_app.model.schema.undone_rows import OF_PARTIAL_UPDATE
 
 _NEWEST = ColumnAggregate(function=LAST_NON_NULL)
 
@@ -36,11 +37,6 @@ class PartialUpdate:
 
     rules: MergeRules
     merges_in_parts: ClassVar[bool] = False
-
-    def check_kinds(self, kinds: npt.NDArray[np.int8]) -> None:
-        """Deletes need a rule: Paimon writes them, and fails when it reads or compacts them."""
-        if not self.rules.takes_retracts and (kinds & 1).any():
-            raise retract_refusal()
 
     def merge(
         self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
@@ -57,7 +53,7 @@ class PartialUpdate:
         retracts = (kinds & 1).astype(np.bool_)
         retracts[keys.kept] = False
         if retracts.any() and not self.rules.takes_retracts:
-            raise retract_refusal()
+            raise MergeError(OF_PARTIAL_UPDATE.what, fix=OF_PARTIAL_UPDATE.fix)
         plain = keys.plain
         sequence_rows = keys.rows[plain.ends]
         if self.rules.ignores_delete and retracts.any():
@@ -101,16 +97,6 @@ class PartialUpdate:
             ops[kinds == RowKind.DELETE] = Op.SET
             is_removed = kinds[ends] == RowKind.DELETE
         return keys.steps(ops), is_removed
-
-
-def retract_refusal() -> MergeError:
-    """A delete that partial-update has no rule for."""
-    return MergeError(
-        "merge-engine = partial-update cannot take a row of kind -U or -D by itself",
-        fix="set ignore-delete = true to leave deletes out; or partial-update.remove-record-on-"
-        "delete = true to remove the whole row; or sequence groups, whose columns a delete clears "
-        "(partial-update.remove-record-on-sequence-group then removes the whole row)",
-    )
 
 
 def _value_names(layout: KeyValueLayout) -> list[str]:

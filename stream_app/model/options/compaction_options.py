@@ -18,11 +18,15 @@ from stream_app.model.options.option import (
     text_option,
 )
 
+LEVELS_MAX = 100_000
+"""Paimon's Java keeps a list of all levels, also of those without a file."""
+
 NUM_SORTED_RUN_COMPACTION_TRIGGER = integer_option(
     "num-sorted-run.compaction-trigger",
     5,
     "Sorted runs of a bucket that trigger a compaction.",
     minimum=1,
+    maximum=LEVELS_MAX,
 )
 NUM_SORTED_RUN_STOP_TRIGGER = integer_option(
     "num-sorted-run.stop-trigger",
@@ -31,7 +35,11 @@ NUM_SORTED_RUN_STOP_TRIGGER = integer_option(
     minimum=1,
 )
 NUM_LEVELS = integer_option(
-    "num-levels", None, "Levels of a bucket's LSM tree (default: trigger + 1).", minimum=2
+    "num-levels",
+    None,
+    "Levels of a bucket's LSM tree (default: trigger + 1).",
+    minimum=2,
+    maximum=LEVELS_MAX,
 )
 COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT = integer_option(
     "compaction.max-size-amplification-percent",

@@ -3,13 +3,13 @@
 Keys and defaults are Paimon's (1.4, `CoreOptions.java`), so a table's options mean the same to
 every engine. `CoreOptions` is the parsed view of a table's options. `option_problems` judges the
 options of a new table, `check_writable` those of an existing one; both before anything is written.
-The names of Paimon's other options stand in `paimon_option_keys`.
+`option_support` says what Paimon's other options mean for stream_app.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,11 +41,14 @@ from stream_app.model.options.option import (
     Value,
     parse_integer,
 )
+from stream_app.model.options.option_support import Purpose, is_true, refusals
 from stream_app.model.options.paimon_option_keys import (
     CORE_KEYS,
     FIELD_KEYS,
+    NEWER_FIELD_KEYS,
     PAIMON_KEYS,
     PREFIXES,
+    VALUE_CHECKS,
 )
 from stream_app.model.options.read_options import READ_OPTIONS
 from stream_app.model.options.stream_options import STREAM_OPTIONS
@@ -76,33 +79,17 @@ def option_named(key: str) -> Option[Any] | None:
     return OPTIONS.get(key) or _BY_OLDER_KEY.get(key)
 
 
-def _is_true(value: str) -> bool:
-    return value.lower() == "true"
+_OLD_DEFAULT = "default-value"
+"""Of a column, in Paimon before 1.0; no version since acts on it."""
 
-
-REFUSED: dict[str, Callable[[str], bool]] = {
-    "branch": lambda value: value != "main",
-    "chain-table.enabled": _is_true,
-    "clustering.incremental": _is_true,
-    "data-evolution.enabled": _is_true,
-    "data-file.external-paths.strategy": lambda value: value.lower() != "none",
-    "file.compression.per.level": bool,
-    "file.format.per.level": bool,
-    "index-file-in-data-file-dir": _is_true,
-    "lock.enabled": _is_true,
-    "pk-clustering-override": _is_true,
-    "row-tracking.enabled": _is_true,
-    "type": lambda value: value != "table",
-    "upsert-key": bool,
-}
-"""Options that ask of a correct writer what we do not do, and the values that ask for it."""
-
-_REFUSED_MAPS = ("file.compression.per.level.", "file.format.per.level.")
 
 _SAID_IN_CONFIGURATION = {
-    "path": "table.warehouse, table.database and table.name say where the table is",
-    "primary-key": "use table.primary-keys",
-    "partition": "use table.partition-keys",
+    "path": "the warehouse, the database and the name say where the table is",
+    "primary-key": "primary-keys of the configuration says it",
+    "partition": "partition-keys of the configuration says it",
+    "scan.tag-name": "give the tag to a read",
+    "scan.version": "give the version to a read",
+    "scan.watermark": "give the watermark to a read",
 }
 
 
@@ -111,30 +98,56 @@ def option_problems(options: Mapping[str, str]) -> list[str]:
     problems = []
     for key, value in options.items():
         option = option_named(key)
-        if option is not None:
-            try:
-                option.read({key: value})
-            except UsageError as error:
-                problems.append(f"{error.what} ({error.fix})")
+        if key in _SAID_IN_CONFIGURATION:
+            problems.append(f"option {key!r} cannot be set: {_SAID_IN_CONFIGURATION[key]}")
         elif _is_refused(key, value):
             problems.append(f"option {key!r} = {value!r} is not supported by stream_app")
-        elif key in _SAID_IN_CONFIGURATION:
-            problems.append(f"option {key!r} cannot be set: {_SAID_IN_CONFIGURATION[key]}")
-        elif key in CORE_KEYS:
-            try:
-                CORE_KEYS[key](value)
-            except ValueError as problem:
-                problems.append(f"option {key!r}: {value!r} {problem}")
         else:
-            problems += _other_problems(key)
+            problems += _value_problems(key, value) if option else _other_problems(key, value)
     return problems + column_option_problems(options)
 
 
-def _other_problems(key: str) -> list[str]:
-    """What is wrong with an option that stands in no list of keys."""
-    if key in PAIMON_KEYS | REFUSED.keys() or key.startswith(PREFIXES):
+def _value_problems(key: str, value: str) -> list[str]:
+    """What is wrong with the value of an option that stream_app reads."""
+    option = option_named(key)
+    assert option is not None
+    try:
+        option.read({key: value})
+        VALUE_CHECKS.get(key, str)(value)
+    except UsageError as error:
+        return [f"{error.what} ({error.fix})"]
+    except ValueError as problem:
+        return [f"option {key!r}: {value!r} {problem} ({option.key}: {option.meaning})"]
+    return []
+
+
+def _other_problems(key: str, value: str) -> list[str]:
+    """What is wrong with an option that is for other engines."""
+    if key in CORE_KEYS:
+        try:
+            CORE_KEYS[key](value)
+            VALUE_CHECKS.get(key, str)(value)
+        except ValueError as problem:
+            return [f"option {key!r}: {value!r} {problem}"]
+        return []
+    if key in PAIMON_KEYS or key.startswith(PREFIXES):
         return []
     return [unknown_key("option", key, sorted(OPTIONS.keys() | PAIMON_KEYS))]
+
+
+def unknown_options(options: Mapping[str, str]) -> list[str]:
+    """The keys that neither Paimon's published lists have nor stream_app, in the table's order.
+
+    A later version of Paimon, or an engine of one's own, may give them any meaning.
+    """
+    return [key for key in options if not _is_known(key)]
+
+
+def _is_known(key: str) -> bool:
+    if key.startswith("fields."):
+        ends = (*FIELD_KEYS, *NEWER_FIELD_KEYS, _OLD_DEFAULT)
+        return key.endswith(tuple(f".{end}" for end in ends))
+    return key in PAIMON_KEYS or option_named(key) is not None or key.startswith(PREFIXES)
 
 
 def column_option_problems(options: Mapping[str, str]) -> list[str]:
@@ -158,7 +171,8 @@ def column_option_problems(options: Mapping[str, str]) -> list[str]:
 
 
 def _is_refused(key: str, value: str) -> bool:
-    return key.startswith(_REFUSED_MAPS) or (key in REFUSED and REFUSED[key](value))
+    purposes = (Purpose.WRITE, Purpose.READ)
+    return any(True for purpose in purposes for _ in refusals({key: value}, purpose))
 
 
 def unknown_key(what: str, key: str, known: Iterable[str]) -> str:
@@ -168,12 +182,18 @@ def unknown_key(what: str, key: str, known: Iterable[str]) -> str:
 
 
 def check_writable(
-    options: Mapping[str, str], primary_keys: Collection[str], partition_keys: Collection[str] = ()
+    options: Mapping[str, str],
+    primary_keys: Collection[str],
+    partition_keys: Collection[str] = (),
+    where: str = "",
 ) -> None:
     """Refuse a table whose options need a writer that does more than stream_app.
 
-    Unknown options of an existing table are kept, not refused: Paimon itself validated them. Those
-    of columns are judged by `merge_problems`.
+    What an unknown option asks for may be just what this writer would break. Options of columns are
+    judged by `merge_problems`, too.
+
+    Args:
+        where: the table, if there is one.
 
     Raises:
         UnsupportedTableError: names every option that stands in the way.
@@ -188,13 +208,57 @@ def check_writable(
     bucket = -1 if "bucket" in wrong else CoreOptions(options).bucket
     if "bucket" not in wrong and not is_writable(primary_keys, partition_keys, bucket):
         wrong.append("bucket")
-    reasons = [*(key for key, value in options.items() if _is_refused(key, value)), *wrong]
-    if reasons:
-        raise UnsupportedTableError(
-            "stream_app cannot write this table: "
-            + ", ".join(f"{key} = {options.get(key, '-1')}" for key in reasons),
-            fix="write it with the engine that made it, or use a table without these options",
-        )
+    others = [f"{key} = {options.get(key, '-1')}" for key in wrong]
+    check_purpose(options, Purpose.WRITE, others, where)
+
+
+def check_purpose(
+    options: Mapping[str, str], purpose: Purpose, others: Collection[str] = (), where: str = ""
+) -> None:
+    """Refuse a table whose options forbid a purpose.
+
+    Args:
+        others: further reasons.
+        where: the table.
+
+    Raises:
+        UnsupportedTableError: names every option that stands in the way.
+    """
+    refused = list(refusals(options, purpose))
+    unknown = unknown_options(options) if purpose in (Purpose.WRITE, Purpose.EXPIRE) else []
+    reasons = [_reason(key, options[key], refusal.why) for key, refusal in refused]
+    reasons += [_reason(key, options[key], "stream_app does not know it") for key in unknown]
+    reasons += others
+    if not reasons:
+        return
+    fix = _FIX[purpose]
+    going = [key for key, refusal in refused if refusal.may_go] + unknown
+    if len(going) == len(reasons):
+        fix += f"; or, if nobody needs it, take it out: stream-app alter {where or 'TABLE'} "
+        fix += " ".join(f"--unset {key}" for key in going)
+    raise UnsupportedTableError(f"{purpose.value}{', '.join(reasons)}", where=where, fix=fix)
+
+
+_FIX = {
+    Purpose.WRITE: "write it with the engine that made it, or use a table without these options",
+    Purpose.READ: "read it with Paimon's own readers",
+    Purpose.FIND: "use the engine that made the table; nothing was changed",
+    Purpose.EXPIRE: "use the engine that made the table; nothing was changed",
+}
+
+
+def _reason(key: str, value: str, why: str) -> str:
+    return f"{key} = {value}" + (f" ({why})" if why else "")
+
+
+def lasting_refusals(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that keep refusing a table for writing, whatever an ALTER does to them.
+
+    Files of the table, or the meaning of its rows, follow them.
+    """
+    return {
+        key: options[key] for key, refusal in refusals(options, Purpose.WRITE) if not refusal.may_go
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +323,7 @@ class CoreOptions:
     @property
     def merges_by_vectors(self) -> bool:
         """``deletion-vectors.enabled``; in a table without a primary key it merges nothing."""
-        return _is_true(self.raw.get("deletion-vectors.enabled", "false"))
+        return is_true(self.raw.get("deletion-vectors.enabled", "false"))
 
     @property
     def changelog_producer(self) -> str:

@@ -1,15 +1,17 @@
 """The names of Paimon's table options, so that a misspelt one is found and the right one named.
 
-Called by `core_options`, which knows the few that a writer acts on. The others are for other
-engines, and the table's schema keeps them as they are. The kind of value is known too, because a
-value that Paimon cannot read closes the table to it.
+`option_support` says of each what it means for stream_app. The kind of value is known too, because
+a value that Paimon cannot read closes the table to it.
 
-Source: Paimon 1.4.2 `CoreOptions.java`; `FlinkConnectorOptions.java`, `SparkConnectorOptions.java`
-and `RocksDBOptions.java` for what those engines read from a table; `Catalog.java` for the owner.
+Source: `CoreOptions.java` of Paimon 1.4.2, 2.0.0 and the development of 2.1, and PyPaimon 2.1.0's
+`core_options.py`; `FlinkConnectorOptions.java`, `SparkConnectorOptions.java` and
+`RocksDBOptions.java` for what those engines read from a table; `Catalog.java` for the owner.
 """
 
 from __future__ import annotations
 
+import datetime
+import re
 from collections.abc import Callable
 
 from stream_app.model.options.option import (
@@ -19,6 +21,7 @@ from stream_app.model.options.option import (
     parse_long,
     parse_memory_size,
     parse_real,
+    parse_stats_mode,
     parse_text,
 )
 
@@ -168,12 +171,78 @@ source.split.target-size-with-column-pruning unaware-bucket.compaction.paralleli
 write.merge-schema write.merge-schema.explicit-cast write.use-v2-write
 """
 
+_NEWER_INTEGERS = """
+bitmap-index.compression-level format-table.scan.list-parallelism global-index.build.parallelism
+mosaic.num-buckets postpone.batch-write-fixed-bucket.rescale-load-factor read.parallelism
+scan.bucket sorted-index.records-per-file variant.shredding.adaptive.maxInferBufferRow
+vector-search.lateral-join.batch-size
+"""
+
+_NEWER_LONGS = """
+data-evolution.reassign.skip-contiguous-row-count data-evolution.row-sidecar.max-selected-rows
+postpone.target-row-num-per-bucket target-file-row-num
+"""
+
+_NEWER_REALS = """
+compaction.small-file-ratio data-evolution.row-sidecar.max-selection-ratio
+variant.shredding.adaptive.retentionRatio
+"""
+
+_NEWER_SIZES = """
+bitmap-index.dictionary-block-size bitmap-index.fallback-scan-max-size blob.copy-buffer-size
+data-evolution.row-id-conflict-rewrite.max-size local-cache.block-size local-cache.max-size
+local-kv-db.block-size manifest-sort.max-rewrite-size postpone.target-size-per-bucket
+"""
+
+_NEWER_DURATIONS = """
+scan.plan-auto-tag-for-read.time-retained
+"""
+
+_NEWER_SWITCHES = """
+blob-compaction.enabled blob-view.resolve.enabled blob-write-null-on-fetch-failure
+blob-write-null-on-missing-file chain-table.split.key-range-enabled
+chain-table.streaming.merge-snapshot commit.native.enabled compaction.skip-expired-partitions
+data-evolution.compaction.rewrite-row-ids data-evolution.merge-into.file-pruning
+data-evolution.merge-into.source-persist data-evolution.row-sidecar.enabled
+data-evolution.write-cols-optimization.enabled deletion-vectors.merge-on-read
+global-index.filter.refine-from-data local-cache.enabled lookup.blob-as-descriptor
+manifest-sort.enabled manifest.merge-optimize.enabled manifest.sidecar.enabled
+postpone.merge-on-read primary-key.nullable read.native.enabled
+row-tracking.partition-group-on-commit scan.fallback-branch.read-fail-fast scan.native-plan.enabled
+sequence.snapshot-ordering vector-search.distribute.enabled write.native.enabled
+"""
+
+_NEWER_TEXTS = """
+bitmap-index.compression blob-descriptor.source-table blob-view-field full-text-index.search-mode
+global-index.search-mode local-cache.dir local-cache.whitelist manifest-sort.partition-field
+mosaic.stats-columns pk-bitmap.index.columns pk-btree.index.columns pk-full-text.index.columns
+pk-multivalue.index.columns pk-vector.index.columns scalar-index.search-mode
+variant.shredding.inferenceMode vector-index.search-mode video-frame-field
+write.sequence-number-init-mode
+"""
+
+_NEWER_ENGINES = """
+compaction.bucket-distribution-strategy sink.coordinator-commit.enabled
+sink.key-only-deletes.enabled sink.writer-coordinator.cache-expire-after-access
+sink.writer-coordinator.cache-soft-values sink.writer-coordinator.prefetch-manifests
+unaware-bucket.no-shuffle
+"""
+
 FIELD_KEYS = (
     *("aggregate-function", "count-limit", "default-aggregate-function", "distinct"),
     *("ignore-retract", "list-agg-delimiter", "nested-key", "sequence-group", "stats-mode"),
     "ts-field",
 )
 """Ends of the options of a column: ``fields.<column>.aggregate-function``."""
+
+NEWER_FIELD_KEYS = (
+    *("map.shared-shredding.column-placement-policy", "map.shared-shredding.max-columns"),
+    *("map.storage-layout", "nested-key-null-strategy", "nested-sequence-field"),
+    *("pk-bitmap.index.options", "pk-btree.index.options", "pk-full-text.index.options"),
+    *("pk-multivalue.index.options", "pk-vector.distance.metric", "pk-vector.index.options"),
+    "pk-vector.index.type",
+)
+"""Further ends since Paimon 2.0."""
 
 PREFIXES = (
     "fields.",  # of a column: `FIELD_KEYS`
@@ -194,6 +263,21 @@ PREFIXES = (
 )
 """Beginnings of keys whose rest Paimon does not list."""
 
+NEWER_KEYS: dict[str, Callable[[str], object]] = {
+    key: parse
+    for keys, parse in (
+        (_NEWER_INTEGERS, parse_integer),
+        (_NEWER_LONGS, parse_long),
+        (_NEWER_REALS, parse_real),
+        (_NEWER_SIZES, parse_memory_size),
+        (_NEWER_DURATIONS, parse_duration_ms),
+        (_NEWER_SWITCHES, parse_boolean),
+        (_NEWER_TEXTS, parse_text),
+    )
+    for key in keys.split()
+}
+"""Options that Paimon 1.4 does not know and a later version does."""
+
 CORE_KEYS: dict[str, Callable[[str], object]] = {
     key: parse
     for keys, parse in (
@@ -206,8 +290,101 @@ CORE_KEYS: dict[str, Callable[[str], object]] = {
         (_TEXTS, parse_text),
     )
     for key in keys.split()
-}
+} | NEWER_KEYS
 """Options of Paimon's core, and how each one's text is read."""
 
-PAIMON_KEYS = CORE_KEYS.keys() | frozenset(_OLDER.split()) | frozenset(_ENGINES.split())
+
+def _one_of(*values: str) -> Callable[[str], object]:
+    def check(text: str) -> None:
+        if text.lower() not in values:
+            raise ValueError(f"is none of {', '.join(values)}")
+
+    return check
+
+
+def _at_least(least: int) -> Callable[[str], object]:
+    def check(text: str) -> None:
+        if parse_long(text) < least:
+            raise ValueError(f"is below the least value {least}")
+
+    return check
+
+
+def _check_size(text: str) -> None:
+    if parse_memory_size(text) < 1:
+        raise ValueError("is below the least value 1")
+
+
+def _check_share(text: str) -> None:
+    if not 0 <= parse_real(text) < 1:
+        raise ValueError("is not at least 0 and below 1")
+
+
+def _check_weights(text: str) -> None:
+    if any(parse_integer(weight.strip()) < 1 for weight in text.split(",")):
+        raise ValueError("has a weight below 1")
+
+
+def _check_url(text: str) -> None:
+    if not re.fullmatch(r"[a-z][a-z0-9+.-]*:/.+", text):
+        raise ValueError("is no URL such as s3://bucket/folder")
+
+
+def _check_modes(text: str) -> None:
+    for each in text.split(","):
+        level, colon, mode = each.partition(":")
+        if not colon or not level.isdecimal():
+            raise ValueError("is no list such as '0:none,5:full'")
+        parse_stats_mode(mode)
+
+
+def _check_time(text: str) -> None:
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,9})?", text, re.ASCII):
+        raise ValueError("is no time such as '2026-01-31 12:00:00'")
+    datetime.datetime.fromisoformat(text)
+
+
+def _check_not_empty(text: str) -> None:
+    if not text.strip():
+        raise ValueError("is empty")
+
+
+_REFRESH = _one_of("continuous", "full", "automatic")
+_SEARCH = _one_of("fast", "full", "detail")
+
+VALUE_CHECKS: dict[str, Callable[[str], object]] = {
+    "clustering.incremental.mode": _one_of("global-sort", "local-sort"),
+    "commit.strict-mode.last-safe-snapshot": _at_least(-1),
+    "consumer-id": _check_not_empty,
+    "data-file.external-paths.weights": _check_weights,
+    "data-file.path-directory": _check_not_empty,
+    "format-table.implementation": _one_of("paimon", "engine"),
+    "full-text-index.search-mode": _SEARCH,
+    "global-index.external-path": _check_url,
+    "global-index.search-mode": _SEARCH,
+    "incremental-between-scan-mode": _one_of("auto", "delta", "changelog", "diff"),
+    "lookup.cache.high-priority-pool-ratio": _check_share,
+    "materialized-table.interval-freshness.time-unit": _one_of("second", "minute", "hour", "day"),
+    "materialized-table.logical-refresh-mode": _REFRESH,
+    "materialized-table.refresh-mode": _REFRESH,
+    "materialized-table.refresh-status": _one_of("initializing", "activated", "suspended"),
+    "metadata.stats-mode.per.level": _check_modes,
+    "metastore.tag-to-partition.preview": _one_of("none", "process-time", "watermark", "batch"),
+    "page-size": _check_size,
+    "partition.sink-strategy": _one_of("none", "hash"),
+    "read.batch-size": _at_least(1),
+    "read.parallelism": _at_least(1),
+    "record-level.time-field": _check_not_empty,
+    "rowkind.field": _check_not_empty,
+    "scalar-index.search-mode": _SEARCH,
+    "scan.timestamp": _check_time,
+    "sort-compaction.range-strategy": _one_of("size", "quantity"),
+    "sort-engine": _one_of("min-heap", "loser-tree"),
+    "variant.shredding.inferenceMode": _one_of("per-file", "adaptive"),
+    "vector-index.search-mode": _SEARCH,
+    "write.sequence-number-init-mode": _one_of("scan", "snapshot"),
+}
+"""What a value must be beyond its type; one that is not closes the table to Paimon."""
+
+PAIMON_KEYS = CORE_KEYS.keys() | frozenset(f"{_OLDER} {_ENGINES} {_NEWER_ENGINES}".split())
 """Those, their former names, and what Flink, Spark and the catalogs keep beside them."""

@@ -43,10 +43,6 @@ _OF_FILE_SYSTEM = (
 )
 """Not the keys: a plan shows options, so those come from AWS's variables alone."""
 _OF_TABLE = (*READ_OPTIONS, *STREAM_OPTIONS)
-SCAN_TAG_NAME = text_option("scan.tag-name", None, "A version by its tag.")
-SCAN_WATERMARK = _long_option(
-    "scan.watermark", "The oldest version whose watermark has reached this one."
-)
 INCREMENTAL_BETWEEN = text_option(
     "incremental-between",
     None,
@@ -107,8 +103,6 @@ READ_STREAM_MAX_TRIGGER_DELAY_MS = _long_option(
 )
 
 _DECLARED: tuple[Option[Any], ...] = (
-    SCAN_TAG_NAME,
-    SCAN_WATERMARK,
     INCREMENTAL_BETWEEN,
     INCREMENTAL_BETWEEN_TIMESTAMP,
     INCREMENTAL_BETWEEN_SCAN_MODE,

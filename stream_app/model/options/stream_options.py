@@ -1,4 +1,5 @@
-"""The table options of followers, with Paimon's keys and defaults (1.4, `CoreOptions.java`).
+"""The table options of which version is read, and of followers, with Paimon's keys and defaults
+(1.4, `CoreOptions.java`).
 
 Parsed by core_options.
 """
@@ -42,7 +43,25 @@ SCAN_SNAPSHOT_ID = Option(
     default=None,
     kind="integer",
     minimum=0,
-    meaning="The snapshot of scan.mode from-snapshot and from-snapshot-full.",
+    meaning="The snapshot of scan.mode from-snapshot and from-snapshot-full. A table's batch reads "
+    "read it, unless they name another version.",
+)
+SCAN_TAG_NAME = text_option(
+    "scan.tag-name", None, "A version by its tag, for batch reads that name no other."
+)
+SCAN_WATERMARK = Option(
+    key="scan.watermark",
+    parse=parse_long,
+    default=None,
+    kind="integer",
+    minimum=0,
+    meaning="The oldest version whose watermark has reached this one, for batch reads that name no "
+    "other.",
+)
+SCAN_VERSION = text_option(
+    "scan.version",
+    None,
+    "A version by its tag, its number, or watermark-N, for batch reads that name no other.",
 )
 SCAN_TIMESTAMP_MILLIS = Option(
     key="scan.timestamp-millis",
@@ -97,6 +116,9 @@ STREAMING_READ_APPEND_OVERWRITE = boolean_option(
 STREAM_OPTIONS: tuple[Option[Any], ...] = (
     SCAN_MODE,
     SCAN_SNAPSHOT_ID,
+    SCAN_TAG_NAME,
+    SCAN_WATERMARK,
+    SCAN_VERSION,
     SCAN_TIMESTAMP_MILLIS,
     SCAN_TIMESTAMP,
     CONSUMER_ID,

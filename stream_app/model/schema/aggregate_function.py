@@ -32,12 +32,16 @@ class FunctionTraits:
         unbounded: of texts it takes STRING alone, because its results grow.
         takes_back: it can undo a row of kind -U or -D.
         of_rows: the elements of the ARRAY, or the values of the MAP, must be ROWs.
+        counts: a value that comes again changes the result.
+        once_by: the column's option with which it does not.
     """
 
     roots: frozenset[TypeRoot] = _ALL
     unbounded: bool = False
     takes_back: bool = False
     of_rows: bool = False
+    counts: bool = False
+    once_by: str = ""
 
     def takes(self, kind: DataType) -> bool:
         """Whether a column of this type can be aggregated so."""
@@ -61,25 +65,29 @@ _ORDERED = FunctionTraits(roots=_ALL - NESTED_ROOTS - {TypeRoot.BOOLEAN})
 _TRUTHS = FunctionTraits(roots=frozenset({TypeRoot.BOOLEAN}))
 _UNIONS = FunctionTraits(roots=frozenset({TypeRoot.VARBINARY}))
 _ARRAY, _MAP = frozenset({TypeRoot.ARRAY}), frozenset({TypeRoot.MAP})
-_SUMS = FunctionTraits(roots=_NUMBERS, takes_back=True)
+_SUMS = FunctionTraits(roots=_NUMBERS, takes_back=True, counts=True)
 
 AGGREGATE_FUNCTIONS: Mapping[str, FunctionTraits] = {
     "bool_and": _TRUTHS,
     "bool_or": _TRUTHS,
-    "collect": FunctionTraits(roots=_ARRAY, takes_back=True),
+    "collect": FunctionTraits(roots=_ARRAY, takes_back=True, counts=True, once_by="distinct"),
     "first_non_null_value": _FIRST,
     "first_not_null_value": _FIRST,
     "first_value": _FIRST,
     "hll_sketch": _UNIONS,
     "last_non_null_value": _KEEPS,
     "last_value": _KEEPS,
-    "listagg": FunctionTraits(roots=frozenset({TypeRoot.VARCHAR}), unbounded=True),
+    "listagg": FunctionTraits(
+        roots=frozenset({TypeRoot.VARCHAR}), unbounded=True, counts=True, once_by="distinct"
+    ),
     "max": _ORDERED,
     "merge_map": FunctionTraits(roots=_MAP, takes_back=True),
     "merge_map_with_keytime": FunctionTraits(roots=_MAP, of_rows=True),
     "min": _ORDERED,
     "nested_partial_update": FunctionTraits(roots=_ARRAY, of_rows=True),
-    "nested_update": FunctionTraits(roots=_ARRAY, of_rows=True, takes_back=True),
+    "nested_update": FunctionTraits(
+        roots=_ARRAY, of_rows=True, takes_back=True, counts=True, once_by="nested-key"
+    ),
     "primary-key": _KEEPS,
     "product": _SUMS,
     "rbm32": _UNIONS,

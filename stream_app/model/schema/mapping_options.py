@@ -29,6 +29,14 @@ class MappingMode(enum.Enum):
     ALLOW_NON_STRING_TO_STRING = "allow-non-string-to-string"
 
 
+class Inexact(enum.Enum):
+    """What becomes of times of day that Paimon's TIME cannot hold exactly."""
+
+    NUMBER = "number"
+    STRING = "string"
+    TRUNCATE = "truncate"
+
+
 MEANINGS: dict[MappingMode, str] = {
     MappingMode.TINYINT1_NOT_BOOL: "MySQL's TINYINT(1) becomes TINYINT, else BOOLEAN.",
     MappingMode.TO_NULLABLE: "Only key columns are NOT NULL.",
@@ -46,9 +54,14 @@ MEANINGS: dict[MappingMode, str] = {
 
 @dataclass(frozen=True, slots=True)
 class MappingOptions:
-    """The options that are set."""
+    """The options that are set.
+
+    Attributes:
+        inexact: of ``inexact``, which Paimon does not have.
+    """
 
     modes: frozenset[MappingMode] = frozenset()
+    inexact: Inexact = Inexact.NUMBER
 
     def __contains__(self, mode: MappingMode) -> bool:
         return mode in self.modes
@@ -57,8 +70,13 @@ class MappingOptions:
 NO_MAPPING_OPTIONS = MappingOptions()
 
 
-def parse_mapping_options(names: Iterable[str], *, where: str = "type-mapping") -> MappingOptions:
+def parse_mapping_options(
+    names: Iterable[str], *, inexact: str = Inexact.NUMBER.value, where: str = "type-mapping"
+) -> MappingOptions:
     """Read the names of options, in any case.
+
+    Args:
+        inexact: one of the values of `Inexact`.
 
     Raises:
         UsageError: names that no option has, with the nearest one.
@@ -74,4 +92,4 @@ def parse_mapping_options(names: Iterable[str], *, where: str = "type-mapping") 
             where=where,
             fix=f"{meant}known: {', '.join(known)}",
         )
-    return MappingOptions(frozenset(known[name] for name in given if name))
+    return MappingOptions(frozenset(known[name] for name in given if name), Inexact(inexact))

@@ -20,6 +20,7 @@ from stream_app.model.options.table_options import (
     PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
     SEQUENCE_FIELD,
 )
+from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
 
 _FIELDS = "fields."
 _GROUP = ".sequence-group"
@@ -55,6 +56,12 @@ class ColumnAggregate:
     count_limit: int = NO_LIMIT
     time_field: str | None = None
     column: str = ""
+
+    @property
+    def takes_each_once(self) -> bool:
+        """Whether an option keeps a function that counts from counting a value again."""
+        once_by = AGGREGATE_FUNCTIONS[self.function].once_by
+        return {"distinct": self.distinct, "nested-key": bool(self.nested_key)}.get(once_by, False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +99,15 @@ class MergeRules:
     def group_of(self) -> Mapping[str, SequenceGroup]:
         """The group of each column that is in one."""
         return {name: group for group in self.groups for name in (*group.sequence, *group.columns)}
+
+    @property
+    def counting(self) -> tuple[str, ...]:
+        """Columns in which a record that is stored a second time counts twice."""
+        return tuple(
+            name
+            for name, how in self.aggregates.items()
+            if AGGREGATE_FUNCTIONS[how.function].counts and not how.takes_each_once
+        )
 
     @property
     def takes_retracts(self) -> bool:

@@ -68,6 +68,7 @@ def _column_problems(columns: RowType, options: Mapping[str, str]) -> Iterator[s
 _COLUMNS_OF_TYPE = {
     "blob-descriptor-field": "BLOB",
     "blob-external-storage-field": "BLOB",
+    "blob-view-field": "BLOB",
     "vector-field": "VECTOR",
 }
 

@@ -5,11 +5,29 @@ Made by the formats (`SourceReader.describe`); a table is created or altered by 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from stream_app.model.schema.data_type import DataType
 from stream_app.model.schema.type_widening import keeps_values
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What a column loses, or does not have as the source has it.
+
+    Attributes:
+        fix: in words, with ``{}`` for the key of `option`.
+        option: of the format, or of ``[sync]``; empty: none.
+    """
+
+    what: str
+    fix: str
+    option: str = ""
+
+    def remedy(self, full_key: Callable[[str], str]) -> str:
+        """The fix with the key as it stands in the configuration."""
+        return self.fix.replace("{}", full_key(self.option))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,12 +38,24 @@ class SourceColumn:
         data_type: of the table's column; NOT NULL where the source says so.
         is_typed: whether the source tells the type; else plain JSON gives STRING, which says
             nothing of a column that the table has.
+        alternatives: types of which a table may have the column, each exact or as chosen.
+        has_default: whether the source gives it a DEFAULT that is not null.
+        remarks: what is to be said of it once.
     """
 
     name: str
     data_type: DataType
     comment: str | None = None
     is_typed: bool = True
+    alternatives: tuple[DataType, ...] = ()
+    has_default: bool = False
+    remarks: tuple[Remark, ...] = field(default=(), compare=False)
+
+    def type_beside(self, column: DataType) -> DataType:
+        """The source's type beside that of the table's column."""
+        same = (each for each in self.alternatives if each.root is column.root)
+        found = next(same, self.data_type)
+        return found.as_nullable() if self.data_type.nullable else found.not_null()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

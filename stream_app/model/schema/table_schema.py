@@ -22,6 +22,7 @@ from stream_app.model.schema.merge_problems import merge_problems
 from stream_app.model.schema.merge_rules import MergeRules, merge_rules
 from stream_app.model.schema.nested_problems import nested_problems
 from stream_app.model.schema.paimon_problems import paimon_problems
+from stream_app.model.schema.undone_rows import RefusedRows, refused_rows
 from stream_app.model.table_kind import KindTraits, is_writable, kind_traits
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
@@ -40,6 +41,7 @@ class TableSchema:
         fields: all columns in order.
         highest_field_id: the largest column id ever used, dropped columns included.
         time_millis: when this schema was made.
+        unknown_fields: keys of its file that we do not know, and that a copy would lose.
     """
 
     schema_id: int
@@ -50,6 +52,7 @@ class TableSchema:
     options: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
     time_millis: int = 0
+    unknown_fields: tuple[str, ...] = ()
 
     @cached_property
     def core_options(self) -> CoreOptions:
@@ -113,6 +116,11 @@ class TableSchema:
         """How rows of one key are merged, column by column."""
         return merge_rules(self.options, self.fields.names, self.primary_keys)
 
+    @cached_property
+    def refused_rows(self) -> tuple[RefusedRows, ...]:
+        """Rows that no merge can take, so that no writer may commit them."""
+        return refused_rows(self.fields, self.primary_keys, self.options)
+
 
 def new_table_schema(
     *,
@@ -131,7 +139,8 @@ def new_table_schema(
     problems = schema_problems(columns, primary_keys, partition_keys, options)
     if problems:
         raise UsageError(
-            "the table definition is wrong: " + "; ".join(problems), fix="mend the [table] section"
+            "the table definition is wrong: " + "; ".join(problems),
+            fix="mend keys and options in the configuration",
         )
     fields = RowType(
         tuple(

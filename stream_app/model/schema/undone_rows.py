@@ -1,10 +1,12 @@
-"""Which changes of a source a table's merge rules cannot take, by its schema alone.
+"""Rows that a table's merge rules cannot take, by its schema alone.
 
-A job of such a table runs until the first such change comes, and then fails at it again and again.
-So it warns when it starts.
+A writer refuses them before they are committed: once such a row is in the table, each read and each
+compaction of its key fails. A job warns of them when it starts, because the first such change stops
+it again and again.
 
 Source: Paimon `mergetree/compact/aggregate/FieldAggregator.java#retract`,
-`mergetree/compact/PartialUpdateMergeFunction.java#retractWithSequenceGroup`.
+`mergetree/compact/PartialUpdateMergeFunction.java#retractWithSequenceGroup`,
+`mergetree/compact/FirstRowMergeFunction.java`. Paimon commits these rows.
 """
 
 from __future__ import annotations
@@ -12,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.table_options import IGNORE_DELETE, IGNORE_UPDATE_BEFORE
+from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.merge_rules import (
@@ -25,6 +29,25 @@ from stream_app.model.schema.merge_rules import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedRows:
+    """Rows that cannot be merged, and options with which they can.
+
+    Attributes:
+        kinds: of the rows.
+        updates_alone: a -U row counts only when no row of its key follows at once, as where an
+            update changes the key.
+        sequence: of a sequence group: rows without a value in each of these columns are taken;
+            empty: none is.
+    """
+
+    kinds: frozenset[RowKind]
+    what: str
+    fix: str
+    updates_alone: bool = False
+    sequence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UndoNotice:
     """Changes that will fail, and options with which they do not."""
 
@@ -32,67 +55,119 @@ class UndoNotice:
     fix: str
 
 
+_EMPTYING = frozenset({LAST_VALUE, LAST_NON_NULL})
+RETRACTS = frozenset({RowKind.UPDATE_BEFORE, RowKind.DELETE})
+OF_FIRST_ROW = RefusedRows(
+    kinds=RETRACTS,
+    what="merge-engine = first-row cannot take a row of kind -U or -D",
+    fix="set ignore-delete = true to leave such rows out",
+)
+OF_PARTIAL_UPDATE = RefusedRows(
+    kinds=RETRACTS,
+    what="merge-engine = partial-update cannot take a row of kind -U or -D by itself",
+    fix="set ignore-delete = true to leave deletes out; or partial-update.remove-record-on-"
+    "delete = true to remove the whole row; or sequence groups, whose columns a delete clears "
+    "(partial-update.remove-record-on-sequence-group then removes the whole row)",
+)
+
+
+def refused_rows(
+    columns: RowType, primary_keys: Collection[str], options: Mapping[str, str]
+) -> tuple[RefusedRows, ...]:
+    """Rows that a writer must not commit; only of a schema without problems.
+
+    Rows that the options drop before they are written are not among them.
+    """
+    core = CoreOptions(options)
+    if core[IGNORE_DELETE] or not primary_keys:
+        return ()
+    if traits_of(core.merge_engine).keeps_first:
+        return (OF_FIRST_ROW,)
+    rules = merge_rules(options, columns.names, primary_keys)
+    if core.merge_engine == "partial-update" and not rules.takes_retracts:
+        return (OF_PARTIAL_UPDATE,)
+    kinds = RETRACTS
+    if core[IGNORE_UPDATE_BEFORE]:
+        kinds -= {RowKind.UPDATE_BEFORE}
+    if rules.removes_on_delete:
+        kinds -= {RowKind.DELETE}
+    if not kinds:
+        return ()
+    return (*_of_functions(rules, kinds), *_of_nulls(columns, primary_keys, rules, kinds))
+
+
 def undo_notices(
     columns: RowType, primary_keys: Collection[str], options: Mapping[str, str]
 ) -> list[UndoNotice]:
-    """Changes that rows of a key cannot be merged with; only of a schema without problems."""
-    core = CoreOptions(options)
-    if core[IGNORE_DELETE] or not primary_keys:
-        return []
-    rules = merge_rules(options, columns.names, primary_keys)
+    """Changes that stop a job because of single columns; only of a schema without problems."""
     return [
-        *_of_functions(rules, ignores_updates=core[IGNORE_UPDATE_BEFORE]),
-        *_of_nulls(columns, primary_keys, rules),
+        UndoNotice(what=f"{changes} fails: {refused.what}", fix=refused.fix)
+        for refused in refused_rows(columns, primary_keys, options)
+        if refused not in (OF_FIRST_ROW, OF_PARTIAL_UPDATE) and (changes := _changes(refused))
     ]
 
 
-def _of_functions(rules: MergeRules, *, ignores_updates: bool) -> Iterator[UndoNotice]:
+def cannot_undo(function: str) -> str:
+    """What is wrong with a -U or -D row of a column with this function."""
+    return f"the aggregate function {function} cannot undo a row of kind -U or -D"
+
+
+def _changes(refused: RefusedRows) -> str:
+    """Changes that every source has; few have updates of keys that a message tells as one."""
+    is_update = RowKind.UPDATE_BEFORE in refused.kinds and not refused.updates_alone
+    told = {"an update": is_update, "a delete": RowKind.DELETE in refused.kinds}
+    return " or ".join(change for change, fails in told.items() if fails)
+
+
+def _of_functions(rules: MergeRules, kinds: frozenset[RowKind]) -> Iterator[RefusedRows]:
     for name, how in rules.aggregates.items():
         if how.ignores_retract or AGGREGATE_FUNCTIONS[how.function].takes_back:
             continue
-        changes = [
-            *(() if ignores_updates else ("an update",)),
-            *(() if _removes(rules, name) else ("a delete",)),
-        ]
-        if not changes:
-            continue
         ways = []
-        if not rules.removes_on_delete or rules.groups:  # else the two exclude each other
+        if not rules.removes_on_delete:  # the two exclude each other
             ways += [f"fields.{name}.ignore-retract = true leaves the column as it is"]
-        if "an update" in changes:
+        if RowKind.UPDATE_BEFORE in kinds:
             ways += ["ignore-update-before = true leaves out the old rows of updates"]
-        if "a delete" in changes:
+        if RowKind.DELETE in kinds and not _removes(rules, name):
             ways += ["ignore-delete = true leaves out both"]
-        yield UndoNotice(
-            what=f"{' or '.join(changes)} of a row that is there fails: {how.function} of "
-            f"column {name!r} cannot undo it",
+        group = rules.group_of.get(name)
+        yield RefusedRows(
+            kinds=kinds,
+            what=f"column {name!r}: {cannot_undo(how.function)}",
             fix=f"{'; '.join(ways)}: stream-app alter TABLE --set OPTION=true",
+            sequence=() if group is None else group.sequence,
         )
 
 
 def _of_nulls(
-    columns: RowType, primary_keys: Collection[str], rules: MergeRules
-) -> Iterator[UndoNotice]:
+    columns: RowType,
+    primary_keys: Collection[str],
+    rules: MergeRules,
+    told: frozenset[RowKind],
+) -> Iterator[RefusedRows]:
     ordering = {name for group in rules.groups for name in group.sequence}
     merged = rules.group_of.keys() - ordering if rules.groups else rules.aggregates.keys()
     for column in columns:
-        name, how = column.name, rules.aggregates.get(column.name)
-        is_emptied = how is None or how.function in (LAST_VALUE, LAST_NON_NULL)
-        if (
-            name in merged
-            and name not in primary_keys
-            and not column.data_type.nullable
-            and is_emptied
-            and not (how is not None and how.ignores_retract)
-            and not _removes(rules, name)
-        ):
-            yield UndoNotice(
-                what=f"a delete fails: it leaves no value in column {name!r}, which is NOT NULL",
-                fix=f"stream-app alter TABLE --nullable {name}; or ignore-delete = true",
+        name = column.name
+        if name not in merged or name in primary_keys or column.data_type.nullable:
+            continue
+        how, kinds = rules.aggregates.get(name), told
+        if how is None and _removes(rules, name):
+            kinds -= {RowKind.DELETE}
+        elif how is not None and (how.ignores_retract or how.function not in _EMPTYING):
+            continue
+        if kinds:
+            group = rules.group_of.get(name)
+            yield RefusedRows(
+                kinds=kinds,
+                updates_alone=True,
+                what=f"column {name!r} is NOT NULL, and a delete leaves no value in it",
+                fix=f"set ignore-delete = true; or: stream-app alter TABLE --nullable {name}",
+                sequence=() if group is None else group.sequence,
             )
 
 
 def _removes(rules: MergeRules, name: str) -> bool:
-    """Whether a delete removes the whole row."""
+    """Whether a delete that is not late removes the whole row."""
     group = rules.group_of.get(name)
-    return rules.removes_on_delete or (group is not None and group.removes_record)
+    return group is not None and group.removes_record

@@ -142,9 +142,10 @@ def _changes_of(
     kept: list[KeptColumn],
 ) -> Iterator[SchemaChange]:
     if source.is_typed:
-        merge = merge_types(column.data_type, source.data_type, options)
+        told = source.type_beside(column.data_type)
+        merge = merge_types(column.data_type, told, options)
         if why := _why_kept(schema, column.name, merge.kind):
-            kept.append(KeptColumn(column.name, column.data_type, source.data_type, why))
+            kept.append(KeptColumn(column.name, column.data_type, told, why))
         elif merge.kind is MergeKind.WIDENED:
             yield ChangeType(column.name, merge.data_type)
         if source.data_type.nullable and _may_be_relaxed(schema, column):

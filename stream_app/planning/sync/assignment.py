@@ -28,6 +28,7 @@ class Assignment:
         refused: source table → why its table could not be made.
         waiting: names of tables that cannot be made for now; the job leaves their messages in the
             topic until then.
+        full: why the job makes no further table; empty: it does.
     """
 
     rules: SyncRules
@@ -35,6 +36,7 @@ class Assignment:
     taken: Mapping[Origin, str] = field(default_factory=dict)
     refused: Mapping[Origin, str] = field(default_factory=dict)
     waiting: frozenset[str] = frozenset()
+    full: str = ""
 
     def __call__(self, origin: Origin) -> Place:
         """The place of a source table."""
@@ -48,4 +50,7 @@ class Assignment:
             if isinstance(decision, Refusal):
                 return f"{decision.reason}; to fix: {decision.fix}"
             name = decision.name
-        return self.indexes.get(name, None if name in self.waiting else NEW)
+        if (index := self.indexes.get(name)) is not None or name in self.waiting:
+            return index
+        # A dropped table of the job is made again, also of a job that is full.
+        return self.full if self.full and origin not in self.taken else NEW

@@ -42,12 +42,10 @@ class PartitionTime:
     formatter: re.Pattern[str] | None
 
     def millis(self, names: Sequence[str], values: Sequence[str | None]) -> int | None:
-        """The time of a partition; None when there is a null among its values, or no time."""
-        if None in values:
-            return None
+        """The time of a partition; None when a value that tells it is null, or is no time."""
         texts = dict(zip(names, values, strict=True))
         text = values[0] if self.pattern is None else _filled(self.pattern, texts)
-        found = (self.formatter or _DEFAULT).fullmatch(text or "")
+        found = None if text is None else (self.formatter or _DEFAULT).fullmatch(text)
         if found is None:
             return None
         fields = {name: text for name, text in found.groupdict().items() if text is not None}
@@ -63,11 +61,17 @@ def partition_time(pattern: str | None, formatter: str | None) -> PartitionTime:
     return PartitionTime(pattern, None if formatter is None else _expression(formatter))
 
 
-def _filled(pattern: str, values: Mapping[str, str | None]) -> str:
-    """``$column`` replaced by values; of two names that fit, the longer one is meant."""
+def _filled(pattern: str, values: Mapping[str, str | None]) -> str | None:
+    """``$column`` replaced by values; None when one of these is null.
+
+    Of two names that fit, the longer one is meant. Nulls in other columns do not matter, as since
+    Paimon 2.0; before it, a null in any column kept the partition.
+    """
     names = sorted(values, key=len, reverse=True)
-    names_in_order = "|".join(map(re.escape, names))
-    return re.sub(rf"\$({names_in_order})", lambda found: values[found[1]] or "", pattern)
+    name = re.compile(rf"\$({'|'.join(map(re.escape, names))})")
+    if any(values[found[1]] is None for found in name.finditer(pattern)):
+        return None
+    return name.sub(lambda found: values[found[1]] or "", pattern)
 
 
 def _expression(formatter: str) -> re.Pattern[str]:

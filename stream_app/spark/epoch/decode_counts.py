@@ -74,6 +74,8 @@ class DecodeCounts:
         columns: unknown and missing ones; see `cdc.column_drift`.
         told: what messages tell of the source's table, where the table does not have it.
         tables: source tables by name; records without a name have the empty one.
+        records: topic and name of a source table → its records; of a job of one table.
+        others: records of source tables that such a job does not take: they are bad.
         truncated: Kafka partition → the offset of its last message that empties the table.
     """
 
@@ -92,6 +94,8 @@ class DecodeCounts:
     columns: Mapping[Column, ColumnSighting] = field(default_factory=dict)
     told: SourceTable | None = None
     truncated: Mapping[Where, int] = field(default_factory=dict)
+    records: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    others: int = 0
 
     def plus(self, other: DecodeCounts) -> DecodeCounts:
         """The sum of both."""
@@ -126,6 +130,8 @@ class DecodeCounts:
                 where: max(each.get(where, -1) for each in (self.truncated, other.truncated))
                 for where in (*self.truncated, *other.truncated)
             },
+            records=Counter(self.records) + Counter(other.records),
+            others=self.others + other.others,
         )
 
     def last_offsets(self) -> dict[str, dict[str, int]]:
@@ -191,6 +197,8 @@ def counts_of_batch(
         },
         told=decoded.told,
         truncated={} if decoded.truncated is None else {where: offsets[decoded.truncated].as_py()},
+        records={(topic, name): count for name, count in decoded.records.items()},
+        others=decoded.others,
     )
 
 

@@ -8,8 +8,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from stream_app.errors import CheckpointError
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.job_folder import Folder
+
+LOST_FIX = (
+    "start the job, which mends what can be mended; else restore the checkpoint from a backup, or "
+    "give the job a new one, with source.starting-offsets where its tables end (stream-app inspect "
+    "TABLE snapshots): the job does not store again what a table has, where that would count"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +37,44 @@ class EpochLog:
 
     def query_id(self) -> str:
         """The streaming query's id, which Spark keeps from its first start on."""
-        document = json.loads(self.folder.files.read_bytes(self.folder.path("metadata")))
-        return str(document["id"])
+        return str(json.loads(self._text("metadata"))["id"])
 
     def source_end(self, epoch: int) -> str:
         """The end of an epoch: a line of JSON for each source."""
-        data = self.folder.files.read_bytes(self.folder.path(f"offsets/{epoch}"))
-        return "\n".join(data.decode().splitlines()[2:])  # after the version and Spark's settings
+        lines = self._text(f"offsets/{epoch}").splitlines()
+        return "\n".join(lines[2:])  # after the version and Spark's settings
+
+    def sync(self, epoch: int) -> None:
+        """Make an epoch's offsets outlive a power cut, which Spark does not.
+
+        A table that has an epoch must not be without its offsets.
+        """
+        self.folder.files.sync(self.folder.path(f"offsets/{epoch}"))
 
     def source_begin(self, epoch: int) -> Offsets:
         """The begin of an epoch; partitions that it has met first are missing."""
         if epoch:
             found: Offsets = json.loads(self.source_end(epoch - 1))
             return found
-        text = self.folder.files.read_bytes(self.folder.path("sources/0/0")).decode()
+        text = self._text("sources/0/0")
         first: Offsets = json.loads(text[text.index("{") :])  # after the version
         return first
 
     def is_done(self, epoch: int) -> bool:
         """Whether Spark goes on behind the epoch."""
         return self.folder.files.exists(self.folder.path(f"commits/{epoch}"))
+
+    def _text(self, name: str) -> str:
+        """A file of Spark's.
+
+        Raises:
+            CheckpointError: it holds nothing, as after a power cut.
+        """
+        data = self.folder.files.read_bytes(self.folder.path(name))
+        if not data.strip(b"\0"):
+            raise CheckpointError(
+                f"{name} of the checkpoint is empty, as after a power cut",
+                where=str(self.folder),
+                fix=LOST_FIX,
+            )
+        return data.decode()

@@ -141,9 +141,12 @@ class Round(Generic[Messages]):
             All tables, if one of them must be written anew: then nothing is committed.
         """
         try:
-            for share in uncommitted:
-                share.feed.check_tables(share.output.counts.tables)
-            if any([self._is_outdated(share, share.feed.met()) for share in uncommitted]):
+            others = [
+                share.feed.has_others(share.plan, share.output.counts) for share in uncommitted
+            ]
+            if any(others) or any(
+                [self._is_outdated(share, share.feed.met()) for share in uncommitted]
+            ):
                 for share in uncommitted:
                     share.feed.job.table.discard(share.output.changes)
                 return [share.feed for share in uncommitted]
@@ -203,7 +206,6 @@ class Round(Generic[Messages]):
         try:
             if share.output.failure is not None:
                 raise share.output.failure
-            share.feed.check_tables(share.output.counts.tables)
             if self._is_outdated(share, isolation.met(share.feed)):
                 job.table.discard(share.output.changes)
                 return None
@@ -220,6 +222,17 @@ class Round(Generic[Messages]):
                 job.table.discard(share.output.changes)
             return error
         return report
+
+    def _must_be_anew(self, share: Share) -> bool:
+        """Whether a table's rows must be written anew, in a job of this table alone.
+
+        Raises:
+            WrongSourceError: the epoch has many records of another source table, or the table
+                cannot follow what its messages tell.
+        """
+        feed = share.feed
+        has_others = feed.has_others(share.plan, share.output.counts)
+        return has_others or self._is_outdated(share, feed.met())
 
     def _is_outdated(self, share: Share, met: SourcesMet) -> bool:
         """Whether a table's rows must be written anew: by another schema, or without some.

@@ -266,7 +266,10 @@ class EpochRun(Generic[Messages]):
 
 
 def _is_outdated(routed: TablePlan, part: TablePlan, feed: TableFeed) -> bool:
-    """Whether rows must be routed anew: by another schema, or by an index with other hashes."""
-    if routed.table is not part.table:
+    """Whether rows must be routed anew: by another format, or by an index with other hashes.
+
+    A plan for another schema has another format too.
+    """
+    if routed.message_format is not part.message_format:
         return True
     return not routed.begins and not feed.job.is_well_routed(routed.basis)

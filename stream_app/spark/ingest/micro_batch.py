@@ -157,14 +157,27 @@ class MicroBatch(Generic[Messages]):
             self.lock.release()
 
     def drain(self) -> None:
-        """Wait for all due compactions and publish them; do upkeep even without an epoch."""
+        """Wait for all due compactions and publish them; do upkeep even without an epoch.
+
+        Raises:
+            CompactionError: rows of a table still wait for a compaction; the others do not.
+        """
         with self.lock:
             self._resume()
             for feed in self.feeds:
-                for report in feed.job.drain():
-                    feed.listener.idle_commit(report)
+                self._drain(feed)
             if self._apart is not None:
+                waiting = self._apart.waiting()
                 self._apart.catch_up()
+                for feed in self.feeds:
+                    if feed.name in waiting:
+                        self._drain(feed)
+            for feed in self.feeds:
+                feed.job.check_none_waits()
+
+    def _drain(self, feed: TableFeed) -> None:
+        for report in feed.job.drain():
+            feed.listener.idle_commit(report)
 
     def _start(self, epoch: int) -> None:
         """Open the tables, and check that they fit the first epoch of this run."""
@@ -175,6 +188,8 @@ class MicroBatch(Generic[Messages]):
             if self._apart is None:
                 for feed in self.feeds:
                     feed.job.check_epochs(epoch, epoch - 1)
+                    if self.log.goes_back and feed.job.last_epoch < 0:
+                        feed.job.check_not_read_before(self.log.source_begin(epoch))
             else:
                 self._apart.check_epochs(epoch)
 
@@ -233,6 +248,7 @@ class MicroBatch(Generic[Messages]):
             raise StoppedError("the job is stopping")
 
     def _commit(self, begun: EpochBegun[Messages]) -> None:
+        self.log.sync(begun.epoch)
         if self._apart is not None:
             self._apart.commit(begun)
         else:

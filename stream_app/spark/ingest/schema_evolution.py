@@ -10,6 +10,7 @@ Source: Paimon `flink/sink/cdc/UpdatedDataFieldsProcessFunction.java`.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from stream_app.errors import WrongSourceError
@@ -22,9 +23,14 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class SchemaEvolution:
-    """Brings one table's schema up to its messages."""
+    """Brings one table's schema up to its messages.
+
+    Attributes:
+        full_key: the key of an option of the format in the configuration.
+    """
 
     rules: EvolutionRules
+    full_key: Callable[[str], str] = str
     _told: set[str] = field(init=False, default_factory=set)
     _judged: tuple[int, SourceTable] | None = field(init=False, default=None)
 
@@ -51,5 +57,8 @@ class SchemaEvolution:
             if self.rules.tells and kept not in self._told:
                 self._told.add(kept)
                 _LOG.warning("%s: %s", table.location, kept)
+        for remark in evolved.remarks:
+            remedy = remark.remedy(self.full_key)
+            _LOG.warning("%s: %s\n  to fix: %s", table.location, remark.what(), remedy)
         self._judged = judged if not evolved.changes else None
         return bool(evolved.changes)

@@ -1,17 +1,20 @@
-"""Stops a job whose topics carry several tables of the source.
+"""Decides of which source table a job of one table takes records, and when to stop instead.
 
-Their rows would share one primary key: deleting order 6 would delete customer 6. `micro_batch`
-calls it before it commits an epoch, with the names in the epoch's records. The checkpoint keeps the
-names of earlier epochs.
+Rows of several source tables would share one primary key: deleting order 6 would delete customer 6.
+The first epoch with rows decides: the table of most records is the job's own, and the checkpoint
+remembers it. A few records of others are bad ones (`cdc.own_table`). Many show that the job reads
+the wrong topics, and stop it. `epoch_round` asks before it commits an epoch.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from stream_app.cdc.own_table import SourceChoice
 from stream_app.errors import WrongSourceError
-from stream_app.spark.epoch.decode_counts import TablesSeen
+from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.ingest.checkpoint_state import remember_tables, remembered_tables
 from stream_app.spark.job_folder import Folder
 
@@ -19,9 +22,18 @@ SHARDS_REMEDY = (
     "give each table of the source a job and a table of its own; if they are shards of one table, "
     "with a primary key that tells the rows of all apart, set source.merge-shards = true"
 )
+FEW = 10
+"""So many records of other tables never stop the job, unless most are of others."""
+SHARE = 0.1
+"""Nor do more, up to this part of an epoch's records."""
+_SHOWN = 5
+Records = Mapping[tuple[str, str], int]
+"""Topic and name of a source table → its records; the name may be empty."""
+Known = Mapping[str, Iterable[str]]
+"""Topic → names of source tables in its records."""
 
 
-def distinct_tables(by_topic: Mapping[str, Iterable[str]]) -> dict[str, str]:
+def distinct_tables(by_topic: Known) -> dict[str, str]:
     """The different tables of the source, each with a topic that carries it.
 
     Args:
@@ -31,43 +43,138 @@ def distinct_tables(by_topic: Mapping[str, Iterable[str]]) -> dict[str, str]:
     found: dict[str, str] = {}
     for topic, names in sorted(by_topic.items()):
         told = sorted(name for name in names if name)
-        for name in told or [f"the table of topic {topic}"]:
+        for name in told or [_nameless(topic)]:
             found.setdefault(name, topic)
     return found
 
 
-@dataclass(frozen=True, slots=True)
+def _nameless(topic: str) -> str:
+    return f"the table of topic {topic}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What is to become of records.
+
+    Attributes:
+        own: the source table whose records are taken; empty: there are none.
+        others: topics and names of which no record is taken.
+        is_refused: whether there are too many others.
+    """
+
+    own: str = ""
+    others: frozenset[tuple[str, str]] = frozenset()
+    is_refused: bool = False
+
+
+def verdict_on(known: Known, records: Records, set_aside: int = 0) -> Verdict:
+    """Choose the source table of a job.
+
+    Args:
+        known: of earlier epochs, all of one source table.
+        records: those with rows.
+        set_aside: records of others that are bad already.
+    """
+    by_topic = {topic: set(names) for topic, names in known.items()}
+    for topic, name in records:
+        by_topic.setdefault(topic, set()).add(name)
+    tables = distinct_tables(by_topic)
+    counts: Counter[str] = Counter()
+    for (topic, name), count in records.items():
+        counts[_table_of(topic, name, by_topic[topic], tables)] += count
+    ours = distinct_tables(known)
+    own = next(iter(ours), "") or max(counts, key=lambda each: (counts[each], each), default="")
+    others = {
+        (topic, name)
+        for topic, name in records
+        if _table_of(topic, name, by_topic[topic], {own: topic}) != own
+    }
+    strange = set_aside + sum(records[each] for each in others)
+    taken = sum(records.values()) - sum(records[each] for each in others)
+    limit = max(FEW, SHARE * (strange + taken))
+    is_unsure = not ours and strange >= taken
+    return Verdict(
+        own=own, others=frozenset(others), is_refused=strange > limit or (strange > 0 and is_unsure)
+    )
+
+
+def _table_of(topic: str, name: str, names: Iterable[str], preferred: Iterable[str]) -> str:
+    """The table of records; those without a name are of one that their topic names."""
+    if name:
+        return name
+    told = [each for each in sorted(names) if each]
+    return next((each for each in told if each in preferred), (*told, _nameless(topic))[0])
+
+
+@dataclass(slots=True)
 class SourceTableCheck:
-    """Remembers the source tables of a job in its checkpoint's folder."""
+    """Remembers the source table of a job in its checkpoint's folder.
+
+    Attributes:
+        choice: the records that the next plan takes.
+    """
 
     checkpoint: Folder
+    choice: SourceChoice = field(default_factory=SourceChoice)
 
-    def check(self, seen: TablesSeen) -> None:
+    def begin(self) -> SourceChoice:
+        """The choice, with what the checkpoint remembers."""
+        known = remembered_tables(self.checkpoint)
+        names = frozenset(name for each in known.values() for name in each if name)
+        self.choice = SourceChoice(own=names, others=self.choice.others)
+        return self.choice
+
+    def check(self, counts: DecodeCounts, decoded_by: SourceChoice) -> bool:
         """Take in the source tables of an epoch.
 
         Args:
-            seen: empty when several tables are allowed.
+            counts: without tables when several are allowed.
+            decoded_by: the choice by which its rows were decoded.
+
+        Returns:
+            Whether rows must be decoded again, without those of other tables.
 
         Raises:
-            WrongSourceError: this epoch and those before have records of several tables.
+            WrongSourceError: this epoch and those before have many records of several tables.
         """
-        if not seen:
-            return
-        known = remembered_tables(self.checkpoint)
-        merged = {topic: set(names) for topic, names in known.items()}
-        for topic, name in seen:
-            merged.setdefault(topic, set()).add(name)
-        tables = distinct_tables(merged)
-        if len(tables) > 1:
-            raise WrongSourceError(
-                f"the records are of {len(tables)} tables of the source: "
-                + ", ".join(f"{name} (in {topic})" for name, topic in tables.items()),
-                where="; ".join(
-                    f"topic {topic}, partition {partition}, offset {offset}: "
-                    f"{name or 'a table that is not named'}"
-                    for (topic, name), (partition, offset) in sorted(seen.items())
-                ),
-                fix=SHARDS_REMEDY,
+        if not counts.records and not counts.others:
+            return False
+        known, records = remembered_tables(self.checkpoint), counts.records
+        verdict = verdict_on(known, records, counts.others)
+        can_leave_out = any(decoded_by.takes(*each) for each in verdict.others)
+        if verdict.is_refused or (verdict.others and not can_leave_out):
+            raise self._several(counts, known)
+        if verdict.others:
+            own = frozenset({verdict.own} if verdict.own in {name for _, name in records} else ())
+            self.choice = SourceChoice(
+                own=self.choice.own | own, others=self.choice.others | verdict.others
             )
+            return True
+        merged = {topic: set(names) for topic, names in known.items()}
+        for topic, name in records:
+            merged.setdefault(topic, set()).add(name)
         if any(names - set(known.get(topic, ())) for topic, names in merged.items()):
             remember_tables(self.checkpoint, {name: sorted(of) for name, of in merged.items()})
+        return False
+
+    def _several(self, counts: DecodeCounts, known: Known) -> WrongSourceError:
+        merged = {topic: set(names) for topic, names in known.items()}
+        for topic, name in counts.tables:
+            merged.setdefault(topic, set()).add(name)
+        tables = distinct_tables(merged)
+        shown = [f"{name} (in {topic})" for name, topic in tables.items()]
+        places = [
+            f"topic {topic}, partition {partition}, offset {offset}: "
+            f"{name or 'a table that is not named'}"
+            for (topic, name), (partition, offset) in sorted(counts.tables.items())
+        ]
+        return WrongSourceError(
+            f"the records are of {len(tables)} tables of the source: {_first(shown, ', ')}",
+            where=_first(places, "; "),
+            fix=SHARDS_REMEDY,
+        )
+
+
+def _first(texts: list[str], separator: str) -> str:
+    more = len(texts) - _SHOWN
+    return separator.join(texts[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

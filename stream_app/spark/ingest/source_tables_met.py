@@ -36,11 +36,11 @@ class SourceTablesMet:
         Raises:
             CheckpointError: the file is damaged.
         """
-        return self._known().get(name, {})
+        return self.all().get(name, {})
 
     def take(self, seen: Mapping[str, TablesSeen]) -> None:
         """Take in what an epoch has shown of each table; writes the file if that is new."""
-        known = self._known()
+        known = self.all()
         news = {
             name: with_seen(known.get(name, {}), tables)
             for name, tables in seen.items()
@@ -51,7 +51,12 @@ class SourceTablesMet:
             data = json.dumps(known).encode()
             self.folder.files.overwrite(self.folder.path(_FILE), data)
 
-    def _known(self) -> dict[str, SourcesMet]:
+    def all(self) -> dict[str, SourcesMet]:
+        """Those of each table.
+
+        Raises:
+            CheckpointError: the file is damaged.
+        """
         if self._met is None:
             self._met = self._read()
         return self._met

@@ -13,14 +13,16 @@ import pyarrow as pa
 
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.own_table import OwnTable, SourceChoice
 from stream_app.model.schema.origin import Origin
 from stream_app.model.snapshot import Snapshot
-from stream_app.spark.epoch.decode_counts import DecodeCounts, TablesSeen
+from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.epoch.epoch_plan import MessageSplitter, TablePlan
 from stream_app.spark.epoch.epoch_runner import TableOutput
 from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
+from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.spark.ingest.truncation import SourcesMet
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
@@ -82,7 +84,7 @@ class TableFeed:
         name: of the table within the job.
         format_of: makes the message format for a schema of the table.
         dead_letters: the table's bad records.
-        check_tables: raises when the source tables of an epoch's records do not fit together.
+        sources: decides of which source table records are taken; None: of any.
         evolution: makes the table follow what its messages tell; None: it does not.
         met: all source tables of which the table may have rows, in a job of this table alone.
     """
@@ -91,9 +93,9 @@ class TableFeed:
     job: TableJob
     format_of: Callable[[FileStoreTable], MessageFormat]
     dead_letters: DeadLetters
-    check_tables: Callable[[TablesSeen], None]
     listener: TableListener
     evolution: SchemaEvolution | None = None
+    sources: SourceTableCheck | None = None
     met: Callable[[], SourcesMet] = dict
     _plan: TablePlan | None = field(init=False, default=None)
     _new_columns: set[str] = field(init=False, default_factory=set)
@@ -109,11 +111,28 @@ class TableFeed:
         """
         table, known = self.job.table, self._plan
         if known is None or known.table is not table:
+            if self.sources is not None:
+                self.sources.begin()
             known = TablePlan(table=table, message_format=self.format_of(table))
         if next_sequence_number is None:
             next_sequence_number = known.next_sequence_number
         self._plan = known.of_next_epoch(next_sequence_number, self.job.index_basis)
         return self._plan
+
+    def has_others(self, plan: TablePlan, counts: DecodeCounts) -> bool:
+        """Whether a plan's rows must be written anew, without those of other source tables.
+
+        Raises:
+            WrongSourceError: there are too many of others.
+        """
+        if self.sources is None:
+            return False
+        decode = plan.message_format
+        decoded_by = decode.choice if isinstance(decode, OwnTable) else SourceChoice()
+        if not self.sources.check(counts, decoded_by):
+            return False
+        self._plan = None
+        return True
 
     def is_outdated(self, plan: TablePlan, output: TableOutput) -> bool:
         """Whether the rows of a plan must be written anew, by another schema or index.

@@ -42,6 +42,7 @@ class TablesApart(Generic[Messages]):
     _epoch: int = field(init=False)
     _begin: Offsets = field(init=False, default_factory=dict)
     _failed: set[str] = field(init=False, default_factory=set)
+    _checked: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         self._sources = SourceTablesMet(self.held.folder)
@@ -68,6 +69,7 @@ class TablesApart(Generic[Messages]):
             try:
                 feed.job.open(user)
                 feed.job.check_epochs(self._epoch + 1, newest.get(feed.name, -1))
+                self._check_not_read_before(feed)
                 feed.listener.opened(feed.job.table, topics[feed.name])
             except Exception as error:
                 return error
@@ -129,12 +131,30 @@ class TablesApart(Generic[Messages]):
         end: Offsets = json.loads(begun.source_end)
         self._begin = begins_for(self.log.source_begin(begun.epoch), end)
         self.held.meet(self._begin)
+        self._check_first_epochs()
         committed: Sequence[TableFeed] = ()
         if self.held.tables.epoch < begun.epoch:
             lacking = self.work.lacking(self._ready(), begun)
             committed = self.work.finish(begun, lacking, self.work.newcomers)
         self.held.finish(begun.epoch, {feed.name: begun.epoch for feed in committed})
         self.catch_up()
+
+    def _check_first_epochs(self) -> None:
+        """Check the tables that were opened before the job knew where its first epoch begins."""
+        for feed in self._ready():
+            if feed.name not in self._checked and feed.job.is_open:
+                try:
+                    self._check_not_read_before(feed)
+                except CheckpointError as error:
+                    self.failed(feed, error)
+
+    def _check_not_read_before(self, feed: TableFeed) -> None:
+        """See `TableJob.check_not_read_before`."""
+        waiting = self.held.tables.held.get(feed.name)
+        begin = self._begin if waiting is None else waiting.begin
+        if begin and self.log.goes_back:
+            feed.job.check_not_read_before(begin)
+            self._checked.add(feed.name)
 
     def catch_up(self) -> None:
         """Bring held tables up to the newest epoch, once they are due.

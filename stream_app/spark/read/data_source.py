@@ -31,6 +31,7 @@ from stream_app.spark.read.table_scan import AUDIT_LOG, table_scan
 from stream_app.spark.supported import untried
 from stream_app.table.opening import open_table
 from stream_app.table.read.system_tables import check_system_table
+from stream_app.table.versions.read_refusals import warn_of_unknown
 
 NAME = "stream_app"
 _FILTERS = "spark.sql.python.filterPushdown.enabled"
@@ -56,6 +57,7 @@ class PaimonDataSource(DataSource):
         given_start(self._options)
         files = self._options.of_file_system()
         self._table = open_table(location, clock, file_io_options=files)
+        warn_of_unknown(self._table)
 
     @classmethod
     def name(cls) -> str:

@@ -20,7 +20,7 @@ from stream_app.model.options.source_options import (
     READ_PROTECT,
     SourceOptions,
 )
-from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.model.snapshot import Snapshot
 from stream_app.spark.read.scan_choice import (
     Between,
     BetweenTimes,
@@ -39,7 +39,12 @@ from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.read.system_tables import SYSTEM_TABLES
 from stream_app.table.upkeep.read_protection import tagged_version
 from stream_app.table.versions.row_filter import RowFilter
-from stream_app.table.versions.time_travel import Version, at_version, with_schema
+from stream_app.table.versions.time_travel import (
+    Version,
+    at_version,
+    latest_compacted,
+    names_version,
+)
 
 AUDIT_LOG = "audit_log"
 _STREAMS_OF_A_PART = 64
@@ -233,12 +238,11 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
 def _at(table: FileStoreTable, choice: Choice) -> tuple[FileStoreTable, Snapshot | None]:
     """The version; without a snapshot the latest is meant, whichever it is then."""
     if isinstance(choice, LatestCompacted):
-        for snapshot in table.snapshots.backwards():
-            if snapshot.commit_kind is CommitKind.COMPACT:
-                return with_schema(table, snapshot.schema_id), snapshot
-        return table, None
+        return latest_compacted(table)
     assert isinstance(choice, Version)
-    return (table, None) if choice.is_latest else at_version(table, choice)
+    if choice.is_latest and not names_version(table):
+        return table, None
+    return at_version(table, choice)
 
 
 def _bounds(table: FileStoreTable, choice: Between) -> tuple[Bound, Bound]:

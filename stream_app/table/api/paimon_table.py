@@ -6,6 +6,7 @@ whatever takes one (``duckdb``, ``polars.DataFrame``, ``pyarrow.table``) takes t
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.read.system_tables import SYSTEM_TABLES, check_system_table
 from stream_app.table.upkeep.read_protection import Rows, protected_rows, retention_ms
+from stream_app.table.versions.read_refusals import warn_of_unknown
 from stream_app.table.versions.row_filter import RowFilter, row_filter
 from stream_app.table.versions.time_travel import (
     Timestamp,
@@ -318,7 +320,9 @@ def open_table(
         UsageError: the location is of a file system that we do not know, or a wrong option.
         StorageError: the file system cannot be reached, or refuses.
     """
-    return PaimonTable(open_store_table(os.fspath(path), file_io_options=file_io_options))
+    store = open_store_table(os.fspath(path), file_io_options=file_io_options)
+    warn_of_unknown(store)
+    return PaimonTable(store)
 
 
 def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
@@ -350,4 +354,6 @@ def _threads(threads: int | None, limit: int | None) -> int:
 
 
 def _reader(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
-    return pa.RecordBatchReader.from_batches(schema, batches)
+    """Gives a batch at least, an empty one without rows: Polars takes no reader that gives none."""
+    first = next(batches, pa.RecordBatch.from_pylist([], schema))
+    return pa.RecordBatchReader.from_batches(schema, itertools.chain([first], batches))

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream_app.format.binary_row_columns import encode_columns
-from stream_app.format.bucket_hash import hash_rows
+from stream_app.format.bucket_hash import hash_columns
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.finding import Finding, FindingKind
+from stream_app.table.check.flat_columns import flat_columns
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.table_replay import TableReplay
 
@@ -61,8 +61,7 @@ class AppendCheck:
         rows = total = squares = 0
         for file in files:
             for batch in access.read(file):
-                flat, offsets = encode_columns(batch.columns, types)
-                hashes = hash_rows(flat, offsets).astype(np.uint64)
+                hashes = hash_columns(*flat_columns(batch.columns, types)).astype(np.uint64)
                 rows += batch.num_rows
                 total += int(hashes.sum())
                 squares += int((hashes * hashes).sum())

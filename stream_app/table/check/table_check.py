@@ -18,9 +18,12 @@ from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTable
 from stream_app.filestore.versions.branches import branch_names, branch_root
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.index_file_meta import IndexManifestEntry
+from stream_app.model.options.compaction_options import WRITE_ONLY
+from stream_app.model.options.core_options import unknown_options
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.check.file_facts import fact_findings
 from stream_app.planning.check.needs import Needs, needs_text, next_step
+from stream_app.planning.compact.waiting_rows import unseen_by, waiting_fix, waiting_text
 from stream_app.table.check.append_check import AppendCheck
 from stream_app.table.check.changelog_check import ChangelogCheck
 from stream_app.table.check.data_file_facts import measure
@@ -33,6 +36,7 @@ from stream_app.table.check.table_replay import plan_replay
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.read_refusals import check_readable
+from stream_app.table.versions.waiting_rows import rows_that_wait
 
 _PRESENCE = (FindingKind.FILE_MISSING, FindingKind.FILE_SIZE)
 _DAMAGED = {
@@ -153,17 +157,18 @@ class TableCheck:
             name: precedes the texts about it.
         """
         metadata = MetadataCheck(table, self.progress)
-        found = metadata.run()
+        found = [*metadata.run(), *_waiting(table)]
         for finding in found:  # before the advice names a version
             self._lose(finding)
         yield from found
         self.report.versions += metadata.versions
+        yield from _unknown_findings(table, name)
         if self.quick:
             return
         try:
             check_readable(table, merges=False)
         except UnsupportedTableError as error:
-            self.report.left_out.append(f"{name}rows: {error.what}")
+            yield _rows_not_checked(table, name, error.what)
             return
         damaged = {finding.where for finding in found if finding.kind in _PRESENCE}
         rows = _FileChecks(table, self.report)
@@ -203,6 +208,33 @@ class TableCheck:
         except (StreamAppError, FileNotFoundError) as error:
             text = error.what if isinstance(error, StreamAppError) else str(error)
             self.report.left_out.append(f"{what}: {text}")
+
+
+def _waiting(table: FileStoreTable) -> Iterator[Finding]:
+    # A damaged manifest is a finding of the metadata.
+    with contextlib.suppress(CorruptFileError, FileNotFoundError):
+        if rows := rows_that_wait(table, table.snapshots.latest()):
+            yield Finding(
+                kind=FindingKind.WAITING_ROWS,
+                what=f"{waiting_text(rows)}: {unseen_by(table.seen_at)} do not get them before",
+                where=table.version_root,
+                fix=waiting_fix(is_write_only=table.options[WRITE_ONLY]),
+            )
+
+
+def _unknown_findings(table: FileStoreTable, name: str) -> Iterator[Finding]:
+    if unknown := (*unknown_options(table.schema.options), *table.schema.unknown_fields):
+        what = f"what stream_app does not know may change them: {', '.join(unknown)}"
+        yield _rows_not_checked(table, name, what)
+
+
+def _rows_not_checked(table: FileStoreTable, name: str, why: str) -> Finding:
+    return Finding(
+        kind=FindingKind.NOT_COMPARED,
+        what=f"{name}rows were not checked: {why}",
+        where=table.version_root,
+        fix="compare the rows with their source by the engine that made the table",
+    )
 
 
 def _branch_finding(table: FileStoreTable, name: str, what: str) -> Finding:

@@ -19,6 +19,7 @@ from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
 from stream_app.fileio.file_io import UnsyncedError
 from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.format.job_epochs_json import encode_epochs
+from stream_app.format.metadata_records import check_known
 from stream_app.model.bucket_change import ManifestCommittable
 from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
@@ -45,6 +46,7 @@ from stream_app.table.commit.late_snapshot import check_in_line, is_still_there,
 from stream_app.table.commit.metadata_files import CommitFiles, CommitLists, NewestManifests
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.version import VERSION
 
 OnTop = Callable[[Snapshot | None], None]
 """Sees the snapshot on which a commit shall stand, again after each lost race.
@@ -281,6 +283,7 @@ class FileStoreCommit:
     def _on_top_of(self, latest: Snapshot | None, commit: _Commit, files: CommitFiles) -> Snapshot:
         """Makes the snapshot's value, and writes all of its files but the snapshot itself."""
         self.history.check(latest)
+        check_known(latest.unknown_fields if latest else (), self.table.location)
         epochs = epochs_as_of(self.table.snapshots, latest)
         schema_id = self._conflicts.check_schema()
         changes = commit.changes(latest)
@@ -329,6 +332,7 @@ class FileStoreCommit:
             statistics=latest.statistics if latest and same_schema else None,
             properties=committable.properties,
             next_row_id=(latest.next_row_id if latest else None) or 0,
+            writer_version=f"stream_app-{VERSION}",
         )
 
 

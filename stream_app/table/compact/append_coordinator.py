@@ -117,7 +117,7 @@ class AppendCompactCoordinator:
         if any(change.added for change in changes):
             self._plan_again()
 
-    def trigger(self) -> int:
+    def trigger(self, *, rests: bool = False) -> int:  # noqa: ARG002 - no row waits
         """Start the planned tasks, and plan again when there are new snapshots."""
         begun = self._take_plan()
         pending = len(self._running) < PENDING_TASKS_MAX
@@ -152,6 +152,10 @@ class AppendCompactCoordinator:
             for one in list(self._running.values())
             if not one.future.done()
         ]
+
+    def waiting_rows(self) -> int:
+        """Readers get the rows of such a table at once."""
+        return 0
 
     def load(self) -> CompactionLoad:
         """The work that is open, and the attempts that failed. Any thread may call it."""

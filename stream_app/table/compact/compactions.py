@@ -98,8 +98,12 @@ class Compactions(FollowsTable, TakesOutcomes, Protocol):
         """Compact in these partitions only."""
         ...
 
-    def trigger(self) -> int:
-        """Start the compactions that are due; returns how many were started."""
+    def trigger(self, *, rests: bool = False) -> int:
+        """Start the compactions that are due; returns how many were started.
+
+        Args:
+            rests: no epoch is expected: rows that wait for a later compaction are due too.
+        """
         ...
 
     def trigger_full(self, buckets: set[BucketId]) -> set[BucketId]:
@@ -124,6 +128,10 @@ class Compactions(FollowsTable, TakesOutcomes, Protocol):
 
     def unfinished(self) -> Sequence[CompactionUnderWay]:
         """The compactions that wait for a thread or run. Any thread may call it."""
+        ...
+
+    def waiting_rows(self) -> int:
+        """Rows that wait for a compaction before anybody gets them. Any thread may call it."""
         ...
 
     def load(self) -> CompactionLoad:

@@ -9,6 +9,7 @@ with the epoch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from stream_app.model.options.compaction_options import (
     WRITE_ONLY,
 )
 from stream_app.model.snapshot import Snapshot
+from stream_app.planning.compact.waiting_rows import SeenAt, counted_rows, waiting_rows
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.failures import CompactionFailures, DroppedCompactions
 from stream_app.table.compact.metrics import (
@@ -45,6 +47,8 @@ KEPT_BESIDE = 20_000
 """Buckets that no epoch has touched, and whose levels stay in memory, at most."""
 FILES_BESIDE = 200_000
 """Their files at most; a file takes some 2 kB."""
+REST_S = 600.0
+"""Seconds without new files after which a bucket rests: its rows wait for no further flush."""
 
 BucketManagers = Callable[
     [FileStoreTable, Snapshot | None, Collection[BucketId]], Mapping[BucketId, CompactManager]
@@ -71,6 +75,8 @@ class CompactCoordinator:
     _beside: dict[BucketId, CompactManager] = field(init=False, default_factory=dict)
     _since: dict[BucketId, float] = field(init=False, default_factory=dict)
     _in_doubt: set[BucketId] = field(init=False, default_factory=set)
+    _filled_at: dict[BucketId, float] = field(init=False, default_factory=dict)
+    _newest: tuple[float, int] = field(init=False, default=(-math.inf, 0))
     _partitions: frozenset[bytes] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -116,25 +122,30 @@ class CompactCoordinator:
 
     def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
         """Another writer changed buckets: believe the table again. Running compactions continue."""
-        self._beside.clear()
         known = {bucket for bucket in buckets if bucket in self._managers}
-        for bucket, now in self.managers_of(self.table, snapshot, known).items():
-            self._managers[bucket].restore(now.levels)
+        self._note_filled(known, rows=0)
+        self._restore_again(known, snapshot)
 
     def known_buckets(self) -> set[BucketId]:
         """Buckets whose levels this coordinator keeps."""
         return set(self._managers)
 
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
-        """Take in committed level-0 files of known buckets."""
+        """Take in an epoch's level-0 files, of known buckets."""
+        changes, rows = list(changes), 0
         for change in changes:
             for file in change.added:
                 self._managers[change.bucket_id].add_new_file(file)
+                rows += file.row_count
+        self._note_filled((change.bucket_id for change in changes), rows=rows)
 
-    def trigger(self) -> int:
+    def trigger(self, *, rests: bool = False) -> int:
         """Start due compactions, most sorted runs first; returns how many were started.
 
         A bucket whose compaction failed waits for its next attempt.
+
+        Args:
+            rests: all buckets rest, not only those without new files for long.
         """
         local_ms = local_wall_clock_ms(self.table.clock)
         by_urgency = sorted(
@@ -145,7 +156,8 @@ class CompactCoordinator:
             is_chosen = self._partitions is None or bucket[0] in self._partitions
             if not is_chosen or self.failures.must_wait(bucket):
                 continue
-            if manager.trigger_compaction(self.executor, local_ms=local_ms):
+            at_rest = rests or self._rests(bucket)
+            if manager.trigger_compaction(self.executor, local_ms=local_ms, rests=at_rest):
                 self._since[bucket] = self.age_clock.steady_seconds()
                 begun += 1
             if manager.running is None:
@@ -181,6 +193,14 @@ class CompactCoordinator:
                 found.append(under_way(path, bucket, unit, future))
         return found
 
+    def waiting_rows(self) -> int:
+        """Rows of the known buckets that wait for a compaction. Any thread may call it."""
+        rule, num_levels = self.table.seen_at, self.table.options.num_levels
+        if rule is SeenAt.ANY_LEVEL:
+            return 0
+        managers = list(self._managers.values())
+        return sum(waiting_rows(one.levels.all_files(), rule, num_levels) for one in managers)
+
     def load(self) -> CompactionLoad:
         """The work that is open, and the attempts that failed. Any thread may call it."""
         managers, now = list(self._managers.items()), self.age_clock.steady_seconds()
@@ -195,6 +215,7 @@ class CompactCoordinator:
             now=now,
             failed=self.failures.total,
             dropped=self.dropped.total,
+            waiting_rows=self._counted_rows(),
         )
 
     def is_idle(self) -> bool:
@@ -249,7 +270,32 @@ class CompactCoordinator:
                 self.table.discard([compaction.change])
             self._in_doubt.discard(compaction.bucket)
             self._managers[compaction.bucket].forget_running()
-        self.forget([compaction.bucket for compaction in finished], snapshot)
+        self._restore_again([compaction.bucket for compaction in finished], snapshot)
+
+    def _restore_again(self, known: Collection[BucketId], snapshot: Snapshot | None) -> None:
+        self._beside.clear()
+        for bucket, now in self.managers_of(self.table, snapshot, known).items():
+            self._managers[bucket].restore(now.levels)
+
+    def _note_filled(self, buckets: Iterable[BucketId], *, rows: int) -> None:
+        """Buckets got files: in an epoch of so many rows, or by another writer."""
+        if self.table.seen_at is not SeenAt.ANY_LEVEL:
+            now = self.table.clock.steady_seconds()
+            self._filled_at.update(dict.fromkeys(buckets, now))
+            self._newest = (now, rows) if rows else self._newest
+
+    def _rests(self, bucket: BucketId) -> bool:
+        if self.table.seen_at is SeenAt.ANY_LEVEL:
+            return False
+        filled_at = self._filled_at.get(bucket, -math.inf)
+        return self.table.clock.steady_seconds() - filled_at >= REST_S
+
+    def _counted_rows(self) -> int:
+        (at, newest), waiting = self._newest, self.waiting_rows()
+        if not waiting:
+            return 0
+        age_s = self.table.clock.steady_seconds() - at
+        return counted_rows(waiting, newest=newest, age_s=age_s)
 
     def _futures(self) -> Iterator[Future[BucketChange]]:
         for manager in self._managers.values():

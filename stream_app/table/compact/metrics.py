@@ -30,6 +30,7 @@ class CompactionLoad:
         oldest_queued_s, oldest_running_s: since when the oldest of them was asked for; 0: none.
         failed, dropped: compactions without a result: by an error, or because another writer
             changed the bucket.
+        waiting_rows: see `CompactionMetrics`.
     """
 
     level0_files: tuple[int, ...] = ()
@@ -41,6 +42,7 @@ class CompactionLoad:
     oldest_running_s: float = 0.0
     failed: int = 0
     dropped: int = 0
+    waiting_rows: int = 0
 
     @property
     def unfinished(self) -> int:
@@ -99,6 +101,7 @@ def compaction_load(
     now: float,
     failed: int,
     dropped: int,
+    waiting_rows: int = 0,
 ) -> CompactionLoad:
     """The load of some buckets; compactions may run on while it reads.
 
@@ -118,6 +121,7 @@ def compaction_load(
         oldest_running_s=now - min(running, default=now),
         failed=failed,
         dropped=dropped,
+        waiting_rows=waiting_rows,
     )
 
 
@@ -130,6 +134,8 @@ class CompactionMetrics:
         level0_files_max: of a bucket, currently (`maxLevel0FileCount`).
         level0_files: of all those buckets, currently.
         sorted_runs_max, sorted_runs: of those buckets, currently: the most of one, and of all.
+        waiting_rows: of those buckets, that wait for a compaction before anybody gets them,
+            currently (`planning.compact.waiting_rows`).
         files, bytes: live data files of the whole table, currently; None: not known.
         queued: compactions that wait for a thread currently (`compactionQueuedCount`).
         running: compactions that run currently.
@@ -149,6 +155,7 @@ class CompactionMetrics:
     level0_files: int = 0
     sorted_runs_max: int = 0
     sorted_runs: int = 0
+    waiting_rows: int = 0
     files: int | None = None
     bytes: int | None = None
     queued: int = 0
@@ -206,6 +213,7 @@ class CompactionTally:
             level0_files=sum(files),
             sorted_runs_max=max(load.sorted_runs, default=0),
             sorted_runs=sum(load.sorted_runs),
+            waiting_rows=load.waiting_rows,
             queued=load.queued,
             running=load.running,
             oldest_queued_s=load.oldest_queued_s,

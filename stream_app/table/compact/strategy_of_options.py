@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from stream_app.mergetree.compact.compact_strategy import CompactStrategy
 from stream_app.mergetree.compact.force_up_level0_compaction import ForceUpLevel0Compaction
+from stream_app.mergetree.compact.full_at_rest_compaction import FullAtRestCompaction
 from stream_app.mergetree.compact.universal_compaction import (
     EarlyFullCompaction,
     OffPeakHours,
@@ -28,7 +29,7 @@ from stream_app.model.options.core_options import CoreOptions
 
 
 def compact_strategy(options: CoreOptions) -> CompactStrategy:
-    """The universal rules with the table's settings, wrapped to lift level 0 where needed."""
+    """The universal rules with the table's settings, wrapped where rows wait for a compaction."""
     universal = UniversalCompaction(
         max_size_amplification_percent=options[COMPACTION_MAX_SIZE_AMPLIFICATION_PERCENT],
         size_ratio=options[COMPACTION_SIZE_RATIO],
@@ -40,6 +41,8 @@ def compact_strategy(options: CoreOptions) -> CompactStrategy:
         ),
         off_peak=_off_peak_hours(options),
     )
+    if options.producer.by_full_compaction:
+        return FullAtRestCompaction(universal)
     if options.looks_up:
         is_gentle = options[LOOKUP_COMPACT] == "gentle"
         return ForceUpLevel0Compaction(universal, options.lookup_interval if is_gentle else None)

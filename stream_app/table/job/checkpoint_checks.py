@@ -9,7 +9,11 @@ from __future__ import annotations
 import logging
 
 from stream_app.errors import CheckpointError, CommitConflictError
+from stream_app.model.merge_engine import traits_of
+from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import REPLAY_PROPERTY, Snapshot
+from stream_app.planning.commit.repeated_records import Offsets, going_on, read_again
+from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_state import TableState
 
@@ -66,6 +70,58 @@ def check_same_end(state: TableState, epoch: int, source_end: str) -> None:
         where=state.table.location,
         fix="the checkpoint has lost its newest files: give the job a new checkpoint, with "
         "source.starting-offsets where the table ends",
+    )
+
+
+def check_not_read_before(table: FileStoreTable, begin: Offsets, *, takes_repeats: bool) -> None:
+    """Check that a job with no epoch in the table does not read what the table has already.
+
+    Where a repeated record counts twice, the job must not begin. Elsewhere the rows end up right.
+
+    Args:
+        begin: where the job begins in its topics.
+        takes_repeats: ``stream.repeated-records = store``.
+
+    Raises:
+        CheckpointError: the records are in the table, and the job must not store them again.
+    """
+    ends = [epoch.source_end for epoch in newest_epochs(table.snapshots).values()]
+    again = read_again(begin, ends)
+    schema = table.schema
+    if not again or traits_of(schema.core_options.merge_engine).keeps_first:
+        return
+    what = (
+        f"{_count(begin, again)} records of {', '.join(sorted(again))} that the job is about to "
+        f"read are in the table already, from a job with another checkpoint; {_twice(schema)}"
+    )
+    if not takes_repeats and (schema.merge_rules.counting or not schema.kind.merges_by_key):
+        raise CheckpointError(
+            what,
+            where=table.location,
+            fix="restore that checkpoint; or begin behind these records, with a new checkpoint and "
+            f"source.starting-offsets = '{going_on(begin, again)}'; or give the job a new table; "
+            "or set stream.repeated-records = store, if they are other records (a topic that was "
+            "made anew, another cluster's) or shall be stored again",
+        )
+    _LOG.warning("%s\n  where: %s", what, table.location)
+
+
+def _count(begin: Offsets, again: Offsets) -> int:
+    return sum(
+        end - begin[topic].get(partition, 0)
+        for topic, partitions in again.items()
+        for partition, end in partitions.items()
+    )
+
+
+def _twice(schema: TableSchema) -> str:
+    if not schema.kind.merges_by_key:
+        return "without a primary key each row would be there twice"
+    if counting := schema.merge_rules.counting:
+        return f"each would count twice in {', '.join(counting)}"
+    return (
+        "the job stores them again: rows may be as they were earlier until it has caught up, and a "
+        "changelog tells these changes again"
     )
 
 

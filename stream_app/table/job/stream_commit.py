@@ -11,7 +11,6 @@ Source: Paimon `table/sink/StreamTableCommit.java`,
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,14 +29,13 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.checkpoint_checks import check_no_replay
 from stream_app.table.job.compaction_publisher import CompactionPublisher
 from stream_app.table.job.emptied_table import empty_table
+from stream_app.table.job.idle_looks import IdleLooks
 from stream_app.table.job.index_state import index_state
 from stream_app.table.job.table_state import TableState
 from stream_app.table.job.write_only_bound import WriteOnlyBound
 from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 
 _LOG = logging.getLogger(__name__)
-IDLE_LOOK_S = 10.0
-"""Interval of the search for compactions that become due by time alone, while no data arrives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +84,8 @@ class StreamTableCommit:
         self._publisher = CompactionPublisher(table, self._commit, state.coordinator, state.live)
         self._write_only = WriteOnlyBound(self.state, stopping)
         self._while_waiting: list[Snapshot] = []
-        self._looked_at = -math.inf
+        self._looks = IdleLooks(state)
+        state.load_waiting()
         self._begun_on: int | None = None
 
     @property
@@ -166,6 +165,7 @@ class StreamTableCommit:
             raise
         # From here on the epoch is committed, whatever the outcome of the compactions.
         self.state.note_epoch(epoch, changes, (properties or {}).get(SOURCE_END_PROPERTY))
+        self._looks.begin_anew()
         self.index.note(basis, changes)
         self._publisher.tally.add_flushes(changes)
         compact = self._publisher.publish(told, finished)
@@ -175,7 +175,7 @@ class StreamTableCommit:
         if self.table.options.compacts_whole_after(epoch):
             snapshots += self.compact_whole()
         elif self.table.options.waits_for_compaction(merges_by_key=self.table.kind.merges_by_key):
-            snapshots += self.drain()
+            snapshots += self.draining(rests=False)
         return EpochCommit(
             snapshots=tuple(snapshots),
             compactions=self.take_reports(),
@@ -199,11 +199,8 @@ class StreamTableCommit:
 
     def commit_idle(self) -> Snapshot | None:
         """Publish finished compactions without an epoch, and start those that are due."""
-        snapshot, now = self._publish_idle(), self.table.clock.steady_seconds()
-        is_due = now - self._looked_at >= IDLE_LOOK_S
-        if snapshot or is_due or self.coordinator.failures.to_be_retried():
-            self._looked_at = now
-            self.coordinator.trigger()
+        snapshot = self._publish_idle()
+        self._looks.look(at_once=snapshot is not None)
         return snapshot
 
     def _publish_idle(self) -> Snapshot | None:
@@ -220,15 +217,17 @@ class StreamTableCommit:
         """Wait for all due compactions and publish them; returns the snapshots."""
         return list(self.draining())
 
-    def draining(self) -> Iterator[Snapshot]:
-        """As `drain`, snapshot by snapshot."""
+    def draining(self, *, rests: bool = True) -> Iterator[Snapshot]:
+        """As `drain`, snapshot by snapshot; at rest no row of any writer may wait any longer."""
         if self.last_identifier is None:
             return
-        self.coordinator.trigger()
+        if rests:
+            self.state.load_waiting()
+        self.coordinator.trigger(rests=rests)
         while self._is_worth_waiting():
             if snapshot := self._wait_and_publish():
                 yield snapshot
-            self.coordinator.trigger()
+            self.coordinator.trigger(rests=rests)
 
     def compact_whole(self, buckets: Collection[BucketId] | None = None) -> list[Snapshot]:
         """Compact buckets whole and publish that, with retries; returns the snapshots.

@@ -10,14 +10,21 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from stream_app.errors import UnsupportedTableError
+from stream_app.errors import CompactionError, StreamAppError, UnsupportedTableError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
+from stream_app.planning.commit.repeated_records import Offsets
+from stream_app.planning.compact.waiting_rows import unseen_by, waiting_text
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.checkpoint_checks import check_not_behind, check_same_end
+from stream_app.table.job.checkpoint_checks import (
+    check_not_behind,
+    check_not_read_before,
+    check_same_end,
+)
 from stream_app.table.job.schema_adoption import newest_version
 from stream_app.table.job.stream_commit import EpochCommit, StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
@@ -51,6 +58,7 @@ class TableJob:
     Attributes:
         executor_of: makes what runs the table's compactions.
         stopping: whether the job shall end.
+        takes_repeats: whether records that the table has from another job are stored again.
         upkeep: of the table; it runs before the first epoch too.
 
     Raises:
@@ -60,6 +68,7 @@ class TableJob:
     table: FileStoreTable
     executor_of: Callable[[FileStoreTable], CompactExecutor]
     stopping: Callable[[], bool] = lambda: False
+    takes_repeats: bool = False
     upkeep: TableMaintenance = field(init=False)
     _commit: StreamTableCommit | None = field(init=False, default=None)
 
@@ -87,6 +96,18 @@ class TableJob:
             CheckpointError: they do not.
         """
         check_not_behind(self._opened.state, epoch, newest)
+
+    def check_not_read_before(self, begin: Offsets) -> None:
+        """Check, before the job's first epoch in the table, that the table lacks its records.
+
+        Args:
+            begin: where the job begins in its topics.
+
+        Raises:
+            CheckpointError: the table has them, and would count them twice.
+        """
+        if self.last_epoch < 0:
+            check_not_read_before(self.table, begin, takes_repeats=self.takes_repeats)
 
     @property
     def last_epoch(self) -> int:
@@ -205,6 +226,25 @@ class TableJob:
         reports = [self._idle_report(snapshot) for snapshot in draining]
         self.upkeep.after_commit()
         return reports
+
+    def check_none_waits(self) -> None:
+        """Check that no row waits for a compaction that this job had to do; call it behind `drain`.
+
+        Raises:
+            CompactionError: one does, because its compactions fail.
+        """
+        commit = self._commit
+        rows = 0 if commit is None else commit.coordinator.waiting_rows()
+        if commit is None or not rows or self.table.options[WRITE_ONLY]:
+            return
+        errors = commit.coordinator.failures.stuck().values()
+        causes = {one.what if isinstance(one, StreamAppError) else str(one) for one in errors}
+        why = f": {'; '.join(sorted(causes))}" if causes else ""
+        raise CompactionError(
+            f"{waiting_text(rows)}: {unseen_by(self.table.seen_at)} do not get them before{why}",
+            where=self.table.location,
+            fix="mend that, and start the job again: it begins with these compactions",
+        )
 
     def sorted_runs(self) -> Mapping[int, int]:
         """Number of sorted runs → number of known buckets with so many, ascending."""

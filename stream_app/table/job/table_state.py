@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.errors import CorruptFileError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.planning.compact.waiting_rows import SeenAt, waiting_buckets
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.compact.compactions import Compactions
 from stream_app.table.file_store_table import FileStoreTable
@@ -31,7 +34,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def look_at_newest(
-    table: FileStoreTable, look: Callable[[Snapshot | None], None]
+    table: FileStoreTable, look: Callable[[Snapshot | None], object]
 ) -> Snapshot | None:
     """The newest snapshot that `look` could read; retries when it expires during the read.
 
@@ -63,6 +66,8 @@ class TableState:
         constraints: what new rows must respect.
         history: the snapshots on which the state rests.
         coordinator: of the compactions, with the levels of the buckets that it knows.
+        waiting: buckets with rows that wait for a compaction, of which the coordinator need not
+            know; an estimate, which may name buckets without any.
         compaction_seen: when this process last saw another writer's COMPACT snapshot, in seconds of
             the steady clock.
     """
@@ -75,6 +80,7 @@ class TableState:
     constraints: WriteConstraints = field(init=False)
     history: CommitHistory = field(init=False)
     coordinator: Compactions = field(init=False)
+    waiting: set[BucketId] = field(init=False, default_factory=set)
     compaction_seen: float = field(init=False, default=-math.inf)
 
     def __post_init__(self) -> None:
@@ -94,7 +100,7 @@ class TableState:
         that snapshot would stay unnoticed, and the epoch would be missing.
         """
         while True:
-            latest = look_at_newest(self.table, self.constraints.look_at_all)
+            latest = look_at_newest(self.table, self._look_at_all)
             history = CommitHistory(self.table, self.commit_user, latest)
             if self.last_identifier is not None:
                 return history
@@ -155,7 +161,7 @@ class TableState:
             touched = {(entry.partition, entry.bucket) for entry in entries}
         except (FileNotFoundError, CorruptFileError):
             # Snapshots or their manifests have expired: nothing that we know is certain.
-            self.constraints.look_at_all(latest)
+            self._look_at_all(latest)
             deltas, entries, touched, news = [], [], self.coordinator.known_buckets(), []
         if any(snapshot.commit_kind is CommitKind.COMPACT for snapshot in news):
             self.compaction_seen = self.table.clock.steady_seconds()
@@ -164,6 +170,7 @@ class TableState:
         for snapshot, delta in deltas:
             if not self.history.was_made(snapshot):
                 self.live.follow(delta)
+                self._note_waiting(entry for entry in delta if entry.kind is FileKind.ADD)
         self.history.known = latest
         return latest
 
@@ -185,6 +192,31 @@ class TableState:
                 # It may have expired during the read; then a newer one exists.
             else:
                 return
+
+    def load_waiting(self) -> bool:
+        """Load the buckets with rows that wait for a compaction: no epoch may touch them again.
+
+        Returns:
+            Whether there was any.
+
+        Raises:
+            CheckpointError, CommitConflictError, UnsupportedTableError: as `follow`.
+        """
+        if self.table.options[WRITE_ONLY] or self.table.seen_at is SeenAt.ANY_LEVEL:
+            return False
+        self.follow()
+        waiting = set(self.waiting)
+        if waiting:
+            self.follow_with(waiting)
+            self.waiting -= waiting
+        return bool(waiting)
+
+    def _look_at_all(self, snapshot: Snapshot | None) -> None:
+        self._note_waiting(self.constraints.look_at_all(snapshot))
+
+    def _note_waiting(self, added: Iterable[ManifestEntry]) -> None:
+        num_levels = self.table.options.num_levels
+        self.waiting.update(waiting_buckets(added, self.table.seen_at, num_levels))
 
     def _with_files(
         self, latest: Snapshot | None, buckets: Collection[BucketId] | None

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from stream_app.cdc.columns.arrow_buffers import valid_of
 from stream_app.format.arrow_schema import arrow_scalar
 from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
+from stream_app.mergetree.row_kinds import check_mergeable
 from stream_app.mergetree.unchanged_values import REASON
 from stream_app.model.merge_engine import Existing
 from stream_app.model.row_kind import RowKind
@@ -71,8 +72,8 @@ class KeyPlacement:
         rows = self._without_ignored(rows)
         if not rows.num_rows:
             return
-        kinds = rows.column(VALUE_KIND).to_numpy()
-        self.table.merge_function.check_kinds(kinds)
+        schema = self.table.schema
+        check_mergeable(rows, schema.refused_rows, schema.primary_keys)
         if self._index is None or share != self._share:
             self._share, self._index = share, self.indexes.at(share, self.snapshot_id)
         part = _Part(self.table, self.rule, self._index, share, rows)

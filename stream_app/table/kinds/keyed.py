@@ -57,6 +57,7 @@ def _bucket_writer(
         next_sequence_number=next_sequence_number,
         writes_changelog=options.flushes_changelog,
         ignored_kinds=ignored_kinds(options),
+        refused_rows=table.schema.refused_rows,
         kind_column=options[ROWKIND_FIELD],
         old_rows=TableRows(table, partition, bucket),
     )

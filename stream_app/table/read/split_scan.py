@@ -41,6 +41,7 @@ from stream_app.planning.read.split_generator import (
 )
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.read_refusals import warn_of
 from stream_app.table.versions.row_filter import RowFilter
 from stream_app.table.versions.scan_pruning import scan_pruning
 
@@ -73,6 +74,9 @@ class SplitScan:
         live = [entry for entry in live if entry.file.level >= least_level]
         if snapshot is None or not live:
             return []
+        warn_of(self.table, "fields of its snapshots", snapshot.unknown_fields)
+        of_files = {name for entry in live for name in entry.file.unknown_fields}
+        warn_of(self.table, "fields of its manifests", sorted(of_files))
         vectors = self._index_files(snapshot)
         splits = []
         for bucket, files in by_bucket(live).items():

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from stream_app.filestore.data.file_stats import simple_stats
+from stream_app.filestore.data.file_stats import value_stats
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
 from stream_app.format.partition_path import value_text
@@ -250,9 +250,7 @@ class _Shown:
     def stats(self, file: DataFileMeta) -> tuple[str, str, str]:
         """Null counts, least and largest values, of the columns of today."""
         schema = self._schema_of(file.schema_id)
-        told = file.value_stats_cols
-        columns = schema.fields if told is None else schema.fields.project(told)
-        found = dict(zip(columns.names, simple_stats(file.value_stats, columns), strict=True))
+        found = value_stats(file, schema)
         then = {column.field_id: column for column in schema.fields}
         counts, lows, highs = [], [], []
         for column in self._columns:

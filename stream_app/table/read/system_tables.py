@@ -32,7 +32,7 @@ _SNAPSHOTS = SystemTable(
         "commit_time TIMESTAMP(3) NOT NULL, base_manifest_list STRING NOT NULL, "
         "delta_manifest_list STRING NOT NULL, changelog_manifest_list STRING, "
         "total_record_count BIGINT, delta_record_count BIGINT, changelog_record_count BIGINT, "
-        "watermark BIGINT, next_row_id BIGINT"
+        "watermark BIGINT, next_row_id BIGINT, operation STRING, writer_version STRING"
     ),
     rows=lambda table, _: list(table.snapshots.backwards())[::-1],
     facts=lambda table: {

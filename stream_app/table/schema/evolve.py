@@ -14,6 +14,7 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.schema.evolution import evolution
 from stream_app.planning.schema.schema_changes import SchemaChange
 from stream_app.planning.schema.schema_diff import schema_differences
+from stream_app.planning.sync.column_remarks import TableRemark, remarks_of_added
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.schema.alter import alter_by
 
@@ -44,11 +45,13 @@ class Evolved:
     Attributes:
         changes: what differs from the schema that the caller has, in words; empty: nothing.
         kept: columns that do not follow their source, in words.
+        remarks: what is to be said of columns that the caller's schema does not have.
     """
 
     schema: TableSchema
     changes: tuple[str, ...]
     kept: tuple[str, ...]
+    remarks: Sequence[TableRemark] = ()
 
 
 def evolve(table: FileStoreTable, told: SourceTable, rules: EvolutionRules) -> Evolved:
@@ -66,7 +69,9 @@ def evolve(table: FileStoreTable, told: SourceTable, rules: EvolutionRules) -> E
         return found.changes
 
     schema = alter_by(table, changes_of)
-    return Evolved(schema, tuple(schema_differences(_stored(table), schema)), kept)
+    added = set(schema.fields.names).difference(table.schema.fields.names)
+    remarks = remarks_of_added(each for each in told.columns if each.name in added)
+    return Evolved(schema, tuple(schema_differences(_stored(table), schema)), kept, remarks)
 
 
 def _stored(table: FileStoreTable) -> TableSchema:

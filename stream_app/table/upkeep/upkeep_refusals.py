@@ -3,25 +3,18 @@
 Called by the verbs of upkeep before they plan anything. These are weaker than for writing
 (`opening.open_for_writing`) or reading (`read_refusals`). To delete a file, a command must find it,
 and need not understand its rows. So another merge engine, file format or way to choose buckets is
-no matter here.
+no matter here. An option that stream_app does not know does matter: by it, other readers may need
+what an expiry deletes.
 
-Source: Paimon `CoreOptions.java`, `utils/FileStorePathFactory.java`, `TableType.java`.
+Source: Paimon `utils/FileStorePathFactory.java`, `TableType.java`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from stream_app.errors import UnsupportedTableError
+from stream_app.model.options.core_options import check_purpose
+from stream_app.model.options.option_support import Purpose
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.storage_errors import storage_errors
-
-_ELSEWHERE: dict[str, Callable[[str], bool]] = {
-    "branch": lambda value: value != "main",
-    "data-file.path-directory": lambda value: value.startswith("/"),
-    "type": lambda value: value.lower() not in ("table", "materialized-table"),
-}
-"""Options by which versions or files lie elsewhere, and the values that say so."""
 
 
 def check_versions_known(table: FileStoreTable) -> None:
@@ -33,17 +26,18 @@ def check_versions_known(table: FileStoreTable) -> None:
     Raises:
         UnsupportedTableError: names everything that stands in the way.
     """
-    options = table.schema.options
-    present = [key for key in _ELSEWHERE if key in options]
-    reasons = [f"{key} = {options[key]}" for key in present if _ELSEWHERE[key](options[key])]
-    if table.branch:
-        reasons.append(f"it is branch {table.branch!r}")
-    if reasons:
-        raise UnsupportedTableError(
-            "stream_app cannot find all versions and files of this table: " + ", ".join(reasons),
-            where=table.version_root,
-            fix="use the engine that made the table; nothing was changed",
-        )
+    branch = [f"it is branch {table.branch!r}"] if table.branch else []
+    check_purpose(table.schema.options, Purpose.FIND, branch, table.version_root)
+
+
+def check_expirable(table: FileStoreTable) -> None:
+    """Refuse a table whose versions we must not delete or tag, or do not find.
+
+    Raises:
+        UnsupportedTableError: names everything that stands in the way.
+    """
+    check_versions_known(table)
+    check_purpose(table.schema.options, Purpose.EXPIRE, where=table.version_root)
 
 
 def check_publishes_safely(table: FileStoreTable) -> None:

@@ -1,24 +1,21 @@
-"""Which tables we can read correctly.
+"""Which tables we can read correctly, and the warning of what stream_app does not know of one.
 
-Source: Paimon `CoreOptions.java`; its documentation describes what each option does to a read.
+`model.options.option_support` has the decision for each option.
 """
 
 from __future__ import annotations
 
-from stream_app.errors import UnsupportedTableError
+import logging
+from collections.abc import Collection
+
 from stream_app.model.merge_engine import MERGE_ENGINES
-from stream_app.model.options.core_options import REFUSED
+from stream_app.model.options.core_options import check_purpose, unknown_options
+from stream_app.model.options.option_support import Purpose
 from stream_app.model.schema.merge_problems import merge_problems
 from stream_app.model.table_kind import BucketMode
 from stream_app.table.file_store_table import FileStoreTable
 
-_UNREADABLE = (
-    "branch",
-    "chain-table.enabled",
-    "data-evolution.enabled",
-    "pk-clustering-override",
-    "type",
-)
+_LOG = logging.getLogger(__name__)
 
 
 def check_readable(table: FileStoreTable, *, merges: bool) -> None:
@@ -31,18 +28,30 @@ def check_readable(table: FileStoreTable, *, merges: bool) -> None:
         UnsupportedTableError: names every obstacle.
     """
     options = table.schema.options
-    present = [key for key in _UNREADABLE if key in options]
-    reasons = [f"{key} = {options[key]}" for key in present if REFUSED[key](options[key])]
+    others = []
     engine = table.options.merge_engine
     if merges and table.kind.merges_by_key and engine not in MERGE_ENGINES:
-        reasons.append(f"merge-engine = {engine}")
+        others.append(f"merge-engine = {engine}")
     elif merges and table.kind.merges_by_key:
-        reasons += merge_problems(table.schema.fields, table.schema.primary_keys, options)
+        others += merge_problems(table.schema.fields, table.schema.primary_keys, options)
     if table.kind.bucket_mode is BucketMode.POSTPONE:
-        reasons.append("bucket = -2")
-    if reasons:
-        raise UnsupportedTableError(
-            "stream_app cannot read this table yet: " + ", ".join(reasons),
-            where=table.location,
-            fix="read it with Paimon's own readers",
+        others.append("bucket = -2")
+    check_purpose(options, Purpose.READ, others, table.location)
+
+
+def warn_of_unknown(table: FileStoreTable) -> None:
+    """Log what stream_app does not know of a table's schema, if there is anything."""
+    warn_of(table, "options", unknown_options(table.schema.options))
+    warn_of(table, "fields of its schema", table.schema.unknown_fields)
+
+
+def warn_of(table: FileStoreTable, what: str, unknown: Collection[str]) -> None:
+    """Log things of a table by name that stream_app does not know, if there are any."""
+    if unknown:
+        _LOG.warning(
+            "%s has %s that stream_app does not know: %s; if they change what its rows mean, "
+            "read it with Paimon's own readers",
+            table.location,
+            what,
+            ", ".join(unknown),
         )

@@ -13,7 +13,16 @@ from dataclasses import dataclass, replace
 from stream_app.errors import UsageError
 from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.model.options.core_options import unknown_key
-from stream_app.model.snapshot import Snapshot
+from stream_app.model.options.stream_options import (
+    SCAN_MODE,
+    SCAN_SNAPSHOT_ID,
+    SCAN_TAG_NAME,
+    SCAN_TIMESTAMP,
+    SCAN_TIMESTAMP_MILLIS,
+    SCAN_VERSION,
+    SCAN_WATERMARK,
+)
+from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 
 Timestamp = int | str | datetime.datetime
@@ -74,13 +83,79 @@ def snapshot_of(table: FileStoreTable, version: Version) -> Snapshot | None:
 def at_version(table: FileStoreTable, version: Version) -> tuple[FileStoreTable, Snapshot | None]:
     """The table with the columns of a version, and the version's snapshot.
 
+    Where the latest is asked for, a table's own options may name another (``scan.snapshot-id``).
+
     Raises:
-        UsageError: as `snapshot_of`.
+        UsageError: as `snapshot_of`, or as `stored_version`.
     """
+    if version.is_latest:
+        if table.options[SCAN_MODE] == "compacted-full":
+            return latest_compacted(table)
+        version = stored_version(table)
     found = snapshot_of(table, version)
     if version.is_latest or found is None:
         return table, found
     return with_schema(table, found.schema_id), found
+
+
+def latest_compacted(table: FileStoreTable) -> tuple[FileStoreTable, Snapshot | None]:
+    """The newest COMPACT snapshot, or else the latest, and the table with its columns."""
+    for snapshot in table.snapshots.backwards():
+        if snapshot.commit_kind is CommitKind.COMPACT:
+            return with_schema(table, snapshot.schema_id), snapshot
+    return table, table.snapshots.latest()
+
+
+def names_version(table: FileStoreTable) -> bool:
+    """Whether the table's options name what batch reads read.
+
+    Raises:
+        UsageError: they name several versions.
+    """
+    return table.options[SCAN_MODE] == "compacted-full" or not stored_version(table).is_latest
+
+
+_FULL = ("latest", "latest-full", "full")
+_ONE_OF = (SCAN_SNAPSHOT_ID, SCAN_TAG_NAME, SCAN_WATERMARK, SCAN_TIMESTAMP_MILLIS, SCAN_TIMESTAMP)
+
+
+def stored_version(table: FileStoreTable) -> Version:
+    """The version that a table's options name for batch reads; without any, the latest.
+
+    Raises:
+        UsageError: they name several.
+    """
+    options = table.options
+    keys = [key for option in _ONE_OF for key in (option.key, *option.older_keys)]
+    given = [key for key in (*keys, SCAN_VERSION.key) if table.schema.options.get(key)]
+    if options[SCAN_MODE] in _FULL or not given:
+        return Version()
+    if len(given) > 1:
+        raise UsageError(
+            f"the table's options {' and '.join(given)} each name a version to be read",
+            where=table.location,
+            fix="name one to the read; or take all but one out: stream-app alter "
+            f"{table.location} --unset {given[0]}",
+        )
+    if given[0] == SCAN_VERSION.key:
+        return _named_version(table, options[SCAN_VERSION])
+    return Version(
+        snapshot=options[SCAN_SNAPSHOT_ID],
+        tag=options[SCAN_TAG_NAME] or None,
+        timestamp=options[SCAN_TIMESTAMP] or options[SCAN_TIMESTAMP_MILLIS],
+        watermark=options[SCAN_WATERMARK],
+    )
+
+
+def _named_version(table: FileStoreTable, name: str) -> Version:
+    """A tag; or ``watermark-N``, or a snapshot's number, where there is no such tag."""
+    watermark = name.removeprefix("watermark-")
+    if table.tags.tag(name) is None:
+        if watermark != name and watermark.isdecimal():
+            return Version(watermark=int(watermark))
+        if name.isdecimal():
+            return Version(snapshot=int(name))
+    return Version(tag=name)
 
 
 def with_schema(table: FileStoreTable, schema_id: int) -> FileStoreTable:

@@ -21,7 +21,7 @@ from stream_app.model.schema.index_problems import index_problems
 from stream_app.model.schema.table_schema import TableSchema
 
 _LACKS = re.compile(r"primary key column '(?P<name>[^']+)' is (?:null|missing) in the before-image")
-_HINT = f"; with options.{PARTITION_LOOKUP.key} = true the rest of the key finds the row"
+_HINT = f"; with the option {PARTITION_LOOKUP.key} = true the rest of the key finds the row"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ Part of `table.job.table_state`, which passes it every manifest entry that it re
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.errors import UnsupportedTableError
@@ -38,15 +38,20 @@ class WriteConstraints:
     def __post_init__(self) -> None:
         self._compactable = CompactableFiles(self.table)
 
-    def look_at_all(self, snapshot: Snapshot | None) -> None:
+    def look_at_all(self, snapshot: Snapshot | None) -> Sequence[ManifestEntry]:
         """Take in all live files, unless new rows do not depend on them: there may be many.
 
         In that case the compaction planner finds the files that cannot be compacted.
+
+        Returns:
+            The files that it has taken in.
         """
-        if self.table.schema.kind.has_buckets:
-            entries = FileStoreScan(self.table).live(snapshot)
-            self.live.begin(entries)
-            self._judge(entries)
+        if not self.table.schema.kind.has_buckets:
+            return ()
+        entries = FileStoreScan(self.table).live(snapshot)
+        self.live.begin(entries)
+        self._judge(entries)
+        return entries
 
     def look_at(self, entries: Collection[ManifestEntry]) -> None:
         """Take in files that other writers added and removed.

@@ -1,6 +1,7 @@
 """Types of databases and of Kafka Connect in, types of columns out, as text.
 
-Commands: ``mysql`` and ``postgresql`` take a type a line, with ``options=a,b`` of ``type-mapping``.
+Commands: ``mysql`` and ``postgresql`` take a type a line, with ``options=a,b`` of ``type-mapping``
+and ``inexact=``.
 ``connect`` takes a line ``literal semantic name=value …`` of a column's schema (``-``: no semantic
 type; the names are those of its parameters), with ``connector=NAME``.
 """
@@ -25,7 +26,9 @@ _SHORT = {"type": SOURCE_TYPE, "length": SOURCE_LENGTH, "column-scale": SOURCE_S
 
 def _handle(case: Case) -> str:
     try:
-        options = parse_mapping_options(case.args.get("options", "").split(","))
+        options = parse_mapping_options(
+            case.args.get("options", "").split(","), inexact=case.args.get("inexact", "number")
+        )
     except UsageError as error:
         return str(error)
     lines = []
@@ -47,7 +50,7 @@ def _connect(line: str, connector: str, options: MappingOptions) -> DataType | N
     if semantic == "io.debezium.data.Bits" and SOURCE_LENGTH in parameters:
         parameters["length"] = parameters[SOURCE_LENGTH]
     name = "" if semantic == "-" else semantic
-    return type_of_connect(literal, name, parameters, connector, options)
+    return type_of_connect(literal, name, parameters, connector, options).data_type
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from stream_app import __version__
 from stream_app.app.cli import main
 from stream_app.table.opening import open_table
 from tests.support.datadriven import Case, files, run_file
@@ -152,6 +153,7 @@ def _command(line: str, folder: Path) -> str:
     if code:
         text += f"exit code {code}\n"
     text = text.replace(str(folder) + os.sep, "")
+    text = text.replace(f"stream_app-{__version__}", "stream_app-VERSION")
     text = CHOICES.sub(lambda found: found[0].replace("'", ""), text)  # Python 3.12 quotes none
     text = re.sub("█+", "█", text)
     return f"$ {line}\n{SIZE.sub('SIZE', UUID.sub('UUID', text))}"

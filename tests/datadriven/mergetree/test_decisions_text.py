@@ -19,6 +19,7 @@ from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.compact_strategy import CompactStrategy, PickTime
 from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.mergetree.compact.force_up_level0_compaction import ForceUpLevel0Compaction
+from stream_app.mergetree.compact.full_at_rest_compaction import FullAtRestCompaction
 from stream_app.mergetree.compact.picker import MergeTreePicker
 from stream_app.mergetree.compact.universal_compaction import (
     EarlyFullCompaction,
@@ -72,7 +73,10 @@ def show_levels(levels: Levels) -> str:
 
 
 def policy_of(case: Case) -> CompactStrategy:
-    """``up``: level 0 is lifted after each flush; ``up=3``: after three without a pick."""
+    """``up``: level 0 is lifted after each flush; ``up=3``: after three without a pick.
+
+    ``whole``: full compactions write the changelog.
+    """
     universal = UniversalCompaction(
         max_size_amplification_percent=int(case.args.get("amplification", 200)),
         size_ratio=int(case.args.get("ratio", 1)),
@@ -84,6 +88,8 @@ def policy_of(case: Case) -> CompactStrategy:
         ),
         off_peak=_off_peak(case),
     )
+    if "whole" in case.args:
+        return FullAtRestCompaction(universal)
     if "up" not in case.args:
         return universal
     return ForceUpLevel0Compaction(universal, int(case.args["up"]) if case.args["up"] else None)
@@ -91,7 +97,9 @@ def policy_of(case: Case) -> CompactStrategy:
 
 def time_of(case: Case) -> PickTime:
     return PickTime(
-        full_age_ms=_optional(case, "full-age"), idle_flushes=_optional(case, "idle") or 0
+        full_age_ms=_optional(case, "full-age"),
+        idle_flushes=_optional(case, "idle") or 0,
+        rests="rests" in case.args,
     )
 
 

@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from stream_app.errors import StreamAppError, UsageError
-from stream_app.model.options.core_options import CoreOptions, check_writable, option_problems
-from stream_app.model.options.ignored_options import ignored_options
+from stream_app.model.options.core_options import (
+    CoreOptions,
+    check_purpose,
+    check_writable,
+    option_problems,
+)
+from stream_app.model.options.option_support import Purpose, ignored_options
 from stream_app.model.schema.data_type import DataType, parse_columns, parse_data_type
 from stream_app.model.schema.table_schema import new_table_schema, schema_problems
 from stream_app.model.schema.undone_rows import undo_notices
@@ -51,6 +56,13 @@ def options(case: Case) -> str:
 def writable(case: Case) -> str:
     """Each line KEY=VALUE of an existing table."""
     check_writable(_pairs(case), () if "append" in case.args else ("k",))
+    return "fine"
+
+
+def purpose(case: Case) -> str:
+    """Each line KEY=VALUE of an existing table: whether it stands in the way of a purpose."""
+    [name] = case.args
+    check_purpose(_pairs(case), Purpose[name.upper()])
     return "fine"
 
 
@@ -106,7 +118,7 @@ def _pairs(case: Case) -> dict[str, str]:
 
 COMMANDS = {
     command.__name__: command
-    for command in (types, columns, options, writable, ignored, values, table, undone)
+    for command in (types, columns, options, writable, purpose, ignored, values, table, undone)
 }
 
 

@@ -49,6 +49,21 @@ def drop(table: FileStoreTable, **options: str) -> list[str]:
     return [table.paths.partition(each.partition) for each in expiry.partitions]
 
 
+def test_a_null_beside_the_time_keeps_no_partition(tmp_path: Path) -> None:
+    """A null in the column that tells the time keeps its partition: its age is not known."""
+    made = small_table(
+        tmp_path / "db.db" / "t", "dt STRING, region STRING, k INT", (), ("dt", "region"),
+        partition__expiration_time="10 d",
+    )  # fmt: skip
+    values = [("2025-12-01", None), ("2025-12-01", "eu"), (None, "eu"), ("2025-12-30", None)]
+    made.commit(*(("+I", {"dt": dt, "region": region, "k": 1}) for dt, region in values))
+    assert sorted(drop(made.table)) == [
+        "dt=2025-12-01/region=__DEFAULT_PARTITION__", "dt=2025-12-01/region=eu",
+    ]  # fmt: skip
+    left = sorted(str((row["dt"], row["region"])) for row in read_rows(made.table))
+    assert left == sorted(str(value) for value in values[2:])
+
+
 def test_a_job_goes_on_while_its_partitions_are_dropped(tmp_path: Path, seed: int) -> None:
     """Also with rows that come late, compactions of what was dropped, and sequence numbers."""
     table = a_table(

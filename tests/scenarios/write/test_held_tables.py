@@ -203,7 +203,7 @@ def test_rows_are_written_anew_when_another_writer_came_between(tmp_path: Path) 
     run(batch, tables, runner, 1)
     other = TwoTables.__new__(TwoTables)
     other.folder, other.tables, other.query = tmp_path / "other", tables.tables, "another job"
-    other.sent = []
+    other.sent, other.takes_repeats = [], True
     other.send([{"k": 3, "v": f"other {number}"} for number in range(30)], [])
     stranger = other.started(EpochHere())
     stranger(other.messages(0).combine_chunks().to_batches(), 0)

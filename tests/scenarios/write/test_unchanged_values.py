@@ -59,7 +59,6 @@ class ToastJob:
             job=TableJob(self.table, self._executor),
             format_of=_format_of,
             dead_letters=DeadLetters(Folder(str(self.folder / "bad"), self.table.file_io), None),
-            check_tables=lambda _: None,
             listener=Reports(),
         )
         return MicroBatch(

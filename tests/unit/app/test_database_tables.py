@@ -81,7 +81,6 @@ class Database:
             job=TableJob(table, CompactHere),
             format_of=lambda seen: job_format(self.config, seen),
             dead_letters=DeadLetters(None, 0),
-            check_tables=lambda _: None,
             listener=Reports(),
         )
 
@@ -102,6 +101,33 @@ def test_a_table_has_the_columns_and_the_key_of_its_messages(tmp_path: Path) -> 
     assert database.columns("orders") == ["id BIGINT NOT NULL", "v STRING", "n INT"]
     assert (schema.primary_keys, schema.partition_keys) == (("id",), ())
     assert dict(schema.options) == {"bucket": "2", "changelog-producer": "input"}
+
+
+def test_a_stranger_with_ten_thousand_names_makes_no_more_tables_than_allowed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = Database(tmp_path, max_tables=3)
+    assert database.feeds(*creates("shop.orders", [1])) == ["orders"]
+    strange = [change(f"shop.t{at:04}", {"id": 1}) for at in range(300)]
+    for _ in range(2):
+        assert database.feeds(*strange) == ["t0000", "t0001"]
+    assert database.feeds(*creates("shop.orders", [2])) == ["orders"], "the job's own go on"
+    assert database.feeds(*creates("eu.orders", [2])) == ["orders"], "a shard needs no table"
+    [told] = [each for each in caplog.messages if "set aside" in each]
+    assert "shop.t0002 and of all further source tables" in told
+    assert "sync.max-tables" in told
+
+    splitter = database.made.splitter(database.made.known())
+    parts = list(splitter.split(table_of(strange).combine_chunks().to_batches()[0]))
+    assert {part.table: part.messages.num_rows for part in parts} == {1: 1, 2: 1, UNREADABLE: 298}
+    reasons = parts[-1].messages.column("reason").unique().to_pylist()
+    assert [reason.partition(";")[0] for reason in reasons] == [
+        "the job has 3 tables, the most that sync.max-tables allows"
+    ]
+    # The next run knows its tables, and has no place for others either.
+    again = Database(tmp_path, max_tables=3)
+    assert len(again.made.known()) == 3
+    assert again.feeds(*strange[200:]) == []
 
 
 def test_a_collection_of_documents_becomes_a_table(tmp_path: Path) -> None:

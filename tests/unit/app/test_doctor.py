@@ -99,9 +99,9 @@ def test_a_table_that_does_not_fit_is_a_problem(
     seen = only(job.seen("table"))
     assert seen.level is Level.PROBLEM
     assert "the table has no column 'v'" in seen.what
-    assert seen.fix == "mend the [table] section, or give another table name"
+    assert seen.fix == "mend keys and options in the configuration, or give another table name"
     assert main(["doctor", "--conf", str(job.conf)]) == FAILED
-    assert "to fix: mend the [table] section" in capsys.readouterr().out
+    assert "to fix: mend keys and options in the configuration" in capsys.readouterr().out
 
 
 def test_a_table_that_fits_is_told_with_its_snapshot(job: Job) -> None:

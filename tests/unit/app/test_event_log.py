@@ -134,6 +134,21 @@ def test_a_column_is_warned_of_once_a_run(
         assert json.loads(line)["missing_columns"] == {"v": 2}
 
 
+def test_a_column_that_cuts_times_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    sink, metrics = io.StringIO(), JobMetrics("db.t")
+    log = EventLog(metrics=metrics, clock=SteppingClock(), sink=sink)
+    counts = DecodeCounts(columns={(DriftKind.CUT, "t"): ColumnSighting(3, "t", 0, 7)})
+    with caplog.at_level(logging.WARNING, "stream_app"):
+        for _ in range(2):
+            log.epoch(EpochReport(epoch=1, counts=counts, snapshots=(), parts=EpochParts()))
+    [warning] = caplog.messages
+    assert warning.startswith("column 't' cuts off digits of times that it cannot hold")
+    assert "source.debezium.cut-values" in warning
+    assert json.loads(sink.getvalue().splitlines()[0])["cut_columns"] == {"t": 3}
+    name = "stream_app_cut_column_records_total"
+    assert metrics.registry.get_sample_value(name, {"table": "db.t", "column": "t"}) == 6
+
+
 def test_names_of_columns_are_bounded(
     log: tuple[EventLog, io.StringIO], caplog: pytest.LogCaptureFixture
 ) -> None:

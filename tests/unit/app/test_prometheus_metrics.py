@@ -51,8 +51,8 @@ HELD = HeldTable(since_epoch=7, begin={}, reason="no", since_ms=1, retry_ms=None
 COMPACTIONS = CompactionMetrics(
     buckets=8, level0_files_max=4, level0_files=12, sorted_runs_max=5, queued=2, running=1,
     begun=9, completed=4, failed=1, dropped=1, bytes_in=3072, bytes_out=2048, seconds=3.25,
-    flushed_bytes=1024, waited_s=12.0, sorted_runs=11, files=40, bytes=4096, oldest_queued_s=90.0,
-    oldest_running_s=7.0,
+    flushed_bytes=1024, waited_s=12.0, sorted_runs=11, waiting_rows=7,
+    files=40, bytes=4096, oldest_queued_s=90.0, oldest_running_s=7.0,
 )  # fmt: skip
 
 
@@ -300,6 +300,7 @@ def test_compactions_are_asked_for_at_each_scrape() -> None:
         "level0_files": 12,
         "sorted_runs_max": 5,
         "sorted_runs": 11,
+        "waiting_rows": 7,
         "table_files": 40,
         "table_bytes": 4096,
         "compaction_queue_age_seconds": 90,

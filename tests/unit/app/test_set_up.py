@@ -62,11 +62,21 @@ def test_pins_are_counted(tmp_path: Path) -> None:
     [
         ({"STREAM_APP_SPARK_LOG": "/x/y.log"}, "/x/y.log"),
         ({"STREAM_APP_SPARK_LOG": "-"}, None),
-        ({"XDG_STATE_HOME": "/s"}, "/s/stream_app/ingest-shop.a-b.log"),
+        # CRC-32 of the text "a checkpoint", by gzip.
+        ({"XDG_STATE_HOME": "/s"}, "/s/stream_app/ingest-shop.a-b-a234f617.log"),
     ],
 )
 def test_sparks_log_has_a_place(environ: dict[str, str], path: str | None) -> None:
-    assert log_file(environ, "ingest-shop.a/b") == (None if path is None else Path(path))
+    found = log_file(environ, "ingest-shop.a/b", "a checkpoint")
+    assert found == (None if path is None else Path(path))
+
+
+def test_two_jobs_of_one_name_have_logs_of_their_own() -> None:
+    environ = {"XDG_STATE_HOME": "/s"}
+    logs = {
+        log_file(environ, "ingest-shop", folder) for folder in ("/a/checkpoint", "/b/checkpoint")
+    }
+    assert len(logs) == 2
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from stream_app.app.config.secrets import HIDDEN, Secrets
 from stream_app.app.job.epoch_history import EpochHistory
 from stream_app.app.output.age_text import age_text
 from stream_app.app.quarantine.kept_records import open_quarantine
-from stream_app.app.web.epoch_drawing import epoch_chart
-from stream_app.app.web.history_drawing import SHOWN
+from stream_app.app.web.drawings.epochs import epoch_chart
+from stream_app.app.web.drawings.snapshots import SHOWN
 from stream_app.app.web.serving import answers_to, serving
 from stream_app.app.web.site import WarehouseSite
 from stream_app.app.web.table_page import QUERY_ROWS_MAX, changes_of, table_page
@@ -48,7 +48,7 @@ def test_the_list_has_every_table_with_its_newest_snapshot(warehouse: Warehouse)
     (warehouse.path / "shop.db" / "no-table").mkdir()
     words = warehouse.words("/")
     assert "2 tables" in words
-    assert re.search(r"shop\.new empty - -", words)
+    assert re.search(r"shop\.new empty – –", words)
     assert re.search(r"shop\.orders ready .* ago 1 ", words)
     assert "no-table" not in words
 
@@ -70,14 +70,14 @@ def test_the_page_of_a_table_draws_the_trees_as_they_are(warehouse: Warehouse) -
     orders.compact()
     orders.commit(*rows(7))
     text = warehouse.get("/tables/shop.orders")
-    runs = re.findall(r'class="level(\d)( next)?" x="([\d.]+)" y="(\d+)" width="([\d.]+)"', text)
+    runs = re.findall(r'class="level(\d)( next)?" x="([\d.]+)%" y="2" width="([\d.]+)%"', text)
     assert [level for level, *_ in runs] == ["0", "3"]
-    (_, next_0, _, y0, width_0), (_, _, _, y3, width_3) = runs
+    (_, next_0, _, width_0), (_, _, _, width_3) = runs
     assert not next_0
-    assert int(y0) < int(y3)
+    assert re.findall(r'class="level">(L\d)<', text) == ["L0", "L3"]
     assert float(width_0) < float(width_3)
     words = warehouse.words("/tables/shop.orders")
-    assert "bucket 0 : 2 sorted runs" in words
+    assert "bucket 0 2 sorted runs" in words
     assert "nothing is due: 2 sorted runs, the trigger is 3" in words
     assert re.search(r"write amplification \d\.\d over the newest 5 snapshots", words)
 
@@ -155,8 +155,27 @@ def test_changes_have_their_kinds(warehouse: Warehouse) -> None:
     orders = warehouse.table("shop.orders", changelog_producer="input")
     orders.commit(*rows(1))
     orders.commit(("-D", {"k": 1, "v": "v1"}))
-    found = re.findall(r"<td>([^<]*)</td>", warehouse.get("/tables/shop.orders/changes"))
-    assert found == ["1", "+I", "1", "v1", "2", "-D", "1", "v1"]
+    orders.commit(
+        ("+I", {"k": 2, "v": "v2"}), ("-U", {"k": 2, "v": "v2"}), ("+U", {"k": 2, "v": "w"})
+    )
+    text = warehouse.get("/tables/shop.orders/changes")
+    kinds = re.findall(r'<tr class="(\w+)"><td><span class="kind">(..)<', text)
+    assert kinds == [
+        ("insert", "+I"), ("before", "-U"), ("after", "+U"), ("delete", "-D"), ("insert", "+I"),
+    ], "the newest snapshot first"  # fmt: skip
+    assert re.findall(r"<td>(\w+)</td>", text) == [
+        *"2",
+        "v2",
+        *"2",
+        "v2",
+        *"2",
+        "w",
+        *"1",
+        "v1",
+        *"1",
+        "v1",
+    ]
+    assert "snapshot 3 3 changes +I 2 v2" in warehouse.words("/tables/shop.orders/changes")
 
 
 def test_the_newest_changes_are_shown(warehouse: Warehouse) -> None:
@@ -258,7 +277,7 @@ def test_a_thousand_tables_are_listed(warehouse: Warehouse) -> None:
         folder = warehouse.path / "shop.db" / f"t{number}" / "schema"
         folder.mkdir(parents=True)
         (folder / "schema-0").write_bytes(schema)
-    assert "1000 tables" in warehouse.words("/")
+    assert "1,000 tables" in warehouse.words("/")
     assert len(re.findall(r'<th scope="row">', warehouse.get("/"))) == 1000
 
 
@@ -280,13 +299,16 @@ def test_epochs_are_stacked_bars_up_to_the_longest() -> None:
         history.add("", report, epoch)
     chart = epoch_chart(history.of(""))
     assert chart is not None
-    assert (chart.longest_s, chart.messages_per_s) == (4.0, 40.0)
+    assert chart.messages_per_s == 40.0
+    assert [tick.text for tick in chart.ticks] == ["2 s", "4 s"]
     short, long = chart.bars
-    assert long.parts == (
-        ("wait", 67.5, 22.5), ("read", 61.9, 5.6), ("decode", 56.2, 5.6), ("route", 45.0, 11.2),
-        ("write", 22.5, 22.5), ("commit", 0.0, 22.5),
-    )  # fmt: skip
-    assert sum(height for *_, height in short.parts) == pytest.approx(22.5, abs=0.3)
+    top, ground = chart.ticks[-1].y, 96
+    heights = {kind: height for kind, _, height in long.parts}
+    assert list(heights) == ["wait", "read", "decode", "route", "write", "commit"]
+    assert sum(heights.values()) == pytest.approx(ground - top, abs=0.3)
+    assert heights["wait"] == pytest.approx((ground - top) / 4, abs=0.1)
+    assert heights["read"] == pytest.approx((ground - top) / 16, abs=0.1)
+    assert sum(height for *_, height in short.parts) == pytest.approx((ground - top) / 4, abs=0.3)
     assert short.x + short.width < long.x
     assert epoch_chart(history.of("other")) is None
 

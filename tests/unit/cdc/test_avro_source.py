@@ -236,7 +236,7 @@ def test_logical_types_without_a_name_of_connect(registry: Registry) -> None:
         "id BIGINT NOT NULL",
         "date DATE",
         "time_millis TIME(3)",
-        "time_micros TIME(3)",
+        "time_micros BIGINT",
         "timestamp_millis TIMESTAMP(3)",
         "timestamp_micros TIMESTAMP(6)",
         "uuid STRING",

@@ -13,7 +13,6 @@ import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch, TableTraits
 from stream_app.cdc.debezium.avro.avro_json import json_of
-from stream_app.cdc.debezium.avro.schema_registry import SchemaRegistry
 from stream_app.cdc.formats import FORMATS, format_named
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.errors import SourceError, UsageError, WrongSourceError
@@ -266,17 +265,6 @@ def test_a_schema_is_asked_for_once(registry: Registry) -> None:
     assert registry.asked.count(number) == 1
 
 
-def test_a_schema_that_comes_later_is_found(registry: Registry) -> None:
-    text = json.dumps(KEY)
-    patient, hasty = (SchemaRegistry((registry.url,), unknown_s=each) for each in (3600, 0))
-    assert patient.schema(900) is None
-    assert hasty.schema(900) is None
-    registry.schemas[900] = {"schema": text}
-    assert patient.schema(900) is None
-    assert hasty.schema(900) == text
-    assert registry.asked.count(900) == 3
-
-
 def test_a_registry_with_a_login_and_one_that_is_away() -> None:
     schema = envelope("tags")
     with schema_registry("reader:secret") as registry:
@@ -290,17 +278,6 @@ def test_a_registry_with_a_login_and_one_that_is_away() -> None:
         assert of.decode(batch([value])).skipped == 1
     with pytest.raises(SourceError, match="does not give schema 4711"):
         avro(registry).decode(batch([b"\x00" + (4711).to_bytes(4, "big")]))
-
-
-def test_schemas_that_are_not_avro(registry: Registry) -> None:
-    broken = registry.add(
-        {"type": "record", "name": "X", "fields": [{"name": "a", "type": "Nope"}]}
-    )
-    found = avro(registry).decode(batch([b"\x00" + broken.to_bytes(4, "big") + b"\x02"]))
-    assert reasons_of(found)[0].startswith("has a schema that is not Avro's")
-    protobuf = registry.add({}, schemaType="PROTOBUF")
-    with pytest.raises(WrongSourceError, match="is of type PROTOBUF"):
-        avro(registry).decode(batch([b"\x00" + protobuf.to_bytes(4, "big")]))
 
 
 def test_the_registry_must_be_named() -> None:
@@ -319,6 +296,6 @@ def test_the_first_messages_are_looked_at_as_json(registry: Registry) -> None:
     options = {"schema.registry.url": registry.url}
     table = setup_of("dt STRING, id BIGINT, name STRING", ("dt", "id"), options)
     survey = format_named("debezium-avro").survey(table, {"t": messages})
-    assert survey.tables() == {"t": {"shop.orders"}}
+    assert survey.tables() == {("t", "shop.orders"): 1}
     (notice,) = survey.notices()
     assert "the message's key (id) lacks dt of the primary key" in notice.what

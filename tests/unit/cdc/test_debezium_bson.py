@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.debezium.bson.extended_json import java_double, plain_document, plain_documents
+from stream_app.cdc.debezium.bson.extended_json import java_double
+from stream_app.cdc.debezium.bson.plain_documents import plain_document, plain_documents
 from stream_app.cdc.debezium.bson.plain_messages import plain_messages
 from stream_app.cdc.formats import source_reader
 from stream_app.cdc.record_images import UnreadableRecordError

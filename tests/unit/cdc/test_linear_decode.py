@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from types import FrameType
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from tests.support.growing_messages import GROWING, Growing
 from tests.unit.cdc.debezium_messages import a_format, messages
 
 TIMES = 8
+SMALL, GOAL = 5_000, 3.0
 SLACK = 1.5
 """Linear work takes 8 times as much, n log n at these sizes 11 times, and a square 64 times."""
 
@@ -22,6 +24,32 @@ def test_the_work_grows_as_the_messages_do(kind: str) -> None:
     few, many = (work(growing, growing.size * times) for times in (1, TIMES))
     for one, other in zip(few, many, strict=True):
         assert other <= TIMES * SLACK * one, f"{few} → {many}"
+
+
+READ_ALONE = (
+    "texts in a list of numbers",
+    "texts in a map of numbers",
+    "values that are refused one by one",
+)
+
+
+@pytest.mark.parametrize("kind", READ_ALONE)
+def test_the_time_of_values_that_are_read_one_by_one_grows_as_they_do(kind: str) -> None:
+    """A list of all for each one is one call, however long it is: the processor's time tells it."""
+    growing = GROWING[kind]
+    few, many = (
+        min(seconds(growing, size) for _ in range(3)) for size in (SMALL, SMALL * 2 * TIMES)
+    )
+    assert many <= 2 * TIMES * GOAL * few
+
+
+def seconds(growing: Growing, size: int) -> float:
+    """Of the processor."""
+    decoder = a_format(growing.columns, options=growing.options)
+    batch = messages(*growing.values(size))
+    began = time.process_time()
+    decoder.decode(batch)
+    return time.process_time() - began
 
 
 def work(growing: Growing, size: int) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from stream_app.errors import CorruptFileError
+from stream_app.errors import CorruptFileError, UnsupportedTableError
 from stream_app.format.avro.avro_container import read_records, write_records
 from stream_app.format.avro.manifest_avro import (
     MANIFEST_LIST_SCHEMA,
@@ -193,7 +193,11 @@ def test_fields_of_other_versions_are_tolerated() -> None:
     fields = [*MANIFEST_SCHEMA["fields"][:5]]  # type: ignore[index]
     fields += [{"name": "_FILE", "type": file_type}, {"name": "_NEW", "type": "int"}]
     schema = fastavro.parse_schema({"type": "record", "name": "record", "fields": fields})
-    assert decode_manifest(write_records(schema, [record], "none")) == [an_entry()]
+    [entry] = decode_manifest(write_records(schema, [record], "none"))
+    assert entry.file.unknown_fields == ("_NEW",)
+    assert replace(entry, file=replace(entry.file, unknown_fields=())) == an_entry()
+    with pytest.raises(UnsupportedTableError, match="does not know: _NEW; a commit would lose"):
+        encode_manifest([entry], codec="none")
 
 
 def test_another_version_is_refused() -> None:

@@ -51,5 +51,5 @@ def test_every_problem_is_in_one_error() -> None:
         "primary key 'id' is FLOAT: floating point cannot be a key; "
         "option 'bucket' is 0: give a fixed number ≥ 1, such as bucket = 4, or -1 for buckets as "
         "keys come (postpone buckets are not supported)\n"
-        "  to fix: mend the [table] section"
+        "  to fix: mend keys and options in the configuration"
     )

@@ -193,3 +193,19 @@ def test_the_endpoint_may_come_from_opentelemetrys_variables(
     ).resource_metrics
     resource = {each.key: each.value.string_value for each in found.resource.attributes}
     assert (resource["service.name"], resource["deployment.environment"]) == ("mine", "test")
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_the_key_goes_to_the_endpoint_alone(
+    receiver: HttpReceiver, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=abc")
+    registry = JobMetrics("shop").registry
+    with http_receiver(status, status) as endpoint:
+        endpoint.place = f"{receiver.url}/v1/metrics"
+        telemetry = Telemetry(endpoint.url, "shop", registry, StandingClock(BEGAN_MS), {})
+        telemetry.epoch("shop.orders", a_report(0))
+        telemetry.end()
+        assert {one.path for one in endpoint.posted} == {"/v1/metrics", "/v1/traces"}
+        assert {one.headers["api-key"] for one in endpoint.posted} == {"abc"}
+    assert receiver.posted == []

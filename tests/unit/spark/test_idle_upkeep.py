@@ -44,7 +44,6 @@ def quiet_job(table: SmallTable) -> MicroBatch[Parts]:
         job=TableJob(table.table, CompactHere),
         format_of=no_epoch,
         dead_letters=DeadLetters(None, 0),
-        check_tables=no_epoch,
         listener=EventLog(table.table.clock),
     )
     return MicroBatch(

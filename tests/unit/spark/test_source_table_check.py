@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.errors import SourceError
+from stream_app.errors import WrongSourceError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.ingest.checkpoint_state import (
@@ -15,7 +15,12 @@ from stream_app.spark.ingest.checkpoint_state import (
     remember_topics,
     remembered_tables,
 )
-from stream_app.spark.ingest.source_table_check import SourceTableCheck, distinct_tables
+from stream_app.spark.ingest.source_table_check import (
+    SourceTableCheck,
+    Verdict,
+    distinct_tables,
+    verdict_on,
+)
 from stream_app.spark.job_folder import Folder
 from tests.support.small_table import small_table
 
@@ -49,37 +54,113 @@ def test_distinct_tables(by_topic: dict[str, set[str]], tables: list[str]) -> No
     assert list(distinct_tables(by_topic)) == tables
 
 
+def counts_of(
+    records: dict[tuple[str, str], int], others: int = 0, **places: tuple[str, str]
+) -> DecodeCounts:
+    tables = {each: (0, at) for at, each in enumerate([*records, *places.values()])}
+    return DecodeCounts(tables=tables, records=records, others=others)
+
+
 def test_one_table_goes_on_whatever_topic_it_is_in(checkpoint: Folder) -> None:
     for _ in range(2):
         check = SourceTableCheck(checkpoint)
-        check.check({("a", "db.t"): (0, 5)})
-        check.check({("b", "db.t"): (1, 0), ("a", ""): (0, 9)})
-        check.check({})
+        choice = check.begin()
+        assert not check.check(counts_of({("a", "db.t"): 5}), choice)
+        assert not check.check(counts_of({("b", "db.t"): 1, ("a", ""): 9}), choice)
+        assert not check.check(DecodeCounts(), choice)
     assert remembered_tables(checkpoint) == {"a": ["", "db.t"], "b": ["db.t"]}
 
 
+@pytest.mark.parametrize(
+    ("records", "own", "others"),
+    [
+        pytest.param({("a", "t"): 50, ("a", "u"): 1}, "t", {("a", "u")}, id="in-its-topic"),
+        pytest.param({("a", "t"): 1, ("a", "u"): 50}, "u", {("a", "t")}, id="before-all-others"),
+        pytest.param({("a", "t"): 9, ("b", ""): 1}, "t", {("b", "")}, id="without-a-name"),
+        pytest.param({("a", ""): 2, ("a", "t"): 9}, "t", set(), id="nameless-in-its-topic"),
+        pytest.param({("a", "t"): 900, ("a", "u"): 99}, "t", {("a", "u")}, id="a-tenth"),
+        pytest.param({("a", "t"): 11, ("a", "u"): 10}, "t", {("a", "u")}, id="few"),
+        pytest.param({}, "", set(), id="nothing"),
+    ],
+)
+def test_a_few_records_of_another_table_are_left_out(
+    records: dict[tuple[str, str], int], own: str, others: set[tuple[str, str]]
+) -> None:
+    assert verdict_on({}, records) == Verdict(own=own, others=frozenset(others))
+
+
+@pytest.mark.parametrize(
+    ("known", "records", "set_aside", "is_refused"),
+    [
+        pytest.param({}, {("a", "t"): 1, ("b", "u"): 1}, 0, True, id="nobody-knows-which"),
+        pytest.param({}, {("a", "t"): 20, ("b", "u"): 11}, 0, True, id="many-at-first"),
+        pytest.param({"a": ["t"]}, {("a", "u"): 10}, 0, False, id="only-few-others"),
+        pytest.param({"a": ["t"]}, {("a", "u"): 11}, 0, True, id="only-others"),
+        pytest.param({"a": ["t"]}, {("a", "t"): 99}, 11, False, id="a-tenth-aside"),
+        pytest.param({"a": ["t"]}, {("a", "t"): 90}, 11, True, id="more-aside"),
+        pytest.param({"a": ["t"]}, {("a", "t"): 100, ("a", "u"): 8}, 8, True, id="together"),
+    ],
+)
+def test_many_records_of_another_table_stop_the_job(
+    known: dict[str, list[str]],
+    records: dict[tuple[str, str], int],
+    set_aside: int,
+    is_refused: bool,
+) -> None:
+    assert verdict_on(known, records, set_aside).is_refused == is_refused
+
+
+def test_others_are_left_out_of_the_next_plan_and_are_not_remembered(checkpoint: Folder) -> None:
+    check = SourceTableCheck(checkpoint)
+    before = check.begin()
+    counts = counts_of({("a", "db.t"): 50, ("a", "db.u"): 1})
+    assert check.check(counts, before), "decode again"
+    assert not check.choice.takes("a", "db.u")
+    assert remembered_tables(checkpoint) == {}
+    again = counts_of({("a", "db.t"): 50}, others=1, other=("a", "db.u"))
+    assert not check.check(again, check.choice)
+    assert remembered_tables(checkpoint) == {"a": ["db.t"]}
+    choice = SourceTableCheck(checkpoint).begin()
+    assert [choice.takes("a", name) for name in ("db.t", "", "db.u", "db.v")] == [
+        *(True, True, False, False)
+    ]
+    with pytest.raises(WrongSourceError, match=r"db\.t \(in a\), db\.u"):
+        check.check(counts, check.choice)  # they have come all the same
+
+
 def test_two_tables_in_an_epoch(checkpoint: Folder) -> None:
-    with pytest.raises(SourceError) as error:
-        SourceTableCheck(checkpoint).check({("a", "db.t"): (0, 5), ("b", "db.u"): (1, 7)})
+    check = SourceTableCheck(checkpoint)
+    with pytest.raises(WrongSourceError) as error:
+        check.check(counts_of({("a", "db.t"): 20, ("b", "db.u"): 20}), check.begin())
     assert error.value.what == (
         "the records are of 2 tables of the source: db.t (in a), db.u (in b)"
     )
-    assert "topic b, partition 1, offset 7: db.u" in error.value.where
+    assert "topic b, partition 0, offset 1: db.u" in error.value.where
     assert "source.merge-shards = true" in error.value.fix
     assert remembered_tables(checkpoint) == {}, "the epoch did not come about"
 
 
 def test_another_table_in_a_later_epoch_of_a_later_start(checkpoint: Folder) -> None:
-    SourceTableCheck(checkpoint).check({("a", "db.t"): (0, 5)})
-    with pytest.raises(SourceError, match=r"db\.t .* db\.u"):
-        SourceTableCheck(checkpoint).check({("a", "db.u"): (0, 6)})
+    check = SourceTableCheck(checkpoint)
+    check.check(counts_of({("a", "db.t"): 1}), check.begin())
+    later = SourceTableCheck(checkpoint)
+    with pytest.raises(WrongSourceError, match=r"db\.t .* db\.u"):
+        later.check(counts_of({}, others=11, other=("a", "db.u")), later.begin())
+
+
+def test_a_stranger_with_ten_thousand_tables_is_told_in_a_few_words(checkpoint: Folder) -> None:
+    check = SourceTableCheck(checkpoint)
+    with pytest.raises(WrongSourceError) as error:
+        check.check(counts_of({("a", f"t{at}"): 1 for at in range(10_000)}), check.begin())
+    assert len(str(error.value)) < 1000
 
 
 def test_the_rest_of_the_checkpoint_s_state_stays(checkpoint: Folder, tmp_path: Path) -> None:
     table = small_table(tmp_path / "t2", "id BIGINT", ("id",)).table
     other = Folder(str(tmp_path / "other"), LocalFileIO())
     remember_topics(other, open_checkpoint(other, table.location, table.identity()), {"a": "id"})
-    SourceTableCheck(other).check({("a", "db.t"): (0, 5)})
+    check = SourceTableCheck(other)
+    check.check(counts_of({("a", "db.t"): 1}), check.begin())
     state = open_checkpoint(other, table.location, table.identity())
     assert state.topic_ids == {"a": "id"}
     assert state.tables == {"a": ["db.t"]}

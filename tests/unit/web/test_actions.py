@@ -11,6 +11,7 @@ import pytest
 
 from stream_app.app.cli import main
 from stream_app.app.config.secrets import HIDDEN
+from stream_app.app.web.action_kinds import offered
 from stream_app.app.web.actions import TOKEN_VARIABLE, Actions, is_same_origin, token_of
 from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import SystemClock
@@ -57,7 +58,7 @@ def test_what_goes_wrong_is_told_on_the_page(warehouse: Warehouse) -> None:
     assert tags(warehouse) == ["tag-mine"]
     warehouse.post(ACT, form(action="replay"))
     shown = warehouse.get(PAGE)
-    assert "<pre>a replay needs the configuration of a job\nwhere: shop.orders\nto fix:" in shown
+    assert '">a replay needs the configuration of a job\nwhere: shop.orders\nto fix:' in shown
 
 
 def test_a_token_may_come_in_a_header(warehouse: Warehouse) -> None:
@@ -107,6 +108,41 @@ def test_the_page_itself_may_act(warehouse: Warehouse) -> None:
 def test_a_link_cannot_act(warehouse: Warehouse) -> None:
     warehouse.get(f"{ACT}?action=tag&tag=mine&token=0123456789abcdef", status=405)
     assert tags(warehouse) == []
+
+
+def test_an_action_says_what_it_does_before_it_asks_for_the_token(warehouse: Warehouse) -> None:
+    for action, title in (("tag", "Tag the newest snapshot"), ("compact", "Compact what is due")):
+        assert f"{title}…" in warehouse.words(PAGE)
+        shown = warehouse.get(f"{ACT}/{action}")
+        assert f'action="{ACT}"' in shown
+        assert f'name="action" value="{action}"' in shown
+    assert tags(warehouse) == []
+    assert "no such action" in warehouse.words(f"{ACT}/drop", status=404)
+
+
+def test_without_a_token_no_action_is_offered(tmp_path: Path) -> None:
+    (tmp_path / "shop.db").mkdir()
+    with served(tmp_path) as there:
+        there.table("shop.orders").commit(*rows(1))
+        assert "Compact" not in there.words(PAGE).replace("Compactions", "")
+        assert "no such action" in there.words(f"{ACT}/tag", status=404)
+
+
+@pytest.mark.parametrize(
+    ("state", "can_open", "can_replay", "names"),
+    [
+        ("ready", True, False, ["tag", "compact", "compact-full"]),
+        ("held", True, True, ["resume", "tag", "compact", "compact-full", "replay"]),
+        ("held", False, True, ["resume"]),
+        ("missing", False, True, []),
+        (None, True, True, ["tag", "compact", "compact-full", "replay"]),
+    ],
+)
+def test_actions_that_fit_a_table(
+    state: str | None, *, can_open: bool, can_replay: bool, names: list[str]
+) -> None:
+    found = offered(state, can_open=can_open, can_replay=can_replay)
+    assert [one.name for one in found] == names
 
 
 def test_a_table_that_is_not_there_is_told(warehouse: Warehouse) -> None:

@@ -15,7 +15,7 @@ from stream_app.errors import UsageError
 from stream_app.model.tag import Tag
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.tags import create_tag, new_tag
-from stream_app.table.upkeep.upkeep_refusals import check_publishes_safely, check_versions_known
+from stream_app.table.upkeep.upkeep_refusals import check_expirable, check_publishes_safely
 
 _EPILOG = """\
 examples:
@@ -86,7 +86,7 @@ def check_taggable(table: FileStoreTable) -> None:
         UnsupportedTableError: these are.
         StorageError: two makers of the same tag could both win.
     """
-    check_versions_known(table)
+    check_expirable(table)
     check_publishes_safely(table)
 
 

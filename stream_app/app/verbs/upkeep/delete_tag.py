@@ -13,7 +13,7 @@ from stream_app.app.verbs.upkeep_frame import add_upkeep_parser, counted, run_up
 from stream_app.errors import CorruptFileError
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.tags import TagDeletion, delete_tags, plan_tag_deletion
-from stream_app.table.upkeep.upkeep_refusals import check_versions_known
+from stream_app.table.upkeep.upkeep_refusals import check_expirable
 
 _EPILOG = """\
 examples:
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         CorruptFileError: another version cannot be read.
     """
     table = named_table(args.table)
-    check_versions_known(table)
+    check_expirable(table)
 
     def do(plan: _Plan) -> Iterator[str]:
         delete_tags(table, plan.deletion)

@@ -17,7 +17,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots, Expiry, SnapshotExpiry
 from stream_app.table.upkeep.file_deletion import FilesToDelete
-from stream_app.table.upkeep.upkeep_refusals import check_versions_known
+from stream_app.table.upkeep.upkeep_refusals import check_expirable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.time_travel import millis_of
 
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
         CommitConflictError: what goes has just got a tag or a consumer; nothing was deleted.
     """
     table = named_table(args.table)
-    check_versions_known(table)
+    check_expirable(table)
     config = expire_config(
         table.options,
         num_max=_at_least_one("--retain-max", args.retain_max),

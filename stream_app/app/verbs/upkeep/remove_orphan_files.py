@@ -23,7 +23,7 @@ from stream_app.table.upkeep.orphan_files import (
     plan_orphans,
     time_of_age,
 )
-from stream_app.table.upkeep.upkeep_refusals import check_versions_known
+from stream_app.table.upkeep.upkeep_refusals import check_expirable
 
 _EPILOG = """\
 A file is an orphan when no snapshot, tag, long-lived changelog or branch names it. The files of a
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
             fix="give 1h or more; or stop all jobs of the table and add --no-writers",
         )
     table = named_table(args.table)
-    check_versions_known(table)
+    check_expirable(table)
     try:
         before_ms = time_of_age(table, age_ms)
     except OSError:

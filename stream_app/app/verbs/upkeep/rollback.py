@@ -12,7 +12,7 @@ from stream_app.app.arguments.version import timestamp_argument
 from stream_app.app.output.listing import size_text, time_text
 from stream_app.app.verbs.upkeep_frame import add_upkeep_parser, counted, run_upkeep
 from stream_app.table.upkeep.rollback import RollbackPlan, plan_rollback, roll_back, rollback_target
-from stream_app.table.upkeep.upkeep_refusals import check_publishes_safely, check_versions_known
+from stream_app.table.upkeep.upkeep_refusals import check_expirable, check_publishes_safely
 from stream_app.table.versions.time_travel import Version
 
 _EPILOG = """\
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         StorageError: its file system cannot publish versions safely.
     """
     table = named_table(args.table)
-    check_versions_known(table)
+    check_expirable(table)
     check_publishes_safely(table)
     version = Version(snapshot=args.snapshot, tag=args.tag, timestamp=args.timestamp)
     plan = _Plan(plan_rollback(table, rollback_target(table, version)), args.force)

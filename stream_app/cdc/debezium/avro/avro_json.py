@@ -16,13 +16,14 @@ from typing import Any
 
 import fastavro
 
-from stream_app.cdc.debezium.avro.avro_schema import raw_schema
+from stream_app.cdc.debezium.avro.avro_schema import parse_schema, raw_schema
 from stream_app.cdc.debezium.avro.wire_format import HEAD
 from stream_app.cdc.record_images import UnreadableRecordError
 
 
 @lru_cache(maxsize=256)
 def _schema(text: str) -> Any:
+    parse_schema(text)  # fastavro's reader, which is C, neither counts items nor looks at its depth
     try:
         return fastavro.parse_schema(raw_schema(text))
     except Exception as error:  # whatever its parser stumbles over

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from stream_app.cdc.debezium.connect_types import ConnectField
@@ -34,6 +35,14 @@ _LOGICAL = {
 """Logical types of Avro → the semantic type that counts alike, where Connect names none."""
 _DIGITS_MAX = 38
 """Connect's converter declares 64 digits where the source tells no number of them."""
+_DEPTH_MAX = 64
+"""Readers call themselves at each level of a schema."""
+_TYPES_MAX = 100_000
+"""Types in a schema, each use of a name counted: names that use names make 2^n of n."""
+
+
+_TOO_DEEP = f"has a schema of more than {_DEPTH_MAX} levels, or one that holds itself"
+_SHOWN_MAX = 160
 
 
 @dataclass(slots=True, eq=False)
@@ -70,6 +79,13 @@ class AvroType:
         declared = self.told.get("fields", ())
         return {each["name"]: str(each["doc"]) for each in declared if each.get("doc")}
 
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """Of a record, the values of fields that are left out, but null."""
+        declared = self.told.get("fields", ())
+        found = {each["name"]: each.get("default") for each in declared}
+        return {name: value for name, value in found.items() if value is not None}
+
     def field(self, name: str) -> AvroType | None:
         """A field of a record."""
         return dict(self.fields).get(name)
@@ -84,12 +100,59 @@ def parse_schema(text: str) -> AvroType:
     """The type of a schema.
 
     Raises:
-        UnreadableRecordError: it is no schema of Avro.
+        UnreadableRecordError: it is no schema of Avro, or one by which a few bytes could hold a
+            value without bounds.
     """
+    found = _type_or_problem(text)
+    if isinstance(found, str):
+        raise UnreadableRecordError(found)
+    return found
+
+
+@lru_cache(maxsize=256)
+def _type_or_problem(text: str) -> AvroType | str:
     try:
-        return _parsed(json.loads(text), "", {})
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UnreadableRecordError(f"has a schema that is not Avro's: {error}") from None
+        found = _parsed(json.loads(text), "", {})
+        _check(found, 0, [0])
+    except UnreadableRecordError as problem:
+        return str(problem)
+    except RecursionError:
+        return _TOO_DEEP
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return f"has a schema that is not Avro's: {type(error).__name__}: {error}"[:_SHOWN_MAX]
+    return found
+
+
+def _check(declared: AvroType, depth: int, types: list[int]) -> bool:
+    """Check what readers rely on; returns whether a value of the type has at least one byte.
+
+    Args:
+        types: the number of types so far.
+
+    Raises:
+        UnreadableRecordError: messages of the schema cannot be read within bounds.
+        ValueError, TypeError, KeyError, AttributeError: it is no schema.
+    """
+    types[0] += 1
+    if types[0] > _TYPES_MAX:
+        raise UnreadableRecordError(f"has a schema of more than {_TYPES_MAX} types")
+    if depth > _DEPTH_MAX:  # so is one that holds itself
+        raise UnreadableRecordError(_TOO_DEEP)
+    connect_field(declared)
+    if declared.kind == "enum":
+        [*map(_text, declared.told["symbols"])]
+    if declared.kind == "fixed":
+        if declared.size < 0:
+            raise ValueError("the size of a fixed is negative")
+        return declared.size > 0
+    inner = [_check(one, depth + 1, types) for _, one in declared.fields]
+    for branch in declared.branches:
+        _check(branch, depth + 1, types)
+    if declared.items is not None:
+        has_bytes = _check(declared.items, depth + 1, types)
+        if declared.kind == "array" and not has_bytes:
+            raise UnreadableRecordError("has a schema with an array of items without bytes")
+    return any(inner) if declared.kind == "record" else declared.kind != "null"
 
 
 def _parsed(schema: Any, namespace: str, names: dict[str, AvroType]) -> AvroType:
@@ -110,7 +173,8 @@ def _parsed(schema: Any, namespace: str, names: dict[str, AvroType]) -> AvroType
         names[full] = found
         inner = full.rpartition(".")[0]
         found.fields = tuple(
-            (each["name"], _parsed(each["type"], inner, names)) for each in schema.get("fields", ())
+            (_text(each["name"]), _parsed(each["type"], inner, names))
+            for each in schema.get("fields", ())
         )
         return found
     if kind in ("array", "map"):
@@ -119,6 +183,12 @@ def _parsed(schema: Any, namespace: str, names: dict[str, AvroType]) -> AvroType
     if kind in _PRIMITIVES:
         return AvroType(kind, schema)
     return names[_full(kind, namespace)]
+
+
+def _text(name: object) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"{name!r} is no name")
+    return name
 
 
 def _full(name: str, namespace: str) -> str:

@@ -35,7 +35,7 @@ from stream_app.cdc.debezium.avro.avro_json import json_of
 from stream_app.cdc.debezium.avro.avro_schema import AvroType, connect_field, parse_schema
 from stream_app.cdc.debezium.avro.schema_registry import SchemaRegistry
 from stream_app.cdc.debezium.avro.walk import Values, Walk
-from stream_app.cdc.debezium.avro.wire_format import HEAD, NO_AVRO, schema_number, schema_numbers
+from stream_app.cdc.debezium.avro.wire_format import HEAD, by_number, schema_number, schema_numbers
 from stream_app.cdc.debezium.description import describe
 from stream_app.cdc.debezium.origins import time_of
 from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, TABLE_FIELDS, origin_in
@@ -55,9 +55,14 @@ _MILLIS = pa.timestamp("ms", "UTC")
 
 @dataclass(frozen=True, slots=True)
 class AvroSource:
-    """What messages tell of their source, by the schemas of a registry."""
+    """What messages tell of their source, by the schemas of a registry.
+
+    Attributes:
+        keeps_nulls: as in `description.describe`.
+    """
 
     registry: SchemaRegistry
+    keeps_nulls: bool = False
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
         """See `message_format.SourceReader`.
@@ -121,7 +126,8 @@ class AvroSource:
         Raises:
             SourceError: the schema registry does not answer.
         """
-        return describe(self.as_json(messages, with_schema=True), options)
+        as_json = self.as_json(messages, with_schema=True)
+        return describe(as_json, options, keeps_nulls=self.keeps_nulls)
 
     def versions(self, messages: pa.RecordBatch, options: MappingOptions) -> Sequence[ToldTable]:
         """See `message_format.SourceReader`. One message tells the columns of its schema.
@@ -157,9 +163,9 @@ class AvroSource:
 
     def _json(self, message: bytes | None, *, with_schema: bool = False) -> bytes | None:
         try:
-            text = None if message is None else self.registry.schema(schema_number(message))
-            if message is None or text is None:
+            if message is None:
                 return None
+            text = self.registry.schema(schema_number(message))
             payload = json_of(message, text)
             return _enveloped(payload, parse_schema(text)) if with_schema else payload
         except UnreadableRecordError:
@@ -167,23 +173,14 @@ class AvroSource:
 
     def _by_schema(self, values: pa.Array) -> Iterator[tuple[Int64s, _Schema | str]]:
         """The messages of each schema, or why they cannot be read."""
-        numbers = schema_numbers(values)
-        for number in np.unique(numbers).tolist():  # a loop over schemas
-            text = self.registry.schema(number) if number >= 0 else None
-            found: _Schema | str = unknown_schema(number)
-            if text is not None:
-                try:
-                    found = _Schema(text, parse_schema(text))
-                except UnreadableRecordError as problem:
-                    found = str(problem)
-            yield np.flatnonzero(numbers == number), found
-
-
-def unknown_schema(number: int) -> str:
-    """Why messages of a schema that is not known are bad."""
-    if number < 0:
-        return NO_AVRO
-    return f"names schema {number}, which the schema registry does not have"
+        for number, rows in by_number(schema_numbers(values)):
+            found: _Schema | str
+            try:
+                text = self.registry.schema(number)
+                found = _Schema(text, parse_schema(text))
+            except UnreadableRecordError as problem:
+                found = str(problem)
+            yield rows, found
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +275,7 @@ def _enveloped(payload: bytes, root: AvroType) -> bytes:
 
 def _connect_struct(record: AvroType, depth: int) -> dict[str, Any]:
     """A record's schema as Kafka Connect writes it; fields of fields down to `depth`."""
-    docs = record.docs
+    docs, defaults = record.docs, record.defaults
     fields = []
     for name, declared in record.fields:
         told = connect_field(declared, docs.get(name, ""))
@@ -291,6 +288,7 @@ def _connect_struct(record: AvroType, depth: int) -> dict[str, Any]:
             "name": told.semantic,
             "parameters": told.parameters,
             "doc": told.comment,
+            "default": defaults.get(name, inner.told.get("connect.default")),
         }
         if is_struct and depth:
             field |= _connect_struct(inner, depth - 1)

@@ -36,7 +36,7 @@ from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.debezium.avro.avro_columns import texts_of, wire_column
 from stream_app.cdc.debezium.avro.avro_json import json_of
 from stream_app.cdc.debezium.avro.avro_schema import AvroType, connect_field, parse_schema
-from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource, unknown_schema
+from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
 from stream_app.cdc.debezium.avro.schema_registry import (
     URL,
     USER_INFO,
@@ -44,7 +44,7 @@ from stream_app.cdc.debezium.avro.schema_registry import (
     url_problem,
 )
 from stream_app.cdc.debezium.avro.walk import Values, Walk
-from stream_app.cdc.debezium.avro.wire_format import HEAD, schema_numbers
+from stream_app.cdc.debezium.avro.wire_format import HEAD, by_number, schema_numbers
 from stream_app.cdc.debezium.columns import ParsedImages, decode_images, letters_of
 from stream_app.cdc.debezium.connect_types import apply_schema
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
@@ -54,6 +54,7 @@ from stream_app.cdc.debezium.options import (
     SECTION,
     DebeziumOptions,
     has_whole_before,
+    keeps_nulls,
     parse_options,
 )
 from stream_app.cdc.debezium.record_reader import TABLE_FIELDS
@@ -129,9 +130,7 @@ class DebeziumAvro(DebeziumJson):
         outcome = self._outcome(messages, values)
         present: Index = np.flatnonzero(valid_of(values)).astype(np.int32)
         values = values.drop_null() if values.null_count else values
-        numbers = schema_numbers(values)  # step 1
-        for number in np.unique(numbers).tolist():
-            rows = np.flatnonzero(numbers == number)
+        for number, rows in by_number(schema_numbers(values)):  # step 1
             plan = self._plan(number)
             if isinstance(plan, _Plan):
                 outcome.schemas[str(number)] = int(present[rows[0]])
@@ -148,9 +147,10 @@ class DebeziumAvro(DebeziumJson):
     def _plan(self, number: int) -> _Plan | str:
         """How a schema's messages are read, or why they cannot be."""
         if number not in self._plans:
-            text = self._registry.schema(number) if number >= 0 else None
-            if text is None:
-                return unknown_schema(number)
+            try:
+                text = self._registry.schema(number)
+            except UnreadableRecordError as problem:
+                return str(problem)  # for now: the registry may learn of it
             try:
                 self._plans[number] = self._planned(text)
             except UnreadableRecordError as problem:
@@ -174,7 +174,12 @@ class DebeziumAvro(DebeziumJson):
         return _Plan(
             text=text,
             root=root,
-            readings=apply_schema(self._readings, told, self._options.encodings),
+            readings=apply_schema(
+                self._readings,
+                told,
+                self._options.encodings,
+                writes_times=self._options.writes_times,
+            ),
             drift=drift_of(self._settings.policy.columns, fields, fields),
             is_envelope=is_envelope,
         )
@@ -266,12 +271,16 @@ class DebeziumAvro(DebeziumJson):
         if not self.reads_keys or "key" not in messages.schema.names:
             return messages
         keys = messages.column("key").cast(pa.binary())
-        numbers = schema_numbers(keys.fill_null(b""))
-        for number in np.unique(numbers[numbers >= 0]).tolist():
-            text = self._registry.schema(number)
-            if text is not None:
-                names = orjson.dumps(dict.fromkeys(dict(parse_schema(text).fields), 0))
-                keys = pc.if_else(pa.array(numbers == number), names, keys)
+        names, name_of = [b""], np.zeros(len(keys), np.int64)
+        for number, rows in by_number(schema_numbers(keys.fill_null(b""))):
+            try:
+                fields = parse_schema(self._registry.schema(number)).fields
+            except UnreadableRecordError:
+                continue  # the key proves nothing as it stands
+            name_of[rows] = len(names)
+            names.append(orjson.dumps(dict.fromkeys(dict(fields), 0)))
+        told = pa.array(names, pa.binary()).take(pa.array(name_of))
+        keys = pc.if_else(pa.array(name_of > 0), told, keys)
         at = messages.schema.get_field_index("key")
         return messages.set_column(at, pa.field("key", pa.binary()), keys)
 
@@ -330,7 +339,7 @@ def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Sourc
 
 
 def _reader(options: Mapping[str, str]) -> SourceReader:
-    source = AvroSource(registry_of(options))
+    source = AvroSource(registry_of(options), keeps_nulls=keeps_nulls(options))
     return SourceReader(
         origins=source.origins,
         describe=source.describe,

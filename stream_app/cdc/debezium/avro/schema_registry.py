@@ -1,7 +1,9 @@
 """Schemas by their number from a registry, over Confluent's REST interface.
 
-A schema of a number never changes, so a process asks for each once. A number without a schema is
-asked for again after a while.
+A schema of a number never changes, so a process asks for each once. A producer of a topic
+chooses the numbers. So a number without a schema of Avro makes its messages bad, and nothing else;
+it is asked for again after a while. A registry that cannot answer for now is an error, which makes
+no message bad.
 
 Source: Confluent's "Schema Registry API reference", ``GET /schemas/ids/{id}``; other registries,
 such as Karapace, answer alike.
@@ -13,26 +15,47 @@ import base64
 import http.client
 import json
 import threading
-import time
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
+from stream_app.cdc.debezium.avro.wire_format import NO_AVRO
+from stream_app.cdc.record_images import UnreadableRecordError
+from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, WrongSourceError
+from stream_app.http_request import LongAnswerError, answer_to
 
 _TIMEOUT_S = 10
 _ANSWER_MAX = 16 << 20
 URL = "schema.registry.url"
 USER_INFO = "schema.registry.basic.auth.user.info"
 
-_UNKNOWN_S = 10.0
+_REFUSED_S = 10.0
+_REFUSED_MAX = 10_000
+"""So many refused numbers are remembered; the oldest is forgotten."""
+_NUMBER_MAX = 2**31 - 1
+"""Registries count in Java's int."""
+_PAUSES_S = (0.2, 1.0, 3.0)
+_NONE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE, HTTPStatus.UNPROCESSABLE_ENTITY})
+"""The registry has looked for the number, and there is no schema of it."""
+_LOGIN = frozenset(
+    {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED}
+)
+_LATER = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
+_FIRST_REDIRECT, _FIRST_REFUSAL, _FIRST_FAULT = 300, 400, 500
 
 _known: dict[tuple[SchemaRegistry, int], str] = {}
-_unknown: dict[tuple[SchemaRegistry, int], float] = {}
-"""When the registry said that it has no schema of the number, by the monotonic clock."""
+_refused: dict[tuple[SchemaRegistry, int], tuple[float, str]] = {}
+"""When and why a number's messages were refused, by the monotonic clock."""
 _lock = threading.Lock()
+"""Of both; it is free while a registry is asked."""
+
+
+class _RefusedError(Exception):
+    """Why no message of a number can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,51 +65,66 @@ class SchemaRegistry:
     Attributes:
         urls: of servers with the same schemas; they are asked in turn until one answers.
         user_info: ``USER:PASSWORD``; empty: no login.
-        unknown_s: seconds for which a number stays unknown. Then it is asked for again, since a
+        refused_s: seconds for which a number stays refused. Then it is asked for again, since a
             server may learn of a schema later than the producer.
+        pauses_s: seconds before all servers are asked again, when none can answer for now.
     """
 
     urls: tuple[str, ...]
     user_info: str = ""
-    unknown_s: float = _UNKNOWN_S
+    refused_s: float = _REFUSED_S
+    pauses_s: tuple[float, ...] = _PAUSES_S
+    clock: Clock = field(default_factory=SystemClock, compare=False)
 
-    def schema(self, number: int) -> str | None:
-        """The JSON text of a schema of Avro; None: the registry has none of this number.
+    def schema(self, number: int) -> str:
+        """The JSON text of a schema of Avro.
+
+        Args:
+            number: -1: the message is not in the wire format.
 
         Raises:
+            UnreadableRecordError: messages of this number cannot be read, whatever they hold.
             SourceError: no server answers.
-            WrongSourceError: the login is refused, or the schema is not Avro.
+            WrongSourceError: the login is refused.
         """
+        if number < 0:
+            raise UnreadableRecordError(NO_AVRO)
+        key = (self, number)
         with _lock:
-            if (found := _known.get((self, number))) is not None:
-                return found
-            asked = _unknown.get((self, number))
-            if asked is not None and time.monotonic() - asked < self.unknown_s:
-                return None
-            found = self._asked(number)
-            if found is None:
-                _unknown[self, number] = time.monotonic()
-            else:
-                _known[self, number] = found
-            return found
+            known, refused = _known.get(key), _refused.get(key)
+        if known is not None:
+            return known
+        if refused is not None and self.clock.steady_seconds() - refused[0] < self.refused_s:
+            raise UnreadableRecordError(refused[1])
+        try:
+            text = self._asked(number)
+        except _RefusedError as refusal:
+            with _lock:
+                _refused.pop(key, None)
+                _refused[key] = self.clock.steady_seconds(), str(refusal)
+                if len(_refused) > _REFUSED_MAX:
+                    del _refused[next(iter(_refused))]
+            raise UnreadableRecordError(str(refusal)) from None
+        with _lock:
+            _known[key] = text
+        return text
 
-    def _asked(self, number: int) -> str | None:
-        failures = []
-        for url in self.urls:
-            try:
-                return _avro(self._get(f"{url.rstrip('/')}/schemas/ids/{number}"), number)
-            except urllib.error.HTTPError as error:
-                if error.code == http.HTTPStatus.NOT_FOUND:
-                    return None
-                if error.code in (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN):
-                    raise WrongSourceError(
-                        f"the schema registry refuses the login: HTTP {error.code}",
-                        where=url,
-                        fix=f"check source.debezium.{USER_INFO}",
-                    ) from None
-                failures.append(f"{url}: HTTP {error.code}")
-            except (OSError, http.client.HTTPException, ValueError) as error:
-                failures.append(f"{url}: {error}")
+    def _asked(self, number: int) -> str:
+        if number > _NUMBER_MAX:
+            raise _RefusedError(_unknown(number))
+        for pause_s in (*self.pauses_s, None):
+            failures, may_pass = [], False
+            for url in self.urls:
+                try:
+                    return self._answered(url, number)
+                except urllib.error.HTTPError as error:
+                    failures.append(f"{url}: {_status(error)}")
+                    may_pass |= error.code in _LATER or error.code >= _FIRST_FAULT
+                except (OSError, http.client.HTTPException, ValueError) as error:
+                    failures.append(f"{url}: {error}")
+            if not may_pass or pause_s is None:
+                break
+            self.clock.sleep(pause_s)
         raise SourceError(
             f"the schema registry does not give schema {number}: {'; '.join(failures)}",
             where=f"source.debezium.{URL}",
@@ -94,15 +132,44 @@ class SchemaRegistry:
             "from Spark's workers",
         )
 
-    def _get(self, url: str) -> Any:
+    def _answered(self, url: str, number: int) -> str:
         request = urllib.request.Request(
-            url, headers={"Accept": "application/vnd.schemaregistry.v1+json"}
+            f"{url.rstrip('/')}/schemas/ids/{number}",
+            headers={"Accept": "application/vnd.schemaregistry.v1+json"},
         )
         if self.user_info:
             login = base64.b64encode(self.user_info.encode()).decode()
             request.add_header("Authorization", f"Basic {login}")
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
-            return json.loads(answer.read(_ANSWER_MAX))
+        try:
+            body = answer_to(request, timeout_s=_TIMEOUT_S, bytes_max=_ANSWER_MAX)
+        except LongAnswerError:
+            raise _RefusedError(f"names schema {number}, which is larger than 16 MiB") from None
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code in _NONE:
+                raise _RefusedError(_unknown(number)) from None
+            if error.code in _LOGIN:
+                raise WrongSourceError(
+                    f"the schema registry refuses the login: HTTP {error.code}",
+                    where=url,
+                    fix=f"check source.debezium.{USER_INFO}",
+                ) from None
+            raise
+        try:
+            return _avro(json.loads(body), number)
+        except RecursionError:
+            raise _RefusedError(f"names schema {number}, which is nested too deeply") from None
+
+
+def _status(error: urllib.error.HTTPError) -> str:
+    if _FIRST_REDIRECT <= error.code < _FIRST_REFUSAL:
+        to = error.headers.get("Location", "no address")
+        return f"HTTP {error.code}, a redirect to {to}, which is not followed"
+    return f"HTTP {error.code}"
+
+
+def _unknown(number: int) -> str:
+    return f"names schema {number}, which the schema registry does not have"
 
 
 def _avro(answer: Any, number: int) -> str:
@@ -111,10 +178,9 @@ def _avro(answer: Any, number: int) -> str:
     kind = answer.get("schemaType", "AVRO")
     if kind != "AVRO" or answer.get("references"):
         what = f"is of type {kind}" if kind != "AVRO" else "refers to other schemas"
-        raise WrongSourceError(
-            f"schema {number} {what}, and debezium-avro reads Avro in one schema",
-            where=f"source.debezium.{URL}",
-            fix="let the connector use io.confluent.connect.avro.AvroConverter",
+        raise _RefusedError(
+            f"names schema {number}, which {what}; debezium-avro reads Avro in one schema, as "
+            "io.confluent.connect.avro.AvroConverter writes it"
         )
     return str(answer["schema"])
 
@@ -122,5 +188,7 @@ def _avro(answer: Any, number: int) -> str:
 def url_problem(url: str) -> str:
     """What is wrong with an address; empty: nothing."""
     parts = urlsplit(url)
+    if parts.username is not None:
+        return f"an address has a login, which belongs to {USER_INFO}"
     is_right = parts.scheme in ("http", "https") and bool(parts.hostname)
     return "" if is_right else f"{url!r} is not an address such as http://registry:8081"

@@ -25,6 +25,9 @@ _PADDING = 16
 _VARINT_BYTES_MAX = 10
 _ITEMS_MAX = 256
 """A message with a longer block is left to the reader of single messages."""
+_STEPS_MAX = 20_000
+"""So many items of all arrays and maps are read together, whatever n is. The rest is left too: a
+step for one message alone costs as much as one for thousands."""
 
 
 @dataclass(slots=True)
@@ -60,6 +63,7 @@ class Walk:
         self._limit = len(data) + 1
         """No message ends here: a broken one stays here."""
         self.at = starts.copy()
+        self._steps = 0
 
     def broken(self) -> Bools:
         """Where a message does not end where its last value ends."""
@@ -162,6 +166,10 @@ class Walk:
             rows, left = rows[kept], left[kept]
             items = rows
             while len(items):  # as often as the longest block has items
+                self._steps += 1
+                if self._steps > _STEPS_MAX:
+                    self._lose(rows)
+                    return
                 if of.kind == "map":
                     self._bytes(of, items, self._longs(items))
                 self.read(of.items, items)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -39,3 +40,17 @@ def schema_numbers(values: pa.Array) -> Int64s:
     head = data[offsets[rows][:, None] + np.arange(1, HEAD.size)]
     numbers[rows] = np.ascontiguousarray(head).view(">u4")[:, 0]
     return numbers
+
+
+def by_number(numbers: Int64s) -> Iterator[tuple[int, Int64s]]:
+    """Each number and the places that have it, ascending; n log n however many numbers there are.
+
+    Args:
+        numbers: int64 [n].
+    """
+    if not len(numbers):
+        return
+    order = np.argsort(numbers, kind="stable")
+    begins = np.flatnonzero(np.diff(numbers[order], prepend=numbers[order[0]] - 1))
+    for places in np.split(order, begins[1:]):  # a loop over schemas
+        yield int(numbers[places[0]]), places

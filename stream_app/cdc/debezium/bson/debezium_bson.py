@@ -16,23 +16,28 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.cdc.alike.options import COLUMN_ENCODING
 from stream_app.cdc.alike.origins import OriginFields, Told
 from stream_app.cdc.alike.told_fields import ToldFields
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.columns.arrow_buffers import bools_of, valid_of
+from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
 from stream_app.cdc.debezium.bson.plain_messages import CHANGES, plain_messages
+from stream_app.cdc.debezium.bson.typed_values import TypedColumn
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
 from stream_app.cdc.debezium.options import (
     DECIMAL_MODE,
     OPTIONS,
     SECTION,
     DebeziumOptions,
+    default_encoding,
     has_whole_before,
     parse_options,
 )
 from stream_app.cdc.debezium.schema import split_envelopes
 from stream_app.cdc.message_format import Format, FormatSetup, SourceReader, SourceSurvey
 from stream_app.cdc.source_tables import NO_TABLE, Origins
+from stream_app.cdc.source_types.remarks import REPLACES_NULLS
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
@@ -40,20 +45,49 @@ from stream_app.model.schema.source_table import SourceTable
 _NAME = "debezium-bson"
 
 
-_OPTIONS = tuple(option for option in OPTIONS if option.key != DECIMAL_MODE)
+_OPTIONS = tuple(option for option in OPTIONS if option.key not in (DECIMAL_MODE, REPLACES_NULLS))
 
 
 def check(options: Mapping[str, str], columns: RowType) -> DebeziumOptions:
-    """See `message_format.Format`. Numbers are never base64 here."""
+    """See `message_format.Format`. Numbers are never base64 here, and moments are milliseconds."""
     found = parse_options(options, columns, _NAME, _OPTIONS)
-    return replace(found, modes={**found.modes, DECIMAL_MODE: "string"})
+    moments = {
+        column.name: Encoding.EPOCH_MILLIS
+        for column in columns
+        if family_of(column.data_type) in (Family.DATE, Family.TIMESTAMP)
+    }
+    return replace(
+        found,
+        modes={**found.modes, DECIMAL_MODE: "string"},
+        encodings={**moments, **found.encodings},
+    )
+
+
+def typed_columns(
+    options: Mapping[str, str], columns: RowType, checked: DebeziumOptions
+) -> Mapping[str, TypedColumn]:
+    """The columns in which not every kind of value has a meaning, by name."""
+    chosen = {key for key in options if key.startswith("column.")}
+    return {
+        column.name: TypedColumn(
+            name=column.name,
+            data_type=column.data_type,
+            encoding=checked.encodings.get(column.name)
+            or default_encoding(column.data_type, checked.modes),
+            is_chosen=COLUMN_ENCODING.replace("NAME", column.name) in chosen,
+        )
+        for column in columns
+        if family_of(column.data_type) is not Family.STRING
+    }
 
 
 class DebeziumBson(DebeziumJson):
     """The message format ``debezium-bson``; implements `message_format.MessageFormat`."""
 
     def __init__(self, setup: FormatSetup) -> None:
-        super().__init__(setup, check(setup.options, setup.columns))
+        options = check(setup.options, setup.columns)
+        super().__init__(setup, options)
+        self._typed = typed_columns(setup.options, setup.columns, options)
 
     @property
     def reads_keys(self) -> bool:
@@ -66,7 +100,7 @@ class DebeziumBson(DebeziumJson):
         Raises:
             WrongSourceError: as `DebeziumJson.decode`.
         """
-        plain = plain_messages(messages)
+        plain = plain_messages(messages, self._typed)
         outcome = self._outcome(messages, messages.column("value"))
         outcome.reasons |= plain.unreadable
         self._take(plain.values, outcome)
@@ -75,7 +109,10 @@ class DebeziumBson(DebeziumJson):
 
 
 def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
-    plain = {topic: plain_messages(batch).put_into(batch) for topic, batch in messages.items()}
+    typed = typed_columns(setup.options, setup.columns, check(setup.options, setup.columns))
+    plain = {
+        topic: plain_messages(batch, typed).put_into(batch) for topic, batch in messages.items()
+    }
     return DEBEZIUM_JSON.survey(setup, plain)
 
 
@@ -144,4 +181,5 @@ DEBEZIUM_BSON = Format(
     survey=_survey,
     reader=_reader,
     has_whole_before=has_whole_before,
+    signs=(frozenset({"op", "after", "updateDescription"}),),
 )

@@ -1,9 +1,6 @@
-"""MongoDB's extended JSON → plain JSON with the values that Paimon's CDC stores.
+"""A value of MongoDB's extended JSON → plain JSON with the value that Paimon's CDC stores.
 
-An object such as ``{"$oid": "…"}`` becomes its text, ``{"$numberLong": "5"}`` becomes 5. The usual
-kinds are replaced in the texts of many documents together. A text of JSON has such an object only
-where it means one: within a string its quotes are escaped. Documents with other kinds are converted
-one by one, as are those with documents within.
+An object such as ``{"$oid": "…"}`` becomes its text, ``{"$numberLong": "5"}`` becomes 5.
 
 Source: MongoDB's "MongoDB Extended JSON (v2)"; Paimon `action/cdc/mongodb/BsonValueConvertor.java`.
 """
@@ -18,110 +15,26 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from stream_app.cdc.alike.documents import JsonNumber, check_once, json_text, load_document
-from stream_app.cdc.columns.arrow_buffers import Bools, bytes_of, offsets_of, valid_of
-from stream_app.cdc.debezium.bson.nested_arrays import arrays_as_texts
+from stream_app.cdc.alike.documents import JsonNumber, check_once, json_text
 from stream_app.cdc.record_images import UnreadableRecordError
 
-_KINDS = (
-    ('"$oid"', r'\{\s*"\$oid"\s*:\s*("[0-9a-f]{24}")\s*\}'),
-    ('"$numberLong"', r'\{\s*"\$numberLong"\s*:\s*"(-?(?:0|[1-9][0-9]*))"\s*\}'),
-    ('"$numberInt"', r'\{\s*"\$numberInt"\s*:\s*"(-?(?:0|[1-9][0-9]*))"\s*\}'),
-    # Behind the numbers: a date may have one.
-    ('"$date"', r'\{\s*"\$date"\s*:\s*(-?[0-9]+)\s*\}'),
-)
-"""What a text of each kind contains, and what is replaced by its group."""
-_FRACTION = r'([^\\]"\s*:\s*)(-?[0-9]+(?:[.][0-9]+(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+))(\s*[,}])'
-"""A field with such a number. Within a string a backslash stands before the quote."""
 _NO_NUMBERS = frozenset({"NaN", "Infinity", "-Infinity"})
 _UUID = 4
 _OLD_UUID = 3
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _PLAIN_MAX, _PLAIN_MIN = 7, -3
 """Between these powers of ten Java writes a double without an exponent."""
 
 
-def plain_documents(texts: pa.Array) -> tuple[pa.Array, Bools]:
-    """Plain JSON of many texts, as `plain_document` gives it, and which of them cannot be read.
-
-    Args:
-        texts: strings [n] of extended JSON; null stays null.
-    """
-    told = texts
-    for mark, pattern in _KINDS:
-        if _has(texts, mark):
-            texts = pc.replace_substring_regex(texts, pattern, r"\1")
-    if _has_fractions(texts):
-        texts = pc.replace_substring_regex(texts, _FRACTION, r'\1"\2"\3')
-    odd = _with_brackets(texts)
-    if not odd.any():
-        return texts, odd
-    flat, done = arrays_as_texts(texts.filter(pa.array(odd)))
-    texts = pc.replace_with_mask(texts, pa.array(odd), flat)
-    odd[odd] = ~done
-    found: list[str | None] = []
-    for text in told.filter(pa.array(odd)).to_pylist():  # a loop over documents with others within
-        try:
-            found.append(plain_document(text))
-        except UnreadableRecordError:
-            found.append(None)
-    plain = pa.array(found, pa.string())
-    unread = odd.copy()
-    unread[odd] = ~valid_of(plain)
-    return pc.replace_with_mask(texts, pa.array(odd), plain), unread
-
-
-def _has_fractions(texts: pa.Array) -> bool:
-    """Whether any of the texts may have a number with a fraction or an exponent."""
-    data = bytes_of(texts)
-    before, mark, behind = data[:-2], data[1:-1], data[2:]
-    is_mark = (mark == ord(".")) | (mark | 32 == ord("e"))
-    return bool((is_mark & (before - ord("0") < 10) & (behind != ord('"'))).any())
-
-
-def _with_brackets(texts: pa.Array) -> Bools:
-    """Which texts have more than one bracket that opens: bool [n]."""
-    offsets, data = offsets_of(texts), bytes_of(texts)
-    openings = np.flatnonzero(data[: offsets[-1]] | 32 == ord("{"))
-    counts = np.diff(np.searchsorted(openings, offsets))
-    found: Bools = (counts > 1) & valid_of(texts)
-    return found
-
-
-def _has(texts: pa.Array, mark: str) -> bool:
-    """Whether any of the texts may have a mark; ten times faster than asking each."""
-    data = texts.buffers()[2]
-    return data is not None and data.to_pybytes().find(mark.encode()) >= 0
-
-
-def plain_document(text: str) -> str:
-    """Plain JSON of one text. What is nested in a field is a string of JSON.
-
-    A number with a fraction is a string too: only so its digits stay as they are.
+def converted(value: Any) -> Any:
+    """A value of a document in plain JSON; calls itself at each level.
 
     Raises:
-        UnreadableRecordError: it is no document of extended JSON.
+        UnreadableRecordError: a value is none of its kind, or a field stands twice.
     """
-    found = _converted(load_document(text.encode()))
-    if not isinstance(found, dict):
-        raise UnreadableRecordError("is no document")
-    return json_text({name: _flat(value) for name, value in found.items()})
-
-
-def _flat(value: Any) -> Any:
-    is_fraction = isinstance(value, JsonNumber) and not value.removeprefix("-").isdecimal()
-    return json_text(value) if is_fraction or isinstance(value, dict | list) else value
-
-
-def _converted(value: Any) -> Any:
-    """A value of a document; calls itself at each level."""
     if isinstance(value, list):
-        return [_converted(each) for each in value]
+        return [converted(each) for each in value]
     if not isinstance(value, dict):
         return value
     names = frozenset(value)
@@ -130,10 +43,14 @@ def _converted(value: Any) -> Any:
         try:
             return _OBJECTS[names](value)
         except (ValueError, TypeError, ArithmeticError, KeyError, binascii.Error):
-            raise UnreadableRecordError(
-                f"has the value {json_text(value)[:80]}, which is none of its kind"
-            ) from None
-    return {name: _converted(each) for name, each in value.items()}
+            raise _none_of_its_kind(value) from None
+    return {name: converted(each) for name, each in value.items()}
+
+
+def _none_of_its_kind(value: Any) -> UnreadableRecordError:
+    return UnreadableRecordError(
+        f"has the value {json_text(value)[:80]}, which is none of its kind"
+    )
 
 
 def _text(value: Any) -> str:
@@ -172,12 +89,20 @@ def _date(value: Any) -> JsonNumber:
     moment = datetime.datetime.fromisoformat(_text(value))
     if moment.tzinfo is None:
         raise ValueError
-    return JsonNumber((moment - _EPOCH) // _MILLISECOND)
+    return JsonNumber((moment - EPOCH) // _MILLISECOND)
 
 
-def _binary(data: Any, kind: Any) -> str:
-    raw = base64.b64decode(_text(data), validate=True)
-    number = int(_text(kind), 16)
+def _raw_binary(value: Mapping[str, Any]) -> tuple[bytes, int]:
+    """The bytes of a ``$binary``, and the number of its subtype."""
+    inner = value["$binary"]
+    data, kind = (
+        (inner["base64"], inner["subType"]) if isinstance(inner, dict) else (inner, value["$type"])
+    )
+    return base64.b64decode(_text(data), validate=True), int(_text(kind), 16)
+
+
+def _binary_of(value: Mapping[str, Any]) -> str:
+    raw, number = _raw_binary(value)
     if number == _OLD_UUID:
         raise ValueError  # the order of its bytes depends on the program that made it
     if number == _UUID:
@@ -185,11 +110,30 @@ def _binary(data: Any, kind: Any) -> str:
     return base64.b64encode(raw).decode()
 
 
-def _binary_of(value: Mapping[str, Any]) -> str:
-    inner = value["$binary"]
-    if isinstance(inner, dict):
-        return _binary(inner["base64"], inner["subType"])
-    return _binary(inner, value["$type"])
+def milliseconds(value: Mapping[str, Any]) -> int:
+    """The moment of a ``$date`` or a ``$timestamp``, since 1970.
+
+    Raises:
+        UnreadableRecordError: it is none of its kind.
+    """
+    unit = 1 if "$date" in value else 1000
+    return int(converted(value)) * unit
+
+
+def raw_bytes(value: Mapping[str, Any]) -> bytes:
+    """The bytes of a ``$binary``, a ``$uuid`` or an ``$oid``.
+
+    Raises:
+        UnreadableRecordError: it is none of its kind.
+    """
+    try:
+        if "$oid" in value:
+            return bytes.fromhex(_text(value["$oid"]))
+        if "$uuid" in value:
+            return uuid.UUID(_text(value["$uuid"])).bytes
+        return _raw_binary(value)[0]
+    except (ValueError, TypeError, KeyError, binascii.Error):
+        raise _none_of_its_kind(value) from None
 
 
 def _pattern(pattern: Any, options: Any) -> str:
@@ -204,12 +148,12 @@ def _pattern_of(value: Mapping[str, Any]) -> str:
 
 def _pointer(value: Mapping[str, Any]) -> str:
     inner = value["$dbPointer"]
-    place = _converted(inner["$id"])
+    place = converted(inner["$id"])
     return f"BsonDbPointer{{namespace='{_text(inner['$ref'])}', id={_text(place)}}}"
 
 
 def _scoped(value: Mapping[str, Any]) -> Any:
-    return {"$code": _text(value["$code"]), "$scope": _converted(value["$scope"])}
+    return {"$code": _text(value["$code"]), "$scope": converted(value["$scope"])}
 
 
 _OBJECTS: dict[frozenset[str], Callable[[Mapping[str, Any]], Any]] = {

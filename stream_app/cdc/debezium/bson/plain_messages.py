@@ -14,6 +14,7 @@ Source: Debezium documentation, "MongoDB connector", Data change events; Paimon
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +33,12 @@ from stream_app.cdc.alike.documents import (
 from stream_app.cdc.columns.arrow_buffers import Bools, Int64s, bools_of, valid_of
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves, parse_objects
 from stream_app.cdc.columns.nesting import deep_ones
-from stream_app.cdc.debezium.bson.extended_json import plain_document, plain_documents
+from stream_app.cdc.debezium.bson.plain_documents import (
+    NO_COLUMNS,
+    plain_document,
+    plain_documents,
+)
+from stream_app.cdc.debezium.bson.typed_values import ColumnValueError, TypedColumn
 from stream_app.cdc.debezium.schema import split_envelopes
 from stream_app.cdc.record_images import UnreadableRecordError
 
@@ -72,13 +78,19 @@ class PlainMessages:
         return messages
 
 
-def plain_messages(messages: pa.RecordBatch) -> PlainMessages:
-    """Rewrite messages of `MESSAGE_SCHEMA`; the key may be left out."""
+def plain_messages(
+    messages: pa.RecordBatch, columns: Mapping[str, TypedColumn] = NO_COLUMNS
+) -> PlainMessages:
+    """Rewrite messages of `MESSAGE_SCHEMA`; the key may be left out.
+
+    Args:
+        columns: those of the table that are no STRING, by name.
+    """
     values = messages.column("value").cast(pa.binary())
     has_keys = "key" in messages.schema.names
     keys = messages.column("key").cast(pa.binary()) if has_keys else pa.nulls(len(values))
-    keys = _plain_keys(keys.cast(pa.binary()))
-    rewriter = _Rewriter(len(values), keys)
+    keys = _plain_keys(keys.cast(pa.binary()), columns)
+    rewriter = _Rewriter(len(values), keys, columns)
     present = np.flatnonzero(valid_of(values))
     for group in split_envelopes(values.drop_null(), {}):
         payloads, index = group.payloads, present[group.index]
@@ -92,6 +104,7 @@ def plain_messages(messages: pa.RecordBatch) -> PlainMessages:
 class _Rewriter:
     count: int
     keys: pa.Array
+    columns: Mapping[str, TypedColumn]
     unreadable: dict[int, str] = field(default_factory=dict)
     _parts: list[tuple[Int64s, pa.Array]] = field(default_factory=list)
 
@@ -111,7 +124,7 @@ class _Rewriter:
             if columns is None:
                 self.one_by_one(some, places)
                 continue
-            texts, odd = _written(columns, self.keys.take(pa.array(places)))
+            texts, odd = _written(columns, self.keys.take(pa.array(places)), self.columns)
             told = texts.filter(pa.array(~odd)).cast(pa.binary())
             self._parts.append((places[~odd], told))
             self.one_by_one(some.filter(pa.array(odd)), places[odd])
@@ -122,25 +135,27 @@ class _Rewriter:
         texts: dict[int, bytes | None] = {}
         for at, value, key in zip(index.tolist(), values.to_pylist(), keys, strict=True):
             try:
-                texts[at] = _rewritten(value, key)
+                texts[at] = _rewritten(value, key, self.columns)
             except UnreadableRecordError as problem:
                 self.unreadable[at] = str(problem)
         part = pa.array(list(texts.values()), pa.binary())
         self._parts.append((np.array(list(texts), np.int64), part))
 
 
-def _written(columns: list[pa.Array], keys: pa.Array) -> tuple[pa.Array, Bools]:
+def _written(
+    fields: list[pa.Array], keys: pa.Array, columns: Mapping[str, TypedColumn]
+) -> tuple[pa.Array, Bools]:
     """Texts of messages, and which of them must be read alone: strings [n], bool [n].
 
     Args:
-        columns: of `_FIELDS`.
+        fields: of `_FIELDS`.
     """
-    op, before, after, source = columns
+    op, before, after, source = fields
     connector, db, collection, time = (source.field(at) for at in range(4))
     odd = ~bools_of(pc.is_in(op, CHANGES)) | ~valid_of(source)
     images = []
     for image in (before, after):
-        plain, is_odd = plain_documents(image)
+        plain, is_odd = plain_documents(image, columns)
         documents = plain.cast(pa.binary()).fill_null(b"{}")
         odd |= is_odd | ~looks_like_object(documents) | deep_ones(documents)
         images.append(plain)
@@ -167,7 +182,7 @@ def _quoted(names: pa.Array) -> pa.Array:
     return pc.fill_null(pa.array(texts, pa.string()).take(told.indices), "null")
 
 
-def _rewritten(value: bytes, key: bytes | None) -> bytes | None:
+def _rewritten(value: bytes, key: bytes | None, columns: Mapping[str, TypedColumn]) -> bytes | None:
     """One message; None: it means nothing.
 
     Raises:
@@ -185,7 +200,7 @@ def _rewritten(value: bytes, key: bytes | None) -> bytes | None:
     source = document.get("source")
     if "op" not in document or not isinstance(source, dict):
         return json_text(document).encode()  # a heartbeat, a transaction's marker, or bad
-    before, after = (_image(document, name) for name in ("before", "after"))
+    before, after = (_image(document, name, columns) for name in ("before", "after"))
     op = text_of(document, "op")
     if op == "d" and before is None:
         if key is None:
@@ -205,26 +220,29 @@ def _rewritten(value: bytes, key: bytes | None) -> bytes | None:
     ).encode()
 
 
-def _image(document: dict[str, Any], name: str) -> str | None:
+def _image(document: dict[str, Any], name: str, columns: Mapping[str, TypedColumn]) -> str | None:
     text = text_of(document, name)
     if text is None:
         return None
     try:
-        return plain_document(text)
+        return plain_document(text, columns)
+    except ColumnValueError:
+        raise
     except UnreadableRecordError as problem:
         raise UnreadableRecordError(f"has in {name!r} a text that {problem}") from None
 
 
-def _plain_keys(keys: pa.Array) -> pa.Array:
+def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
     """Keys with the column `_id` as JSON; null where a key does not tell it: binary [n]."""
     found: list[tuple[Int64s, pa.Array]] = []
     present = np.flatnonzero(valid_of(keys))
     for group in split_envelopes(keys.drop_null(), {}):
         index = present[group.index]
         usual = looks_like_object(group.payloads) & ~deep_ones(group.payloads)
-        columns = parse_objects(group.payloads.filter(pa.array(usual)), _KEY_FIELDS)
-        texts = pa.nulls(int(usual.sum()), pa.string()) if columns is None else columns[0]
-        plain, odd = plain_documents(pc.binary_join_element_wise(f'{{"{KEY}":', texts, "}", ""))
+        parsed = parse_objects(group.payloads.filter(pa.array(usual)), _KEY_FIELDS)
+        texts = pa.nulls(int(usual.sum()), pa.string()) if parsed is None else parsed[0]
+        whole_keys = pc.binary_join_element_wise(f'{{"{KEY}":', texts, "}", "")
+        plain, odd = plain_documents(whole_keys, columns)
         is_scalar = bools_of(pc.match_substring_regex(plain, _SCALAR)) & ~odd
         whole = plain.cast(pa.binary())
         places = np.flatnonzero(usual)
@@ -234,7 +252,7 @@ def _plain_keys(keys: pa.Array) -> pa.Array:
         for at, key in zip(
             index[rest].tolist(), group.payloads.filter(pa.array(rest)).to_pylist(), strict=True
         ):  # keys of other kinds, one by one
-            found.append((np.array([at]), pa.array([_plain_key(key)], pa.binary())))
+            found.append((np.array([at]), pa.array([_plain_key(key, columns)], pa.binary())))
     places = np.full(len(keys), -1, np.int64)
     at = 0
     for index, part in found:
@@ -247,7 +265,7 @@ def _plain_keys(keys: pa.Array) -> pa.Array:
 _SCALAR = rf'^\{{"{KEY}":(?:"[^"\\\x00-\x1f]*"|-?(?:0|[1-9][0-9]*))\}}$'
 
 
-def _plain_key(key: bytes) -> bytes | None:
+def _plain_key(key: bytes, columns: Mapping[str, TypedColumn]) -> bytes | None:
     try:
         document = load_document(key)
         if isinstance(document, dict) and document.keys() == {"schema", "payload"}:
@@ -255,6 +273,6 @@ def _plain_key(key: bytes) -> bytes | None:
         text = document.get(_KEY_FIELD) if isinstance(document, dict) else None
         if not isinstance(text, str) or isinstance(text, JsonNumber):
             return None
-        return plain_document(f'{{"{KEY}":{text}}}').encode()
+        return plain_document(f'{{"{KEY}":{text}}}', columns).encode()
     except UnreadableRecordError:
         return None

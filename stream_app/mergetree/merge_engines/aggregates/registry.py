@@ -33,10 +33,6 @@ from stream_app.mergetree.merge_engines.aggregates.steps import ANY_COLUMN, Fold
 from stream_app.mergetree.merge_engines.aggregates.sums import product_of_values, sum_values
 from stream_app.mergetree.merge_engines.aggregates.texts import joined_texts
 from stream_app.mergetree.merge_engines.aggregates.unions import (
-    union_of_bitmaps,
-    union_of_hll_sketches,
-    union_of_long_bitmaps,
-    union_of_theta_sketches,
     united,
 )
 from stream_app.model.schema.merge_rules import ColumnAggregate
@@ -54,7 +50,7 @@ AGGREGATES: Mapping[str, Aggregate] = {
     "first_value": first_value,
     "last_non_null_value": last_non_null_value,
     "last_value": last_value,
-    "hll_sketch": united("hll_sketch", union_of_hll_sketches),
+    "hll_sketch": united("hll_sketch"),
     "listagg": joined_texts,
     "max": largest("max"),
     "merge_map": merged_maps,
@@ -64,10 +60,10 @@ AGGREGATES: Mapping[str, Aggregate] = {
     "nested_update": updated_rows,
     "primary-key": last_row,
     "product": product_of_values,
-    "rbm32": united("rbm32", union_of_bitmaps),
-    "rbm64": united("rbm64", union_of_long_bitmaps),
+    "rbm32": united("rbm32"),
+    "rbm64": united("rbm64"),
     "sum": sum_values,
-    "theta_sketch": united("theta_sketch", union_of_theta_sketches),
+    "theta_sketch": united("theta_sketch"),
 }
 """By the value of ``fields.<column>.aggregate-function``."""
 

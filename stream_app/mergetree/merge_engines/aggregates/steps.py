@@ -22,6 +22,7 @@ import pyarrow as pa
 from stream_app.errors import MergeError
 from stream_app.mergetree.key_value_batch import Indices, Mask
 from stream_app.mergetree.merge_engines.ordered_values import valid_rows
+from stream_app.model.schema.undone_rows import cannot_undo
 
 ANY_COLUMN = "<column>"
 """In texts of errors: the column, which a function does not know."""
@@ -203,7 +204,7 @@ class Steps:
         """
         if self.has(Op.TAKE_BACK):
             raise MergeError(
-                f"the aggregate function {function} cannot undo a row of kind -U or -D",
+                cannot_undo(function),
                 fix=f"fields.{ANY_COLUMN}.ignore-retract = true leaves the column as it is. "
                 "ignore-update-before = true leaves out the -U rows that updates bring, and "
                 "ignore-delete = true all -U and -D rows, before they are written. Set one by "

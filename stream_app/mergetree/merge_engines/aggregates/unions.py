@@ -10,7 +10,7 @@ Source: Paimon 1.4 `mergetree/compact/aggregate/FieldRoaringBitmap{32,64}Agg.jav
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import pairwise
 
@@ -33,6 +33,7 @@ Union = Callable[[Sequence[bytes]], bytes]
 """Two values or more, in the order of their rows → the value that has all of them."""
 SKETCHES = frozenset({"hll_sketch", "theta_sketch"})
 """Functions that need the package ``datasketches``."""
+_UNREADABLE = (ValueError, LookupError, RuntimeError, struct.error)
 _LG_THETA = 12
 """Paimon's unions keep 2^12 hashes."""
 _ONE_HASH = 1
@@ -41,14 +42,15 @@ _HLL_HEAD, _HLL_EXCEPTIONS = 40, 36
 _HLL_MODE, _HLL_4_BITS, _IS_EXCEPTION = 0b1111, 0b0010, 15
 
 
-def united(function: str, union: Union) -> Callable[[pa.Array, Steps, ColumnAggregate], Folded]:
+def united(function: str) -> Callable[[pa.Array, Steps, ColumnAggregate], Folded]:
     """A function that unites the values that are not null."""
+    union = UNIONS[function]
 
     def unite(values: pa.Array, bounds: Indices) -> pa.Array:
         given, cuts = values.to_pylist(), bounds.tolist()
         try:
             return pa.array([union(given[a:b]) for a, b in pairwise(cuts)], values.type)
-        except (ValueError, LookupError, RuntimeError, struct.error) as error:
+        except _UNREADABLE as error:
             raise _unreadable(function, error) from error
 
     def fold(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Folded:
@@ -56,6 +58,15 @@ def united(function: str, union: Union) -> Callable[[pa.Array, Steps, ColumnAggr
         return combined(column, steps, counted(column, steps), unite)
 
     return fold
+
+
+def unreadable_set(function: str, value: bytes) -> str | None:
+    """Why a value cannot be united with others; None: it can."""
+    try:
+        UNIONS[function]([value, value])
+    except _UNREADABLE as error:
+        return str(error) or type(error).__name__
+    return None
 
 
 def missing_package(function: str) -> str | None:
@@ -108,6 +119,15 @@ def union_of_theta_sketches(values: Sequence[bytes]) -> bytes:
         # A sampling probability that compact sketches do not use: Java writes 1, C++ nothing.
         result = result[:12] + struct.pack("<f", 1.0) + result[16:]
     return result
+
+
+UNIONS: Mapping[str, Union] = {
+    "hll_sketch": union_of_hll_sketches,
+    "rbm32": union_of_bitmaps,
+    "rbm64": union_of_long_bitmaps,
+    "theta_sketch": union_of_theta_sketches,
+}
+"""By the value of ``fields.<column>.aggregate-function``."""
 
 
 def _check_hll(data: bytes) -> None:

@@ -1,6 +1,6 @@
 """The newest epochs as stacked bars of their parts.
 
-Units of length are those of the drawing, which is `WIDTH` wide and scales with the page.
+Places across are shares of the chart's width in percent, heights are pixels.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stream_app.app.job.epoch_history import PastEpoch
+from stream_app.app.web.drawings.axis import HEIGHT, Axis, Tick, linear_axis
 from stream_app.spark.epoch.epoch_parts import parts_text
 
-WIDTH = 600
-HEIGHT = 90
+_SLOTS = 40
+"""Bars that fit at least: a few are thin as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,15 +28,14 @@ class EpochBar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochChart:
-    """The bars, oldest first, and the scale.
+    """The bars, oldest first, and the axis of seconds.
 
     Attributes:
-        longest_s: seconds of the highest bar.
         messages_per_s: of all epochs together, while they were worked at.
     """
 
     bars: tuple[EpochBar, ...]
-    longest_s: float
+    ticks: tuple[Tick, ...]
     messages_per_s: float
 
 
@@ -43,25 +43,26 @@ def epoch_chart(epochs: Sequence[PastEpoch]) -> EpochChart | None:
     """The chart of some epochs; None: there are none."""
     if not epochs:
         return None
-    longest = max(one.parts.seconds for one in epochs) or 1.0
-    step = WIDTH / max(len(epochs), 20)
+    axis = linear_axis(max(one.parts.seconds for one in epochs), lambda value: f"{value:g} s")
+    step = 100 / max(len(epochs), _SLOTS)
     seconds = sum(one.parts.seconds for one in epochs)
     return EpochChart(
-        bars=tuple(_bar(one, index * step, step - 1, longest) for index, one in enumerate(epochs)),
-        longest_s=longest,
+        bars=tuple(_bar(one, index * step, step, axis) for index, one in enumerate(epochs)),
+        ticks=axis.ticks,
         messages_per_s=sum(one.messages for one in epochs) / seconds if seconds else 0.0,
     )
 
 
-def _bar(one: PastEpoch, x: float, width: float, longest: float) -> EpochBar:
-    parts, top = [], float(HEIGHT)
+def _bar(one: PastEpoch, x: float, step: float, axis: Axis) -> EpochBar:
+    parts, below = [], 0.0
+    whole = axis.height(one.parts.seconds)
     for kind, seconds in one.parts.by_name.items():
-        height = HEIGHT * seconds / longest
-        top -= height
-        parts.append((kind, round(top, 1), round(height, 1)))
+        height = whole * seconds / one.parts.seconds if seconds else 0.0
+        below += height
+        parts.append((kind, round(HEIGHT - below, 1), round(height, 1)))
     return EpochBar(
-        x=round(x, 1),
-        width=round(width, 1),
+        x=round(x, 2),
+        width=round(0.8 * step, 2),
         title=f"epoch {one.epoch}: {one.messages:,} messages; {parts_text(one.parts.by_name)}",
         parts=tuple(parts),
     )

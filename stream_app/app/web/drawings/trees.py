@@ -1,6 +1,6 @@
 """LSM trees as rectangles: a line for each level, a rectangle for each sorted run, by its bytes.
 
-Units of length are those of the drawing, which is `WIDTH` wide and scales with the page.
+Places and widths are shares of a line in percent.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from stream_app.app.inspect.levels import LevelRow, NextCompactions
 from stream_app.app.output.listing import size_text
 from stream_app.table.compact.metrics import CompactionUnderWay
 
-WIDTH = 600
-LINE = 22
 BUCKETS_SHOWN = 32
-_LEFT = 34
-_GAP = 2
-_LEAST = 3
+BUCKETS_OPEN = 6
+"""Trees that are seen at once; the rest unfolds."""
+_GAP = 0.4
+_LEAST = 0.6
 RUNS_SHOWN = 60
 """Sorted runs of a level that are drawn; the rest are counted."""
 
@@ -45,7 +44,6 @@ class LevelLine:
     """The runs of one level; `more` of them are not drawn."""
 
     level: int
-    y: int
     boxes: tuple[RunBox, ...]
     more: int = 0
 
@@ -68,16 +66,6 @@ class BucketTree:
     lines: tuple[LevelLine, ...]
     next: str
     works: str
-
-    @property
-    def height(self) -> int:
-        """Of the drawing."""
-        return LINE * len(self.lines)
-
-    @property
-    def width(self) -> int:
-        """Of the drawing."""
-        return WIDTH
 
 
 def bucket_trees(
@@ -106,8 +94,8 @@ def _tree(
     lines = []
     by_level = groupby(runs, key=lambda run: run.level)
     largest = max(sum(run.bytes for run in runs if run.level == level) for level in _levels(runs))
-    for index, (level, those) in enumerate(by_level):
-        lines.append(_line(index, level, list(those), largest, planned, work))
+    for level, those in by_level:
+        lines.append(_line(level, list(those), largest, planned, work))
     return BucketTree(
         name=f"{partition} bucket {bucket}".strip(),
         partition=partition,
@@ -134,7 +122,6 @@ def _levels(runs: Sequence[LevelRow]) -> set[int]:
 
 
 def _line(
-    index: int,
     level: int,
     runs: Sequence[LevelRow],
     largest: int,
@@ -143,15 +130,15 @@ def _line(
 ) -> LevelLine:
     """The widest level of a bucket fills the drawing; a run is never too thin to be seen."""
     shown = runs[:RUNS_SHOWN]
-    room = WIDTH - _LEFT - (_GAP + _LEAST) * len(shown)
-    x, boxes = float(_LEFT), []
+    room = 100 - (_GAP + _LEAST) * len(shown)
+    x, boxes = 0.0, []
     taken = 0 if work is None else work.levels.count(level)
     for place, run in enumerate(shown):
-        width = round(_LEAST + room * run.bytes / max(1, largest), 1)
+        width = round(_LEAST + room * run.bytes / max(1, largest), 2)
         is_next = planned.of_level((run.partition, run.bucket, level)) is not None
         boxes.append(
             RunBox(
-                x=round(x, 1),
+                x=round(x, 2),
                 width=width,
                 level=level,
                 title=_title(run),
@@ -161,7 +148,7 @@ def _line(
             )
         )
         x += width + _GAP
-    return LevelLine(level=level, y=index * LINE, boxes=tuple(boxes), more=len(runs) - len(shown))
+    return LevelLine(level=level, boxes=tuple(boxes), more=len(runs) - len(shown))
 
 
 def _title(run: LevelRow) -> str:

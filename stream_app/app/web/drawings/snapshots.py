@@ -1,25 +1,24 @@
 """The newest snapshots as a row of bars: what each brought, what keeps it, and what goes next.
 
-A bar's height is the root of its records' share of the most, so that small epochs can be seen
-beside large ones.
+The axis is logarithmic, so that small epochs can be seen beside a first load. Places across are
+shares of the chart's width in percent, heights are pixels.
 """
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from stream_app.app.output.listing import time_text
+from stream_app.app.web.drawings.axis import HEIGHT, Tick, log_axis, short_number
 from stream_app.model.consumer import Consumer
 from stream_app.model.snapshot import Snapshot
 from stream_app.model.tag import Tag
 
 SHOWN = 60
-WIDTH = 600
-_GROUND = 70
-_LEAST = 2
+_SLOTS = 40
+"""Bars that fit at least: a few are thin as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +44,30 @@ class SnapshotBar:
     is_going: bool
 
 
-def snapshot_bars(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotChart:
+    """The bars, oldest first, and the axis of records.
+
+    Attributes:
+        kinds: of the snapshots, each once.
+    """
+
+    bars: tuple[SnapshotBar, ...] = ()
+    ticks: tuple[Tick, ...] = ()
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """See the attributes."""
+        return list(dict.fromkeys(bar.kind for bar in self.bars))
+
+
+def snapshot_chart(
     snapshots: Sequence[Snapshot],
     tags: Iterable[Tag] = (),
     consumers: Iterable[Consumer] = (),
     going: Collection[int] = (),
-) -> list[SnapshotBar]:
-    """The bars of snapshots, oldest first.
+) -> SnapshotChart:
+    """The chart of snapshots.
 
     Args:
         snapshots: newest first; at most `SHOWN` are drawn.
@@ -64,30 +80,29 @@ def snapshot_bars(
     for consumer in consumers:
         marks[consumer.next_snapshot].append(f"consumer {consumer.consumer_id}")
     records = [abs(one.delta_record_count or 0) for one in shown]
-    most = max(records, default=0) or 1
-    step = WIDTH / max(len(shown), 20)
+    axis = log_axis(max(records, default=0), short_number)
+    step = 100 / max(len(shown), _SLOTS)
     bars = []
     for index, (one, count) in enumerate(zip(shown, records, strict=True)):
-        height = round(_LEAST + (_GROUND - _LEAST - 4) * math.sqrt(count / most), 1)
-        kind = one.commit_kind.value.lower()
+        height = max(1.0, axis.height(count))
         is_going = one.snapshot_id in going
         here = tuple(marks[one.snapshot_id])
         told = (*here, *(["the next expiry deletes it"] if is_going else []))
         bars.append(
             SnapshotBar(
-                x=round(index * step, 1),
-                y=_GROUND - height,
-                width=round(step - 1, 1),
+                x=round(index * step, 2),
+                y=round(HEIGHT - height, 1),
+                width=round(0.8 * step, 2),
                 height=height,
                 snapshot=one.snapshot_id,
                 records=count,
-                kind=kind,
+                kind=one.commit_kind.value.lower(),
                 title=_title(one, told),
                 marks=here,
                 is_going=is_going,
             )
         )
-    return bars
+    return SnapshotChart(bars=tuple(bars), ticks=axis.ticks)
 
 
 def _title(snapshot: Snapshot, marks: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
-"""Rows over time: how many the snapshots brought in each of some equal spans of time.
+"""Rows over time: how many the snapshots brought in each of `SPANS` equal spans of time.
 
-Units of length are those of the drawing, which is `WIDTH` wide and scales with the page.
+Places across are shares of the chart's width in percent, heights are pixels.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stream_app.app.output.listing import time_text
+from stream_app.app.web.drawings.axis import HEIGHT, Tick, linear_axis, short_number
 from stream_app.model.snapshot import CommitKind, Snapshot
 
-WIDTH = 600
-HEIGHT = 90
 SPANS = 40
 _LEAST_MS = 1000
-"""A shorter history has fewer spans."""
+"""Of a span; before a shorter history there are spans without rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,20 +33,21 @@ class RowsChart:
     """The spans, oldest first; those without rows have no bar.
 
     Attributes:
+        ticks: of the axis of rows a second.
         first, last: the times at both ends, as texts.
         rows: of all spans.
-        most_per_s: rows a second in the span that has most.
     """
 
     bars: tuple[RowsBar, ...]
+    ticks: tuple[Tick, ...]
     first: str
     last: str
     rows: int
-    most_per_s: float
 
 
 def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
-    """The chart of some snapshots; compactions bring no rows. None: there are none.
+    """The chart of some snapshots; compactions bring no rows. None: fewer than two spans
+    have rows, which is no history.
 
     Args:
         snapshots: newest first.
@@ -60,32 +60,36 @@ def rows_chart(snapshots: Sequence[Snapshot]) -> RowsChart | None:
     if not brought:
         return None
     first, last = min(brought)[0], max(brought)[0]
-    spans = min(SPANS, max(1, (last - first) // _LEAST_MS))
-    span_ms = max(_LEAST_MS, (last - first) / spans)
-    sums = [0] * spans
+    span_ms = max(_LEAST_MS, (last - first) // (SPANS - 1) + 1)
+    begin = last - (SPANS - 1) * span_ms
+    sums = [0] * SPANS
     for time, rows in brought:
-        sums[min(spans - 1, int((time - first) / span_ms))] += rows
-    most, step = max(sums) or 1, WIDTH / spans
+        sums[(time - begin) // span_ms] += rows
+    if sum(map(bool, sums)) < 2:
+        return None
+    a_second = 1000 / span_ms
+    axis = linear_axis(max(sums) * a_second, short_number)
+    step = 100 / SPANS
     bars = []
     for index, rows in enumerate(sums):
         if rows:
-            height = round(max(2.0, HEIGHT * rows / most), 1)
-            begin = time_text(round(first + index * span_ms))
+            height = axis.height(rows * a_second)
+            from_ms = time_text(begin + index * span_ms)
             bars.append(
                 RowsBar(
-                    x=round(index * step, 1),
+                    x=round(index * step, 2),
                     y=round(HEIGHT - height, 1),
-                    width=round(step - 1, 1),
+                    width=round(0.8 * step, 2),
                     height=height,
-                    title=f"{rows:,} rows in {span_ms / 1000:,.1f} s from {begin} on",
+                    title=f"{rows:,} rows in {span_ms / 1000:,.1f} s from {from_ms} on",
                 )
             )
     return RowsChart(
         bars=tuple(bars),
-        first=_to_the_second(first),
-        last=_to_the_second(round(first + spans * span_ms)),
+        ticks=axis.ticks,
+        first=_to_the_second(begin),
+        last=_to_the_second(last + span_ms),
         rows=sum(sums),
-        most_per_s=most / (span_ms / 1000),
     )
 
 

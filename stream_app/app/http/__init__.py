@@ -1,0 +1,1 @@
+"""What the job's ports have in common: how many connections, and for how long."""

@@ -1,0 +1,226 @@
+"""Bounds what strangers can do to a port: connections, their time, and lines of the log.
+
+Any machine that reaches a port of the job can connect, and each connection takes a file descriptor
+of the job. So a guard stands before the server's own protocol. It knows what each connection waits
+for, and closes those that take too long. When there are too many, one makes room, so that idle
+connections never keep a health probe out.
+
+A connection carries one request; the server behind the guard closes it after the answer.
+
+Sources: none; asyncio's `Protocol` is the port.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import resource
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, TypeVar
+
+_LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
+_HEAD_END = b"\r\n\r\n"
+_LINE_MAX = 200
+_DESCRIPTORS_SHARE = 8
+"""One port has this part of the descriptors that the process may open; the others are the job's."""
+_NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+BACKLOG = 64
+"""Connections that the system keeps for a server; asyncio accepts so many at once."""
+
+
+class Stage(Enum):
+    """What a connection waits for."""
+
+    HEAD = "the rest of a request's head"
+    ANSWER = "the end of the answer"
+    EVENTS = "events, as long as the client listens"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a port allows.
+
+    Attributes:
+        connections: at a time.
+        head_s, answer_s: seconds of those stages; that of events has no end.
+    """
+
+    connections: int
+    head_s: float = 5.0
+    answer_s: float = 120.0
+
+    def seconds(self, stage: Stage) -> float | None:
+        """How long a connection may be in a stage."""
+        match stage:
+            case Stage.HEAD:
+                return self.head_s
+            case Stage.ANSWER:
+                return self.answer_s
+            case Stage.EVENTS:
+                return None
+
+
+def limit_for_port(most: int) -> int:
+    """So many connections of a port, or fewer where the process may open few files."""
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if descriptors == resource.RLIM_INFINITY:
+        return most
+    return max(4, min(most, descriptors // _DESCRIPTORS_SHARE))
+
+
+def makes_room(stages: Mapping[_T, Stage], most: int) -> _T | None:
+    """The connection to close before another one enters; None: none.
+
+    The oldest without a whole head goes first, then the oldest that listens to events: its browser
+    comes again by itself. Listeners have half of the places. When all are being answered, the
+    oldest of these goes.
+
+    Args:
+        stages: of the connections, in the order in which they came.
+    """
+    if len(stages) < most:
+        return None
+    for stage in (Stage.HEAD, Stage.EVENTS, Stage.ANSWER):
+        for connection, its in stages.items():
+            if its is stage:
+                return connection
+    return None
+
+
+def too_many_listeners(stages: Mapping[_T, Stage], most: int) -> _T | None:
+    """The oldest listener to events, when these have more than half of the places."""
+    listeners = [connection for connection, stage in stages.items() if stage is Stage.EVENTS]
+    return listeners[0] if len(listeners) > most // 2 else None
+
+
+@dataclass(slots=True)
+class Guard:
+    """Of one port.
+
+    Attributes:
+        name: of the port, in the log.
+        has_events: whether a request's first line asks for events.
+    """
+
+    name: str
+    limits: Limits
+    has_events: Callable[[bytes], bool] = lambda _: False
+    _stages: dict[_Guarded, Stage] = field(default_factory=dict)
+    _has_told: bool = False
+
+    def around(self, make: Callable[..., asyncio.Protocol]) -> Callable[..., asyncio.Protocol]:
+        """A factory of guarded protocols, from that of the server's own."""
+        return lambda *args, **values: _Guarded(self, make(*args, **values))
+
+    def watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Tell once that no connection can be accepted; asyncio would tell for each."""
+        loop.set_exception_handler(self._failed)
+
+    def enter(self, connection: _Guarded) -> None:
+        """A connection is there."""
+        leaving = makes_room(self._stages, self.limits.connections)
+        if leaving is not None:
+            self._tell(f"more than {self.limits.connections} connections at a time")
+            leaving.drop()
+        self._stages[connection] = Stage.HEAD
+
+    def moved(self, connection: _Guarded, stage: Stage) -> None:
+        """A connection waits for something else."""
+        self._stages[connection] = stage
+        leaving = too_many_listeners(self._stages, self.limits.connections)
+        if leaving is not None:
+            leaving.drop()
+
+    def leave(self, connection: _Guarded) -> None:
+        """A connection is closed."""
+        self._stages.pop(connection, None)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in list(self._stages):
+            connection.drop()
+
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, OSError) and error.errno in _NO_DESCRIPTORS:
+            self._tell(f"none can be accepted: {error.strerror}")
+        else:
+            loop.default_exception_handler(context)
+
+    def _tell(self, what: str) -> None:
+        if not self._has_told:
+            self._has_told = True
+            _LOG.warning(
+                "connections to %s: %s; idle ones are closed first (the log says so once). Let a "
+                "firewall restrict access to the port",
+                self.name, what,
+            )  # fmt: skip
+
+
+class _Guarded(asyncio.Protocol):
+    """A protocol that its server sees as its own, and the guard can end."""
+
+    def __init__(self, guard: Guard, own: asyncio.Protocol) -> None:
+        self._guard = guard
+        self._own = own
+        self._head = bytearray()
+        self._stage = Stage.HEAD
+        self._deadline: asyncio.TimerHandle | None = None
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._guard.enter(self)
+        self._own.connection_made(transport)
+        self._set_deadline()
+
+    def data_received(self, data: bytes) -> None:
+        if self._stage is Stage.HEAD:
+            self._note_head(data)
+        self._own.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self._own.eof_received()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._guard.leave(self)
+        self._own.connection_lost(error)
+
+    def pause_writing(self) -> None:
+        self._own.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._own.resume_writing()
+
+    def drop(self) -> None:
+        """Close the connection now, whatever is still to be sent."""
+        self._guard.leave(self)
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _note_head(self, data: bytes) -> None:
+        seen = len(self._head)
+        self._head += data
+        if self._head.find(_HEAD_END, max(0, seen - len(_HEAD_END))) < 0:
+            return
+        line = bytes(self._head[:_LINE_MAX]).partition(b"\r\n")[0]
+        self._head.clear()
+        self._stage = Stage.EVENTS if self._guard.has_events(line) else Stage.ANSWER
+        self._guard.moved(self, self._stage)
+        self._set_deadline()
+
+    def _set_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        seconds = self._guard.limits.seconds(self._stage)
+        if seconds is not None:
+            loop = asyncio.get_running_loop()
+            self._deadline = loop.call_later(seconds, self.drop)

@@ -1,0 +1,129 @@
+"""The records of a quarantine that belong to no table, and the source tables that were refused.
+
+A job sets the messages of a source table aside when it cannot make a table of them. They lie among
+the records of no table; the page counts them by their source table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+import pyarrow as pa
+
+from stream_app.app.quarantine.kept_records import KeptRecord, Quarantine
+from stream_app.app.quarantine.replay import messages_of
+from stream_app.app.web.table_parts import BAD_COUNTED, BadRecords, by_kind
+from stream_app.cdc.source_tables import NO_TABLE, Origins
+from stream_app.errors import StreamAppError, UsageError
+from stream_app.model.schema.origin import Origin
+from stream_app.table.storage_errors import storage_error
+
+_AGAIN = "start the job again, and replay the records, which wait in quarantine"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OriginRecords:
+    """A source table of which nothing can be stored, and how many of its records wait."""
+
+    origin: Origin
+    records: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Homeless:
+    """What is known of the records without a table.
+
+    Attributes:
+        kinds: by kind of reason.
+        refused: the source tables of which they tell, by name.
+        error: why they cannot be read.
+    """
+
+    kinds: Sequence[BadRecords] = ()
+    refused: Sequence[OriginRecords] = ()
+    error: StreamAppError | None = None
+
+
+def refused_reason(reason: str) -> str:
+    """Why a source table is refused, as a page shows it: what is wrong, and what mends it."""
+    what, _, fix = reason.partition("; to fix: ")
+    return f"{what}\nto fix: {fix}; then {_AGAIN}" if fix else f"{what}\nthen {_AGAIN}"
+
+
+def records_by_origin(origins: Origins) -> list[OriginRecords]:
+    """The source tables of which records without a table tell, by name."""
+    counts = Counter(code for code in origins.codes.tolist() if code != NO_TABLE)
+    tables = [
+        OriginRecords(origin=origins.tables[code], records=count) for code, count in counts.items()
+    ]
+    return sorted(tables, key=lambda one: one.origin)
+
+
+def with_refused(
+    waiting: Mapping[str, int] | None, refused: Sequence[OriginRecords]
+) -> Mapping[str, int] | None:
+    """Counts of waiting records by table, where those of refused tables stand at their names.
+
+    Args:
+        waiting: '' has the records of no table; None: nobody has counted them.
+    """
+    if waiting is None:
+        return None
+    named = {str(one.origin): one.records for one in refused}
+    rest = max(0, waiting.get("", 0) - sum(named.values()))
+    return {**{name: count for name, count in waiting.items() if name}, **named, "": rest}
+
+
+@dataclass(slots=True)
+class HomelessRecords:
+    """Reads them, again only when the folder has changed. Any thread may ask.
+
+    Attributes:
+        quarantine: opens the folder; None: there is none.
+        origins: of messages, by the job's format.
+        stored: the source tables that the job stores.
+    """
+
+    quarantine: Callable[[], Quarantine | None]
+    origins: Callable[[pa.RecordBatch], Origins]
+    stored: Callable[[], Collection[Origin]]
+    _files: Hashable = None
+    _known: Homeless = field(default_factory=Homeless)
+
+    def look(self) -> Homeless:
+        """What the folder has now."""
+        try:
+            quarantine = self.quarantine()
+            if quarantine is None:
+                return Homeless()
+            statuses = quarantine.files.list_status(quarantine.location)
+            files = frozenset(each for each in statuses if not each.is_folder)
+            if self._files != files:
+                self._known = self._read(quarantine)
+                self._files = files
+            return self._known
+        except UsageError:
+            return Homeless()  # only Spark reaches the folder; the quarantine's tile says "unknown"
+        except StreamAppError as error:
+            return Homeless(error=error)
+        except OSError as error:
+            return Homeless(error=storage_error(error))
+
+    def refused(self) -> Sequence[OriginRecords]:
+        """The source tables that wait, without those that the job stores by now."""
+        refused = self.look().refused
+        stored = self.stored() if refused else ()
+        return [one for one in refused if one.origin not in stored]
+
+    def _read(self, quarantine: Quarantine) -> Homeless:
+        records = list(islice(quarantine.each_waiting(newest_first=True), BAD_COUNTED))
+        return Homeless(kinds=by_kind(records), refused=self._refused(records))
+
+    def _refused(self, records: Sequence[KeptRecord]) -> Sequence[OriginRecords]:
+        try:
+            return records_by_origin(self.origins(messages_of(records)))
+        except StreamAppError:
+            return ()  # a registry is away: the page has the records by their kinds

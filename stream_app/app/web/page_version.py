@@ -1,0 +1,95 @@
+"""By what an open page learns that it is old: a digest of what it shows.
+
+The server asks for it each second while somebody listens, once for all listeners of a page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from starlette.concurrency import run_in_threadpool
+
+from stream_app.app.inspect.job_status import TableStatus
+from stream_app.app.web.actions import Actions
+from stream_app.app.web.site import Site
+from stream_app.errors import StreamAppError
+
+LOOK_S = 1.0
+"""Seconds between two looks for something new."""
+_REST = 4
+"""Times the duration of a look until the next one: a slow store is not asked all the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """By what a page learns that it is old.
+
+    Attributes:
+        path: of its events.
+        version: of what it shows.
+    """
+
+    path: str
+    version: str
+
+
+@dataclass(slots=True)
+class PageVersion:
+    """What tells whether a page is still right, looked up once for all its listeners.
+
+    The same things have the same version, also of another process: a page may outlive its server.
+    """
+
+    site: Site
+    actions: Actions
+    name: str
+    _value: str = ""
+    _at: float = float("-inf")
+    _took_s: float = 0.0
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def now(self) -> str:
+        """A digest."""
+        async with self._lock:
+            began = asyncio.get_running_loop().time()
+            if began - self._at >= max(LOOK_S / 2, _REST * self._took_s):
+                found = await run_in_threadpool(self._look)
+                self._value = hashlib.sha256(repr(found).encode()).hexdigest()[:16]
+                self._at = asyncio.get_running_loop().time()
+                self._took_s = self._at - began
+        return self._value
+
+    def _look(self) -> Hashable:
+        try:
+            if self.name:
+                table = self.site.open(self.name)
+                now, epochs = self.site.compactions(self.name), self.site.epochs(self.name)
+                status = self.site.status(self.name)
+                return (
+                    status and _coarse(status),
+                    status and status.lag is None,
+                    table.snapshots.latest_id(),
+                    table.schema.schema_id,
+                    now and now.under_way,
+                    epochs[-1].epoch if epochs else None,
+                    self.actions.pulse(self.name),
+                )
+            tables = self.site.tables()
+            glance = self.site.glance(tables)
+            return (
+                tuple((_coarse(one), one.snapshot) for one in tables),
+                glance and (glance.no_ends, glance.running, glance.queued, glance.waiting),
+                glance and glance.is_late(tables),
+                self.actions.pulse(""),
+            )
+        except (StreamAppError, OSError) as error:
+            return str(error)
+
+
+def _coarse(one: TableStatus) -> Hashable:
+    """What of a status is worth a look: not each message of a lag, and ages grow by themselves."""
+    lag = None if one.lag is None else one.lag.bit_length()
+    return one.table, one.state, one.reason, lag, one.fresh_s == 0

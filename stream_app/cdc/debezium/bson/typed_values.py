@@ -1,0 +1,262 @@
+"""Values of MongoDB in columns that are no STRING: which kinds of values mean something there.
+
+Plain JSON has fewer kinds than BSON: a date, a long and a timestamp are numbers, and an ObjectId, a
+code and bytes are texts. So a value is judged before its kind is lost. One that has no meaning in
+its column makes the record bad.
+
+1. `unusual_documents` finds the documents with other kinds of values than their columns expect, in
+   columns. All others may be rewritten together.
+2. `typed_value` judges and converts one value of such a document.
+
+Source: MongoDB's "MongoDB Extended JSON (v2)".
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import enum
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.alike.documents import JsonNumber, json_text
+from stream_app.cdc.columns.arrow_buffers import Bools, bools_of
+from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
+from stream_app.cdc.debezium.bson.extended_json import EPOCH, converted, milliseconds, raw_bytes
+from stream_app.cdc.record_images import UnreadableRecordError
+from stream_app.model.schema.data_type import BINARY_ROOTS, DataType, TypeRoot
+
+_SHOWN_MAX = 80
+_ESCAPED_NAME = r'\\.[^"]*"\s*:'
+"""A name with a backslash in it, or a text that looks like one."""
+_NUMBER = r'-?[0-9]|\{\s*"\$number(?:Int|Long)"'
+_MOMENT = r'\{\s*"\$date"\s*:\s*-?[0-9]'
+
+
+class Kind(enum.Enum):
+    """What a value of MongoDB is."""
+
+    NULL = "null"
+    TEXT = "text"
+    NUMBER = "a number"
+    BOOLEAN = "a truth value"
+    MOMENT = "a moment"
+    OBJECT_ID = "an ObjectId"
+    BYTES = "bytes"
+    NESTED = "a document or an array"
+    OTHER = "of a kind that only a text can show"
+
+
+_KINDS: dict[frozenset[str], Kind] = {
+    frozenset({"$oid"}): Kind.OBJECT_ID,
+    **{
+        frozenset({f"$number{name}"}): Kind.NUMBER
+        for name in ("Int", "Long", "Double", "Decimal")
+    },
+    frozenset({"$date"}): Kind.MOMENT,
+    frozenset({"$timestamp"}): Kind.MOMENT,
+    frozenset({"$binary"}): Kind.BYTES,
+    frozenset({"$binary", "$type"}): Kind.BYTES,
+    frozenset({"$uuid"}): Kind.BYTES,
+    frozenset({"$symbol"}): Kind.TEXT,
+    frozenset({"$undefined"}): Kind.NULL,
+    **{
+        frozenset(names): Kind.OTHER
+        for names in (
+            ("$regularExpression",), ("$regex", "$options"), ("$code",), ("$code", "$scope"),
+            ("$dbPointer",), ("$minKey",), ("$maxKey",),
+        )
+    },
+}  # fmt: skip
+"""Names of an object of each kind; all others are documents."""
+
+_NUMBERS = frozenset({Kind.TEXT, Kind.NUMBER, Kind.BOOLEAN, Kind.MOMENT})
+_ALLOWED: Mapping[Family, frozenset[Kind]] = {
+    Family.STRING: frozenset(Kind),
+    Family.BOOLEAN: _NUMBERS - {Kind.MOMENT},
+    Family.INTEGER: _NUMBERS,
+    Family.FLOAT: _NUMBERS,
+    Family.DECIMAL: _NUMBERS,
+    Family.DATE: frozenset({Kind.TEXT, Kind.MOMENT}),
+    Family.TIMESTAMP: frozenset({Kind.TEXT, Kind.MOMENT}),
+    Family.TIME: frozenset({Kind.TEXT}),
+    Family.BINARY: frozenset({Kind.BYTES, Kind.OBJECT_ID}),
+    Family.NESTED: frozenset({Kind.TEXT, Kind.NESTED}),
+}
+_IF_CHOSEN: Mapping[Family, Kind] = {
+    **dict.fromkeys((Family.DATE, Family.TIME, Family.TIMESTAMP), Kind.NUMBER),
+    Family.BINARY: Kind.TEXT,
+}
+"""What a column takes beside these where an option says what it counts or holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypedColumn:
+    """A column that is no STRING.
+
+    Attributes:
+        encoding: as its values are read once they are plain.
+        is_chosen: whether an option has told the encoding.
+    """
+
+    name: str
+    data_type: DataType
+    encoding: Encoding
+    is_chosen: bool = False
+
+    def allows(self, kind: Kind) -> bool:
+        """Whether such a value has a meaning in the column."""
+        family = family_of(self.data_type)
+        is_asked = self.is_chosen and _IF_CHOSEN.get(family) is kind
+        return kind is Kind.NULL or kind in _ALLOWED[family] or is_asked
+
+    def usual(self) -> str | None:
+        """A pattern of the values that may be rewritten with others; None: all may."""
+        family = family_of(self.data_type)
+        is_millis = self.encoding is Encoding.EPOCH_MILLIS
+        match family:
+            case Family.STRING:
+                return None
+            case Family.BOOLEAN:
+                return rf"null|true|false|{_NUMBER}"
+            case Family.INTEGER | Family.FLOAT | Family.DECIMAL:
+                return rf"null|true|false|{_NUMBER}|{_MOMENT}"
+            case Family.DATE | Family.TIMESTAMP if is_millis:
+                return rf"null|{_MOMENT}" + (rf"|{_NUMBER}" if self.is_chosen else "")
+            case Family.DATE | Family.TIME | Family.TIMESTAMP:
+                return "null" + (rf"|{_NUMBER}" if self.is_chosen else "")
+            case Family.BINARY:
+                return 'null|"' if self.is_chosen else "null"
+            case Family.NESTED if all(
+                family_of(each) is Family.STRING for each in self.data_type.scalars()
+            ):
+                return None
+            case Family.NESTED:
+                return r'null|\[[^\[\]{"]*\]' if not self._holds_bytes() else "null"
+
+    def _holds_bytes(self) -> bool:
+        return any(each.root in BINARY_ROOTS for each in self.data_type.scalars())
+
+
+def unusual_documents(texts: pa.Array, columns: Mapping[str, TypedColumn]) -> Bools:
+    """Which documents have a value that its column does not expect: bool [n].
+
+    Args:
+        texts: strings [n] of extended JSON; null is never unusual.
+    """
+    unusual: Bools = np.zeros(len(texts), np.bool_)
+    patterns = {name: usual for name, column in columns.items() if (usual := column.usual())}
+    if not patterns:
+        return unusual
+    for name, usual in patterns.items():
+        quoted = json.dumps(name, ensure_ascii=False)
+        value = rf"[{{,]\s*{re.escape(quoted)}\s*:\s*(?:{usual})"
+        fits = bools_of(pc.match_substring_regex(texts, value))
+        unusual |= bools_of(pc.match_substring(texts, quoted)) & ~fits
+    return unusual | bools_of(pc.match_substring_regex(texts, _ESCAPED_NAME))
+
+
+def typed_value(value: Any, column: TypedColumn) -> Any:
+    """Plain JSON of one value for its column.
+
+    Raises:
+        UnreadableRecordError: the value has no meaning there, or is none of its kind.
+    """
+    kind = _kind_of(value)
+    if not column.allows(kind):
+        raise _misfit(value, column, f"is {kind.value}, {_remedy(column, kind)}")
+    match family_of(column.data_type):
+        case Family.BINARY if kind in (Kind.BYTES, Kind.OBJECT_ID):
+            return _bytes(value, column)
+        case Family.DATE | Family.TIMESTAMP if kind is Kind.MOMENT:
+            return _moment(value, column)
+        case Family.NESTED if kind is Kind.NESTED:
+            return _nested(value, column)
+        case _:
+            return converted(value)
+
+
+def _kind_of(value: Any) -> Kind:
+    match value:
+        case None:
+            return Kind.NULL
+        case bool():
+            return Kind.BOOLEAN
+        case JsonNumber():
+            return Kind.NUMBER
+        case str():
+            return Kind.TEXT
+        case dict():
+            return _KINDS.get(frozenset(value), Kind.NESTED)
+        case _:
+            return Kind.NESTED
+
+
+def _remedy(column: TypedColumn, kind: Kind) -> str:
+    can_be_told = _IF_CHOSEN.get(family_of(column.data_type)) is kind and column.name
+    if can_be_told:
+        return f"and nothing tells what it means there (column.{column.name}.encoding can)"
+    return "which has no meaning in the column"
+
+
+def _misfit(value: Any, column: TypedColumn, why: str) -> UnreadableRecordError:
+    shown = json_text(value)
+    shown = shown if len(shown) <= _SHOWN_MAX else shown[:_SHOWN_MAX] + "…"
+    return ColumnValueError(f"column {column.name!r} ({column.data_type}): {shown} {why}")
+
+
+class ColumnValueError(UnreadableRecordError):
+    """A value that cannot stand in its column; the reason names both."""
+
+
+def _moment(value: Any, column: TypedColumn) -> Any:
+    """A count of milliseconds where the column reads such, else ISO 8601 text."""
+    count = milliseconds(value)
+    if column.encoding is Encoding.EPOCH_MILLIS:
+        return JsonNumber(count)
+    try:
+        moment = EPOCH + datetime.timedelta(milliseconds=count)
+    except OverflowError:
+        raise _misfit(value, column, "is outside what the column can hold") from None
+    if column.data_type.root is not TypeRoot.DATE:
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if moment.time() != datetime.time():
+        raise _misfit(value, column, "has a time of day, which the column cannot hold")
+    return moment.date().isoformat()
+
+
+def _bytes(value: Any, column: TypedColumn) -> str:
+    raw = raw_bytes(value)
+    match column.encoding:
+        case Encoding.BASE64:
+            return base64.b64encode(raw).decode()
+        case Encoding.HEX:
+            return raw.hex()
+        case other:
+            raise _misfit(value, column, f"is bytes, and the column is read as {other.value}")
+
+
+def _nested(value: Any, column: TypedColumn) -> Any:
+    """Values inside have the encodings of `column_reading`: times are ISO text, bytes base64."""
+    kind = column.data_type
+    if isinstance(value, list):
+        element = kind.element if kind.root is TypeRoot.ARRAY else None
+        return [_inner(each, element, column.name) for each in value]
+    fields = {field.name: field.data_type for field in kind.fields}
+    values = kind.element if kind.root is TypeRoot.MAP else None
+    return {name: _inner(one, fields.get(name, values), column.name) for name, one in value.items()}
+
+
+def _inner(value: Any, data_type: DataType | None, name: str) -> Any:
+    if data_type is None:
+        return converted(value)
+    is_bytes = family_of(data_type) is Family.BINARY
+    encoding = Encoding.BASE64 if is_bytes else Encoding.ISO
+    return typed_value(value, TypedColumn(name, data_type, encoding))

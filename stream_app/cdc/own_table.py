@@ -1,0 +1,124 @@
+"""Any format of a job of one table, whose topics may have records of other source tables.
+
+Their rows would share one primary key: a stranger's row 6 would replace ours. So such records are
+bad. The job decides which source table is its own (`spark.ingest.source_table_check`). Wraps the
+format that reads the messages, and looks at single messages only where a batch has others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import DecodedBatch, bad_records, in_order, moved
+from stream_app.cdc.columns.arrow_buffers import valid_of
+from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.source_tables import NO_TABLE, Origins
+from stream_app.errors import WrongSourceError
+
+_SHOWN = 5
+"""So many of the others have name and place in the counts, since names may be without number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceChoice:
+    """Which records a table takes.
+
+    Attributes:
+        own: names of its source table; empty: not known, or records do not name it.
+        others: topics with names of source tables that are not taken; the name may be empty.
+    """
+
+    own: frozenset[str] = frozenset()
+    others: frozenset[tuple[str, str]] = frozenset()
+
+    def takes(self, topic: str, name: str) -> bool:
+        """Whether records of a topic that name a source table are taken."""
+        is_other = bool(self.own and name) and name not in self.own
+        return not is_other and (topic, name) not in self.others
+
+    def refusal(self, name: str) -> str:
+        """Why a record is not taken."""
+        ours = ", ".join(sorted(self.own)) or "another"
+        other = f"is of the source's table {name}" if name else "does not name its source table"
+        return f"{other}, and the rows of this table are those of {ours}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnTable:
+    """Implements `message_format.MessageFormat`.
+
+    Attributes:
+        messages: reads the messages.
+        origins: of the same format; see `message_format.SourceReader`.
+    """
+
+    messages: MessageFormat
+    origins: Callable[[pa.RecordBatch], Origins]
+    choice: SourceChoice
+
+    @property
+    def reads_keys(self) -> bool:
+        """See `MessageFormat.reads_keys`."""
+        return self.messages.reads_keys
+
+    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode every message for itself; see `MessageFormat.decode`.
+
+        Raises:
+            WrongSourceError: as the format, for a record that is taken.
+        """
+        try:
+            decoded = self.messages.decode(messages)
+        except WrongSourceError:
+            # A stranger's TRUNCATE, or its columns, must not stop the job.
+            if not self._others(messages):
+                raise
+        else:
+            topic = messages.column("topic")[0].as_py() if messages.num_rows else ""
+            is_own = all(self.choice.takes(topic, name) for name in decoded.tables)
+            if len(decoded.tables) <= 1 and is_own and decoded.truncated is None:
+                rows = messages.num_rows - decoded.bad.num_rows - decoded.skipped
+                return replace(decoded, records=dict.fromkeys(decoded.tables, rows))
+        return self._sorted_out(messages)
+
+    def _sorted_out(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """The same where a batch has messages of several source tables."""
+        others = self._others(messages)
+        kept = np.delete(np.arange(messages.num_rows, dtype=np.int32), list(others))
+        some = messages.take(pa.array(kept)) if others else messages
+        decoded = moved(self.messages.decode(some), kept)
+        counts = Counter(self._names(some)) if len(decoded.tables) > 1 else {}
+        rows = some.num_rows - decoded.bad.num_rows - decoded.skipped
+        reasons = {at: self.choice.refusal(name) for at, name in others.items()}
+        shown = {name: at for at, name in reversed(list(others.items())[:_SHOWN])}
+        return replace(
+            decoded,
+            tables={**shown, **decoded.tables},
+            bad=in_order(decoded.bad, bad_records(messages, reasons)),
+            records={name: counts.get(name, rows) for name in decoded.tables},
+            others=len(others),
+        )
+
+    def _others(self, messages: pa.RecordBatch) -> Mapping[int, str]:
+        """Messages that are not taken, and the names of their source tables."""
+        if self.choice == SourceChoice():
+            return {}
+        topics = messages.column("topic").to_pylist()
+        is_message = valid_of(messages.column("value")).tolist()
+        named = enumerate(zip(topics, self._names(messages), is_message, strict=True))
+        return {
+            at: name for at, (topic, name, is_one) in named
+            if is_one and not self.choice.takes(topic, name)
+        }  # fmt: skip
+
+    def _names(self, messages: pa.RecordBatch) -> list[str]:
+        """The source table of each message; empty: it names none, or means no row."""
+        found = self.origins(messages)
+        names = [*map(str, found.tables), ""]
+        assert NO_TABLE == -1, "the last"
+        return [names[code] for code in found.codes.tolist()]

@@ -1,0 +1,48 @@
+"""Types of times of day that Paimon's TIME cannot hold → the type that is stored instead.
+
+Paimon keeps milliseconds of a TIME, whatever its precision is. So a source's microseconds or
+nanoseconds become a number or a text, unless ``inexact = truncate`` asks for TIME.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stream_app.model.schema.data_type import STRING, DataType, TypeRoot
+from stream_app.model.schema.mapping_options import Inexact, MappingOptions
+
+_BIGINT = DataType(root=TypeRoot.BIGINT)
+_HELD_DIGITS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StoredType:
+    """The type of a column for a type of the source.
+
+    Attributes:
+        alternatives: types that an older table, or one of another choice, may have instead.
+    """
+
+    data_type: DataType
+    alternatives: tuple[DataType, ...] = ()
+
+
+def stored_type(
+    data_type: DataType,
+    options: MappingOptions,
+    *,
+    digits: int | None = None,
+    sends_text: bool = False,
+) -> StoredType:
+    """The type that holds each value of the source.
+
+    Args:
+        data_type: the nearest type of Paimon.
+        digits: of a second that the source's time of day has; None: the type's precision.
+        sends_text: whether the messages write such a time as text, and not as a count.
+    """
+    if data_type.root is not TypeRoot.TIME or (digits or data_type.precision) <= _HELD_DIGITS:
+        return StoredType(data_type)
+    exact = STRING if sends_text or options.inexact is Inexact.STRING else _BIGINT
+    chosen = data_type if options.inexact is Inexact.TRUNCATE else exact
+    return StoredType(chosen, (data_type, _BIGINT, STRING))

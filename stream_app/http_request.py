@@ -1,0 +1,67 @@
+"""Requests over HTTP that go nowhere but to the address that a person has configured.
+
+A redirect is an error here: the request's login, signature and body are for the configured host
+alone, and an answer must not choose another. The length of an answer and its time are bounded too.
+
+Sources: none; `urllib.request` itself sends a request's headers to any host that a redirect names.
+"""
+
+from __future__ import annotations
+
+import time
+import urllib.request
+from http.client import HTTPResponse
+from typing import Any
+
+_CHUNK = 1 << 16
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        """Follow none; the redirect itself becomes an `HTTPError`."""
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects)
+
+
+class LongAnswerError(ValueError):
+    """An answer has more bytes than are accepted."""
+
+
+def opened(request: urllib.request.Request, *, timeout_s: float) -> HTTPResponse:
+    """The answer to a request, whose body is still to be read.
+
+    Args:
+        timeout_s: for each wait.
+
+    Raises:
+        HTTPError: the status is not 2xx; a redirect has the status 3xx.
+        OSError, HTTPException: there is no answer.
+    """
+    answer = _OPENER.open(request, timeout=timeout_s)
+    assert isinstance(answer, HTTPResponse)
+    return answer
+
+
+def answer_to(request: urllib.request.Request, *, timeout_s: float, bytes_max: int) -> bytes:
+    """The body of the answer to a request.
+
+    Args:
+        timeout_s: for each wait, and three times as much for the whole answer.
+
+    Raises:
+        HTTPError, HTTPException, OSError: as `opened`, or the answer takes too long.
+        LongAnswerError: the answer has more bytes.
+    """
+    ends = time.monotonic() + 3 * timeout_s
+    parts: list[bytes] = []
+    size = 0
+    with opened(request, timeout_s=timeout_s) as answer:
+        while part := answer.read1(_CHUNK):
+            parts.append(part)
+            size += len(part)
+            if size > bytes_max:
+                raise LongAnswerError(f"the answer has more than {bytes_max} bytes")
+            if time.monotonic() > ends:
+                raise TimeoutError(f"the answer takes more than {3 * timeout_s:.0f} s")
+    return b"".join(parts)

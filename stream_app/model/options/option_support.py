@@ -1,0 +1,325 @@
+"""What each of Paimon's table options means for stream_app: one decision for every key.
+
+A key is either read (`core_options.OPTIONS`), or harmless, or left undone, or it refuses a table
+for some purposes. A key in no list is unknown. It refuses a table for writing, because a writer
+that does not know it may break what it promises; readers name it and go on.
+
+`core_options` joins the two halves. Names and types stand in `paimon_option_keys`, and a test holds
+both against the newest lists that Paimon has published.
+
+Source: Paimon 1.4.2, 2.0.0 and the development of 2.1, `CoreOptions.java`; 1.4.2
+`FlinkConnectorOptions.java`, `IcebergOptions.java`, and the readers of each option.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+
+class Purpose(enum.Enum):
+    """What a table is opened for; the value begins the error of a table that is refused.
+
+    WRITE: commit to it, also compactions. READ: its rows and changes. FIND: all of its versions
+    and files, to list them. EXPIRE: delete or tag versions.
+    """
+
+    WRITE = "stream_app cannot write this table: "
+    READ = "stream_app cannot read this table: "
+    FIND = "stream_app cannot find all versions and files of this table: "
+    EXPIRE = "stream_app cannot expire or tag versions of this table: "
+
+
+_ROWS = frozenset({Purpose.READ, Purpose.WRITE})
+_WRITE = frozenset({Purpose.WRITE})
+_READ = frozenset({Purpose.READ})
+_VERSIONS = frozenset({Purpose.WRITE, Purpose.EXPIRE})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Values of an option, in words and as a test."""
+
+    text: str
+    holds: Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An option that asks for what stream_app does not do.
+
+    Attributes:
+        key: with ``*`` for a column, or with a dot at the end for all keys that begin so.
+        values: those that ask for it.
+        purposes: for which the table is refused.
+        why: what would go wrong; empty where the option's name says it.
+        may_go: the rows mean the same without the option, so that ``alter --unset`` is a way out.
+    """
+
+    key: str
+    values: Asked
+    purposes: frozenset[Purpose]
+    why: str = ""
+    may_go: bool = False
+
+    def is_of(self, key: str) -> bool:
+        """Whether this is about a key."""
+        beginning, star, end = self.key.partition("*")
+        if star:
+            return key.startswith(beginning) and key.endswith(end)
+        return key.startswith(self.key) if self.key.endswith(".") else key == self.key
+
+
+def is_true(value: str) -> bool:
+    """Whether a switch is on."""
+    return value.lower() == "true"
+
+
+def _other_than(*values: str) -> Asked:
+    return Asked(f"other than {' and '.join(values)}", lambda value: value.lower() not in values)
+
+
+def _one_of(*values: str) -> Asked:
+    return Asked(", ".join(values), lambda value: value.lower() in values)
+
+
+_TRUE = Asked("true", is_true)
+_SET = Asked("any but empty", lambda value: bool(value.strip()))
+_ANY = Asked("any", lambda _: True)
+_NOT_MAIN = Asked("other than main", lambda value: value != "main")
+_ABSOLUTE = Asked("begins with a slash", lambda value: value.startswith("/"))
+_OTHER_STARTS = ("from-creation-timestamp", "from-file-creation-time", "incremental")
+_LEVEL_0 = "its readers also see level 0, which stream_app leaves out"
+_PART = "Paimon's readers see other rows than the newest version's"
+_STALE_INDEX = "a compaction would leave the key index stale"
+_NOBODY_CALLS = "nothing is called after our commits"
+_NOBODY_MARKS = "no partition is marked as done"
+_ICEBERG = "Iceberg's metadata would stay behind, and name files that an expiry deletes"
+
+REFUSALS: tuple[Refusal, ...] = (
+    Refusal("batch-scan-mode", _other_than("none"), _READ, _PART, may_go=True),
+    Refusal("branch", _NOT_MAIN, _ROWS | {Purpose.FIND}),
+    Refusal("chain-table.enabled", _TRUE, _ROWS),
+    Refusal("clustering.incremental", _TRUE, _WRITE),
+    Refusal("commit.callbacks", _SET, _WRITE, _NOBODY_CALLS, may_go=True),
+    Refusal("commit.custom-listeners", _SET, _WRITE, _NOBODY_CALLS, may_go=True),
+    Refusal("data-evolution.enabled", _TRUE, _ROWS),
+    Refusal("data-file.external-paths.strategy", _other_than("none"), _WRITE),
+    Refusal(
+        "data-file.path-directory",
+        _ABSOLUTE,
+        frozenset({Purpose.FIND}),
+    ),
+    Refusal("deletion-vectors.merge-on-read", _TRUE, _ROWS, _LEVEL_0),
+    Refusal("fields.*.map.storage-layout", _other_than("default"), _ROWS),
+    Refusal("fields.*.nested-key-null-strategy", _SET, _ROWS),
+    Refusal("fields.*.nested-sequence-field", _SET, _ROWS),
+    Refusal("file.compression.per.level", _SET, _WRITE),
+    Refusal("file.compression.per.level.", _SET, _WRITE),
+    Refusal("file.format.per.level", _SET, _WRITE),
+    Refusal("file.format.per.level.", _SET, _WRITE),
+    Refusal("incremental-between", _ANY, _READ, _PART, may_go=True),
+    Refusal("incremental-between-timestamp", _ANY, _READ, _PART, may_go=True),
+    Refusal("incremental-to-auto-tag", _ANY, _READ, _PART, may_go=True),
+    Refusal("index-file-in-data-file-dir", _TRUE, _WRITE),
+    Refusal("lock.enabled", _TRUE, _WRITE),
+    Refusal("metadata.iceberg.storage", _other_than("disabled"), _VERSIONS, _ICEBERG, True),
+    Refusal("partition.end-input-to-done", _TRUE, _WRITE, _NOBODY_MARKS, may_go=True),
+    Refusal("partition.idle-time-to-done", _SET, _WRITE, _NOBODY_MARKS, may_go=True),
+    Refusal("pk-bitmap.index.columns", _SET, _WRITE, _STALE_INDEX),
+    Refusal("pk-btree.index.columns", _SET, _WRITE, _STALE_INDEX),
+    Refusal("pk-clustering-override", _TRUE, _ROWS),
+    Refusal("pk-full-text.index.columns", _SET, _WRITE, _STALE_INDEX),
+    Refusal("pk-multivalue.index.columns", _SET, _WRITE, _STALE_INDEX),
+    Refusal("pk-vector.index.columns", _SET, _WRITE, _STALE_INDEX),
+    Refusal("primary-key.nullable", _TRUE, _ROWS, "a key may be null"),
+    Refusal("query-auth.enabled", _TRUE, _READ, "its catalog says which rows one may read"),
+    Refusal("row-tracking.enabled", _TRUE, _WRITE),
+    Refusal("scan.bucket", _ANY, _READ, _PART, may_go=True),
+    Refusal("scan.creation-time-millis", _ANY, _READ, _PART, may_go=True),
+    Refusal("scan.fallback-branch", _SET, _READ, "another branch has some of its rows"),
+    Refusal("log.scan", _one_of(*_OTHER_STARTS), _READ, _PART, may_go=True),
+    Refusal("scan.mode", _one_of(*_OTHER_STARTS), _READ, _PART, may_go=True),
+    Refusal("scan.file-creation-time-millis", _ANY, _READ, _PART, may_go=True),
+    Refusal("scan.primary-branch", _SET, _READ, "another branch has some of its rows"),
+    Refusal(
+        "sequence.snapshot-ordering", _TRUE, _ROWS, "rows are ordered by the number of a snapshot"
+    ),
+    Refusal("stream-scan-mode", _other_than("none"), _READ, _PART, may_go=True),
+    Refusal("tag.callbacks", _SET, _VERSIONS, "nothing is called after our tags", True),
+    Refusal("type", _other_than("table"), _ROWS),
+    Refusal("type", _other_than("table", "materialized-table"), frozenset({Purpose.FIND})),
+    Refusal("upsert-key", _SET, _WRITE),
+)
+"""The options that refuse a table, by key."""
+
+
+def refusals(options: Mapping[str, str], purpose: Purpose) -> Iterator[tuple[str, Refusal]]:
+    """The keys that refuse a table for a purpose, in the table's order, each with the reason."""
+    for key, value in options.items():
+        for refusal in REFUSALS:
+            if purpose in refusal.purposes and refusal.is_of(key) and refusal.values.holds(value):
+                yield key, refusal
+
+
+_HARMLESS = """
+add-column-before-partition alter-column-null-to-not-null.disabled auto-create
+bitmap-index.compression bitmap-index.compression-level bitmap-index.dictionary-block-size
+bitmap-index.fallback-scan-max-size blob-as-descriptor blob-compaction.enabled blob-descriptor-field
+blob-descriptor.source-table blob-external-storage-field blob-external-storage-path blob-field
+blob-view-field blob-view.resolve.enabled blob-write-null-on-fetch-failure
+blob-write-null-on-missing-file blob.copy-buffer-size blob.split-by-file-size
+blob.stored-descriptor-fields blob.target-file-size bucket-append-ordered
+chain-table.chain-partition-keys chain-table.split.key-range-enabled
+chain-table.streaming.merge-snapshot changelog-producer.compaction-interval
+changelog.precommit-compact changelog.precommit-compact.buffer-size
+changelog.precommit-compact.thread-num clustering.columns
+clustering.history-partition.idle-to-full-sort clustering.history-partition.limit
+clustering.incremental.mode clustering.incremental.optimize-write clustering.strategy
+commit.native.enabled compaction.bucket-distribution-strategy
+data-evolution.compaction.rewrite-row-ids data-evolution.merge-into.file-pruning
+data-evolution.merge-into.source-persist data-evolution.reassign.skip-contiguous-row-count
+data-evolution.row-id-conflict-rewrite.max-size data-evolution.row-sidecar.enabled
+data-evolution.row-sidecar.max-selected-rows data-evolution.row-sidecar.max-selection-ratio
+data-evolution.write-cols-optimization.enabled data-file.external-paths
+data-file.external-paths.specific-fs data-file.external-paths.weights delete.force-produce-changelog
+deletion-vectors.modifiable disable-explicit-type-casting dynamic-partition-overwrite
+end-input.watermark file-index.in-manifest-threshold file-index.read.enabled
+file-reader-async-threshold filesystem.job-level-settings.enabled format-table.commit-hive-sync-url
+format-table.file.compression format-table.implementation format-table.partition-path-only-value
+format-table.scan.list-parallelism full-text-index.search-mode global-index.build.max-parallelism
+global-index.build.max-shard global-index.build.parallelism global-index.column-update-action
+global-index.enabled global-index.external-path global-index.filter.refine-from-data
+global-index.row-count-per-shard global-index.search-mode global-index.thread-num
+incremental-between-scan-mode incremental-between-tag-to-snapshot key-value.sequence_number.enabled
+local-cache.block-size local-cache.dir local-cache.enabled local-cache.max-size
+local-cache.whitelist local-kv-db.block-size log.scan.remove-normalize lookup.async
+lookup.async-thread-number lookup.blob-as-descriptor lookup.bootstrap-parallelism lookup.cache
+lookup.cache-rows lookup.continuous.discovery-interval lookup.dynamic-partition
+lookup.dynamic-partition.refresh-interval lookup.dynamic-partition.refresh.async
+lookup.refresh.async lookup.refresh.async.pending-snapshot-count lookup.refresh.full-load-threshold
+lookup.refresh.time-periods-blacklist manifest-sort.max-rewrite-size manifest-sort.partition-field
+manifest.merge-optimize.enabled manifest.sidecar.enabled materialized-table.definition-query
+materialized-table.interval-freshness materialized-table.interval-freshness.time-unit
+materialized-table.logical-refresh-mode materialized-table.refresh-handler-bytes
+materialized-table.refresh-handler-description materialized-table.refresh-mode
+materialized-table.refresh-status mosaic.num-buckets mosaic.stats-columns orc.write.batch-size
+overwrite-upgrade owner parquet.variant.shreddingSchema partition
+partition.mark-done-action.custom.class partition.mark-done-action.http.params
+partition.mark-done-action.http.url partition.mark-done-action.mode
+partition.mark-done.recover-from-state partition.time-interval path
+postpone.batch-write-fixed-bucket postpone.batch-write-fixed-bucket.max-parallelism
+postpone.batch-write-fixed-bucket.rescale-load-factor postpone.default-bucket-num
+postpone.merge-on-read postpone.target-row-num-per-bucket postpone.target-size-per-bucket
+primary-key read.allow.fullScan read.batch-size read.changelog read.native.enabled read.parallelism
+read.shuffle-bucket-with-partition read.stream.maxBytesPerTrigger read.stream.maxFilesPerTrigger
+read.stream.maxRowsPerTrigger read.stream.maxTriggerDelayMs read.stream.minRowsPerTrigger
+requiredSparkConfsCheck.enabled row-tracking.partition-group-on-commit scalar-index.search-mode
+scan.bounded scan.bounded.watermark scan.dedicated-split-generation
+scan.fallback-branch.read-fail-fast scan.fallback-delta-branch scan.fallback-snapshot-branch
+scan.ignore-corrupt-files scan.ignore-lost-files scan.infer-parallelism scan.infer-parallelism.max
+scan.manifest.parallelism scan.max-snapshot.count scan.max-splits-per-task scan.native-plan.enabled
+scan.parallelism scan.partitions scan.plan-auto-tag-for-read.time-retained scan.plan-sort-partition
+scan.remove-normalize scan.split-enumerator.batch-size scan.split-enumerator.mode
+scan.watermark.alignment.group scan.watermark.alignment.max-drift
+scan.watermark.alignment.update-interval scan.watermark.emit.strategy scan.watermark.idle-timeout
+sink.clustering.by-columns sink.clustering.sample-factor sink.clustering.sort-in-cluster
+sink.clustering.strategy sink.committer-cpu sink.committer-memory sink.committer-operator-chaining
+sink.coordinator-commit.enabled sink.cross-partition.managed-memory sink.key-only-deletes.enabled
+sink.managed.writer-buffer-memory sink.operator-uid.suffix sink.parallelism
+sink.use-managed-memory-allocator sink.writer-coordinator.cache-expire-after-access
+sink.writer-coordinator.cache-memory sink.writer-coordinator.cache-soft-values
+sink.writer-coordinator.enabled sink.writer-coordinator.page-size
+sink.writer-coordinator.prefetch-manifests sink.writer-cpu sink.writer-memory
+sink.writer-refresh-detectors sort-compaction.local-sample.magnification
+sort-compaction.range-strategy sorted-index.records-per-file source.checkpoint-align.enabled
+source.checkpoint-align.timeout source.operator-uid.suffix
+source.split.target-size-with-column-pruning streaming-read.shuffle-bucket-with-partition
+streaming.read.snapshot.delay table-read.sequence-number.enabled
+unaware-bucket.compaction.parallelism unaware-bucket.no-shuffle variant.inferShreddingSchema
+variant.shredding.adaptive.maxInferBufferRow variant.shredding.adaptive.retentionRatio
+variant.shredding.inferenceMode variant.shredding.maxInferBufferRow variant.shredding.maxSchemaDepth
+variant.shredding.maxSchemaWidth variant.shredding.minFieldCardinalityRatio variant.shreddingSchema
+vector-field vector-index.search-mode vector-search.distribute.enabled
+vector-search.lateral-join.batch-size vector.file.format vector.target-file-size video-frame-field
+visibility-callback.check-interval visibility-callback.timeout write.merge-schema
+write.merge-schema.explicit-cast write.native.enabled write.sequence-number-init-mode
+write.use-v2-write zorder.var-length-contribution
+"""
+
+HARMLESS_KEYS = frozenset(_HARMLESS.split())
+"""Keys that change neither rows nor files nor what our jobs promise; kept as they are.
+
+Among them are options of kinds of tables, columns and engines that are refused by another key or by
+a type. With ``write.sequence-number-init-mode = snapshot`` Paimon's writers look for the largest
+sequence number in a snapshot's properties, and scan the files when it is not there, as in ours.
+"""
+
+_WRITING = """
+async-file-write cache-page-size changelog-file.compression changelog-file.format
+changelog-file.stats-mode file.block-size file.suffix.include.compression local-merge-buffer-size
+local-sort.max-num-file-handles manifest.delete-file-drop-stats metadata.stats-dense-store
+metadata.stats-keep-first-n-columns metadata.stats-mode.per.level page-size
+parquet.enable.dictionary partition.sink-strategy sort-engine sort-spill-buffer-size
+spill-compression spill-compression.zstd-level target-file-row-num write-buffer-for-append
+write-max-writers-to-spill write.batch-memory write.batch-size
+"""
+
+_COMPACTING = """
+compaction.skip-expired-partitions compaction.small-file-ratio lookup.cache-max-memory-size
+lookup.cache-spill-compression lookup.cache.bloom.filter.enabled lookup.cache.bloom.filter.fpp
+lookup.cache.high-priority-pool-ratio lookup.hash-load-factor lookup.merge-buffer-size
+lookup.merge-records-threshold lookup.remote-file.enabled lookup.remote-file.level-threshold
+"""
+
+_COMMITTING = """
+commit.discard-duplicate-files commit.force-create-snapshot commit.strict-mode.last-safe-snapshot
+commit.user-prefix manifest-sort.enabled metastore.partitioned-table precommit-compact
+snapshot.ignore-empty-commit snapshot.watermark-idle-timeout visibility-callback.enabled
+"""
+
+_UPKEEP = """
+end-input.check-partition-expire metastore.tag-to-partition metastore.tag-to-partition.preview
+partition.idle-time-to-report-statistic partition.mark-done-action sink.savepoint.auto-tag
+tag.batch.customized-name
+"""
+
+IGNORED_KEYS = frozenset(f"{_WRITING} {_COMPACTING} {_COMMITTING} {_UPKEEP}".split())
+"""Keys that ask for work that our jobs leave undone; a job names those of its table when it begins.
+"""
+
+_DONE_ANYWAY = {
+    "async-file-write": "true",
+    "compaction.small-file-ratio": "0.7",
+    "changelog-file.format": "parquet",
+    "commit.user-prefix": "",
+    "lookup.cache-spill-compression": "none",
+    "metadata.stats-dense-store": "true",
+    "metadata.stats-keep-first-n-columns": "-1",
+    "metastore.tag-to-partition.preview": "none",
+    "partition.idle-time-to-report-statistic": "0 ms",
+    "partition.sink-strategy": "none",
+    "sort-engine": "loser-tree",
+    "spill-compression": "lz4",
+}
+"""Values that ask for nothing else than what is done; of other keys ``false``."""
+
+_IGNORED_PREFIXES = ("parquet.", "metadata.stats-mode.per.level.")
+
+
+def ignored_options(options: Mapping[str, str]) -> list[str]:
+    """The keys of a table's options on which our jobs do not act, in order."""
+    return sorted(key for key, value in options.items() if _is_ignored(key, value))
+
+
+def _is_ignored(key: str, value: str) -> bool:
+    if key == "tag.automatic-creation":
+        return value.lower() == "batch"
+    if key.startswith("file-index."):  # those of a column; the others are about reading indexes
+        return key.endswith(".columns")
+    if key.startswith("fields."):
+        return key.endswith(".stats-mode")
+    if key in IGNORED_KEYS:
+        return value.lower() not in ("", _DONE_ANYWAY.get(key, "false"))
+    return key.startswith(_IGNORED_PREFIXES)

@@ -1,0 +1,115 @@
+"""Which committed rows wait for a compaction before anybody gets them.
+
+Readers of some tables skip level 0, and some changelogs are written by compactions. There an
+epoch's compaction is part of the epoch: until it is committed, the epoch's rows wait. The level of
+a file tells whether its rows wait, so the metadata alone answers.
+
+The job's start and its looks while idle find by this rule the buckets to compact. Status, pages,
+metrics and `check` count by it.
+
+Source: Paimon `CoreOptions.java` (`batchScanSkipLevel0`),
+`table/source/snapshot/FullCompactedStartingScanner.java`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from typing import assert_never
+
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.merge_engine import traits_of
+from stream_app.model.options.core_options import CoreOptions
+
+UNTOLD_S = 10.0
+"""Seconds for which the rows of the newest epoch are not counted: their compaction has begun."""
+
+
+class SeenAt(enum.Enum):
+    """Where a row must lie so that readers get it, and followers of the changelog its change."""
+
+    ANY_LEVEL = "any level"
+    ABOVE_LEVEL_0 = "above level 0"
+    HIGHEST_LEVEL = "the highest level"
+
+
+def seen_at(options: CoreOptions, *, merges_by_key: bool) -> SeenAt:
+    """The rule of a table, which merges rows by a key or not."""
+    if not merges_by_key:
+        return SeenAt.ANY_LEVEL
+    if options.producer.by_full_compaction:
+        return SeenAt.HIGHEST_LEVEL
+    by_reader = traits_of(options.merge_engine).needs_lookup or options.merges_by_vectors
+    return SeenAt.ABOVE_LEVEL_0 if by_reader or options.producer.by_lookup else SeenAt.ANY_LEVEL
+
+
+def waiting_rows(files: Iterable[DataFileMeta], rule: SeenAt, num_levels: int) -> int:
+    """Rows of one bucket's live files that wait; deletes count.
+
+    Args:
+        num_levels: as the table's options say; files may lie higher.
+    """
+    match rule:
+        case SeenAt.ANY_LEVEL:
+            return 0
+        case SeenAt.ABOVE_LEVEL_0:
+            least = 1
+        case SeenAt.HIGHEST_LEVEL:
+            files = list(files)
+            least = max([num_levels - 1, *(file.level for file in files)])
+        case _:
+            assert_never(rule)
+    return sum(file.row_count for file in files if file.level < least)
+
+
+def waiting_buckets(
+    live: Iterable[ManifestEntry], rule: SeenAt, num_levels: int
+) -> Mapping[BucketId, int]:
+    """The buckets with rows that wait, and how many.
+
+    Args:
+        live: the live files of a table, or of some of its buckets.
+    """
+    if rule is SeenAt.ANY_LEVEL:
+        return {}
+    files: dict[BucketId, list[DataFileMeta]] = {}
+    for entry in live:
+        files.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    counts = {bucket: waiting_rows(members, rule, num_levels) for bucket, members in files.items()}
+    return {bucket: count for bucket, count in counts.items() if count}
+
+
+def counted_rows(waiting: int, *, newest: int, age_s: float) -> int:
+    """How many rows are said to wait.
+
+    Args:
+        waiting: all that wait.
+        newest: those among them that the newest epoch has brought, at most.
+        age_s: seconds since its commit.
+    """
+    return waiting if age_s >= UNTOLD_S else max(0, waiting - newest)
+
+
+def unseen_by(rule: SeenAt) -> str:
+    """The readers that lack the rows that wait."""
+    return "followers of the changelog" if rule is SeenAt.HIGHEST_LEVEL else "readers or followers"
+
+
+def waiting_fix(*, is_write_only: bool) -> str:
+    """What brings them to readers and followers."""
+    if is_write_only:
+        return (
+            "the table's job is write-only: run `stream-app compact TABLE --follow` beside it, or "
+            "`stream-app compact TABLE` once"
+        )
+    return (
+        "a job that runs compacts them: start it, and see the log if they go on waiting; or run "
+        "`stream-app compact TABLE`"
+    )
+
+
+def waiting_text(rows: int) -> str:
+    """The words for it, in each place that tells it."""
+    return "1 row waits for a compaction" if rows == 1 else f"{rows:,} rows wait for a compaction"

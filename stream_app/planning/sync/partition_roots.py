@@ -1,0 +1,68 @@
+"""Which source table is the root of partitions that send the changes in its place.
+
+Pure. PostgreSQL publishes changes of a partitioned table under the names of its partitions, unless
+the publication has publish_via_partition_root. The initial snapshot reads the root as well. So the
+root's table has the rows of that moment, and stands still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from stream_app.model.schema.origin import Origin
+
+PUBLISH_FIX = (
+    "set publish.via.partition.root = true in the connector (PostgreSQL: alter publication NAME "
+    "set (publish_via_partition_root = true)), leave the partitions out (excluding-tables), and "
+    "let Debezium read the root again; or leave the root out, and give the partitions its name "
+    "by table-mapping"
+)
+
+PARTITIONED = (
+    "the table is partitioned: unless its publication has publish_via_partition_root, its changes "
+    "arrive under the names of its partitions, and its own topic stands still"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTable:
+    """What some messages of a source table show.
+
+    Attributes:
+        columns: their names.
+        read: rows of the initial snapshot, each as something that is equal for equal rows.
+        is_changed: whether any message is a change.
+    """
+
+    columns: frozenset[str]
+    read: frozenset[object]
+    is_changed: bool
+
+
+def partition_roots(seen: Mapping[Origin, SeenTable]) -> Mapping[Origin, Collection[Origin]]:
+    """Tables that stand still → those of the same columns that have the same rows, and change."""
+    found: dict[Origin, list[Origin]] = {}
+    for root, table in sorted(seen.items()):
+        if table.is_changed or not table.read:
+            continue
+        leaves = [
+            leaf
+            for leaf, other in sorted(seen.items())
+            if leaf != root
+            and (leaf.database, leaf.schema) == (root.database, root.schema)
+            and other.columns == table.columns
+            and not other.read.isdisjoint(table.read)
+        ]
+        if any(seen[leaf].is_changed for leaf in leaves):
+            found[root] = leaves
+    return found
+
+
+def root_warning(root: Origin, leaves: Collection[Origin]) -> str:
+    """The warning in words."""
+    names = ", ".join(str(leaf) for leaf in leaves)
+    return (
+        f"{root} seems to be the root of partitions ({names}): its changes arrive under their "
+        "names, so its own table has the rows of the initial snapshot, and stands still"
+    )

@@ -1,0 +1,151 @@
+"""Ends the driver's Python when the driver's JVM has died.
+
+Both processes are the driver. The system may kill the JVM alone: by SIGKILL, or because memory ran
+out. Calls to it fail then. But threads of Python may wait for answers of Spark's jobs that never
+come, and the interpreter joins them before it ends. So the watch bounds all waits at once.
+
+Under ``spark-submit`` the JVM also carries Python's output. So the watch keeps the JVM's own
+standard error, on Linux, to say why the driver ends.
+
+Used by every job that has a session. Source: Linux `pidfd_open(2)`, Spark `PythonRunner.scala`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import select
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from stream_app.errors import FAILED, JvmEndedError, StreamAppError
+from stream_app.spark.internals import jvm_process
+from stream_app.spark.session import where_spark_says_more
+
+_LOG = logging.getLogger(__name__)
+GRACE_S = 10.0
+"""From the JVM's end to the driver's: for its last words, and for alerts and metrics to be sent."""
+_LOOK_S = 0.5
+_MOMENT_S = 2.0
+"""A process closes its connections a little before it has ended."""
+
+
+@dataclass(slots=True)
+class _JvmWatch:
+    """Waits for the JVM's end beside the job."""
+
+    jvm: _Process
+    outlet: int | None
+    error: JvmEndedError
+    stop_requested: threading.Event
+    has_ended: threading.Event = field(default_factory=threading.Event)
+    is_over: threading.Event = field(default_factory=threading.Event)
+    is_told: bool = False
+
+    def run(self) -> None:
+        try:
+            while not self.is_over.is_set():
+                if self.jvm.ends_within(_LOOK_S):
+                    if self.outlet is not None:
+                        os.dup2(self.outlet, 1)
+                        os.dup2(self.outlet, 2)
+                    self.has_ended.set()
+                    self.stop_requested.set()
+                    self._end_process()
+        finally:
+            self.jvm.close()
+            if self.outlet is not None:
+                os.close(self.outlet)
+
+    def _end_process(self) -> None:
+        threading.Event().wait(GRACE_S)
+        if not self.is_told:
+            _LOG.error("%s", self.error)
+        for handler in logging.getLogger().handlers:
+            handler.flush()
+        os._exit(FAILED)
+
+
+@contextmanager
+def ending_with_jvm(spark: SparkSession, stop_requested: threading.Event) -> Iterator[None]:
+    """Watch the JVM during the work; when it dies, the process ends within `GRACE_S`.
+
+    Args:
+        stop_requested: is set when the JVM has died.
+
+    Raises:
+        JvmEndedError: it has died, whatever the work itself ended with.
+    """
+    pid, child = jvm_process(spark)
+    watch = _JvmWatch(_Process(pid, child), _outlet(pid), _error(pid), stop_requested)
+    threading.Thread(target=watch.run, name="jvm-watch", daemon=True).start()
+    try:
+        yield
+    except BaseException as error:
+        watch.has_ended.wait(_LOOK_S if isinstance(error, StreamAppError) else _MOMENT_S)
+        if not watch.has_ended.is_set():
+            raise
+    finally:
+        watch.is_over.set()
+    if watch.has_ended.is_set():
+        watch.is_told = True
+        raise watch.error
+
+
+def _outlet(pid: int) -> int | None:
+    """The standard error of a JVM that carries ours; None: ours does not need it, or has none."""
+    if os.getppid() != pid:
+        return None
+    with contextlib.suppress(OSError):  # no Linux, or a socket
+        return os.open(f"/proc/{pid}/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NOCTTY)
+    return None
+
+
+class _Process:
+    """A process of this machine, which need not be a child."""
+
+    def __init__(self, pid: int, child: subprocess.Popen[bytes] | None) -> None:
+        self._pid, self._child = pid, child
+        self._handle: int | None = None
+        if hasattr(os, "pidfd_open"):
+            with contextlib.suppress(OSError):  # an old kernel, or a sandbox
+                self._handle = os.pidfd_open(pid)
+
+    def ends_within(self, seconds: float) -> bool:
+        """Wait for its end."""
+        if self._handle is not None:
+            ended = select.poll()
+            ended.register(self._handle, select.POLLIN)
+            return bool(ended.poll(seconds * 1000))
+        threading.Event().wait(seconds)
+        if self._child is not None:
+            return self._child.poll() is not None
+        try:
+            os.kill(self._pid, 0)
+        except ProcessLookupError:
+            return True
+        except OSError:  # it is there, and another user's
+            return False
+        return False
+
+    def close(self) -> None:
+        """Close the handle."""
+        if self._handle is not None:
+            os.close(self._handle)
+
+
+def _error(pid: int) -> JvmEndedError:
+    return JvmEndedError(
+        f"the JVM of this driver, process {pid}, has ended in the middle of the work: it was "
+        "killed, or memory ran out",
+        where="on the machine of this driver",
+        fix="start the job again: it continues where it was. If the system's log (dmesg) says that "
+        "memory ran out: lower spark.driver.memory or give the machine more; "
+        f"{where_spark_says_more(os.environ)}",
+    )

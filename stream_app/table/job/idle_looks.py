@@ -1,0 +1,67 @@
+"""What a job looks for between two epochs: compactions that have become due, and rows that wait.
+
+Part of `stream_commit`. A look at the levels that are known costs nothing, so it comes often. A
+search for rows of other writers that wait for a compaction reads the table: it comes seldom while
+it finds none.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass, field
+
+from stream_app.errors import StreamAppError
+from stream_app.planning.compact.waiting_rows import SeenAt
+from stream_app.table.job.table_state import TableState
+
+_LOG = logging.getLogger(__name__)
+LOOK_S = 10.0
+"""Interval of the looks for compactions that become due by time alone; the least of searches."""
+_SEARCH_S = 600.0
+"""Longest interval of the searches."""
+
+
+@dataclass(slots=True)
+class IdleLooks:
+    """The looks of one committer."""
+
+    state: TableState
+    _looked_at: float = field(init=False, default=-math.inf)
+    _search_at: float = field(init=False, default=math.inf)
+    _search_wait_s: float = field(init=False, default=LOOK_S)
+
+    def __post_init__(self) -> None:
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """An epoch has come, or the table was read just now."""
+        if self.state.table.seen_at is not SeenAt.ANY_LEVEL:
+            self._search_wait_s = LOOK_S
+            self._search_at = self._now() + LOOK_S
+
+    def look(self, *, at_once: bool) -> None:
+        """Start the compactions that are due, if it is time to look for them.
+
+        Args:
+            at_once: something has changed since the last look.
+        """
+        now, coordinator = self._now(), self.state.coordinator
+        if self.state.last_identifier is not None and now >= self._search_at:
+            self._search(now)
+        is_due = now - self._looked_at >= LOOK_S
+        if at_once or is_due or coordinator.failures.to_be_retried():
+            self._looked_at = now
+            coordinator.trigger()
+
+    def _search(self, now: float) -> None:
+        is_any = False
+        try:
+            is_any = self.state.load_waiting()
+        except (StreamAppError, OSError) as error:  # the next epoch tells it
+            _LOG.debug("no search for rows that wait for a compaction: %s", error)
+        self._search_wait_s = LOOK_S if is_any else min(2 * self._search_wait_s, _SEARCH_S)
+        self._search_at = now + self._search_wait_s
+
+    def _now(self) -> float:
+        return self.state.table.clock.steady_seconds()

@@ -1,0 +1,98 @@
+"""Wraps a message format, and sets aside the records with a value that no merge can take.
+
+A bitmap or sketch that cannot be read, and a zero that ``product`` would have to divide by, are
+stored as long as they are alone. From the next row of their key on, each read and each compaction
+of it would fail.
+
+Source: Paimon `mergetree/compact/aggregate/Field{RoaringBitmap32,RoaringBitmap64,HllSketch,
+ThetaSketch,Product}Agg.java`, which fail there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.cdc.change_batch import ROW_KIND, ChangeBatch, DecodedBatch
+from stream_app.cdc.message_format import MessageFormat
+from stream_app.mergetree.merge_engines.aggregates.unions import UNIONS, unreadable_set
+from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.table_options import IGNORE_DELETE
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.data_type import FLOAT_ROOTS
+from stream_app.model.schema.merge_rules import ColumnAggregate
+from stream_app.model.schema.table_schema import TableSchema
+
+_PRODUCT = "product"
+_UNDOING = [int(RowKind.UPDATE_BEFORE), int(RowKind.DELETE)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeableValues:
+    """Implements `message_format.MessageFormat`.
+
+    Attributes:
+        messages: reads the messages.
+        sets: columns of bitmaps and sketches.
+        divided: columns of products, which a -U or -D row divides.
+    """
+
+    messages: MessageFormat
+    sets: tuple[ColumnAggregate, ...]
+    divided: tuple[ColumnAggregate, ...]
+
+    @property
+    def reads_keys(self) -> bool:
+        """See `MessageFormat.reads_keys`."""
+        return self.messages.reads_keys
+
+    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode every message for itself; see `MessageFormat.decode`."""
+        decoded = self.messages.decode(messages)
+        reasons: dict[int, str] = {}
+        for how in self.sets:
+            reasons |= _unreadable(how, decoded.changes)
+        for how in self.divided:
+            reasons |= _divided_by_zero(how, decoded.changes)
+        return decoded.setting_aside(messages, reasons) if reasons else decoded
+
+
+def with_mergeable_values(messages: MessageFormat, schema: TableSchema) -> MessageFormat:
+    """The format, wrapped if a column has a function that cannot take every value."""
+    rules = [how for how in schema.merge_rules.aggregates.values() if how.column]
+    sets = tuple(how for how in rules if how.function in UNIONS)
+    divided = tuple(how for how in rules if _divides(how, schema))
+    if not sets and not divided:
+        return messages
+    return MergeableValues(messages=messages, sets=sets, divided=divided)
+
+
+def _divides(how: ColumnAggregate, schema: TableSchema) -> bool:
+    """Whether deletes divide the column, which ends with an error at zero; floats become inf."""
+    is_float = schema.fields.field(how.column).data_type.root in FLOAT_ROOTS
+    options: CoreOptions = schema.core_options
+    is_divided = how.function == _PRODUCT and not how.ignores_retract
+    return is_divided and not is_float and not options[IGNORE_DELETE]
+
+
+def _unreadable(how: ColumnAggregate, changes: ChangeBatch) -> dict[int, str]:
+    """A loop over the values, as each of their merges is."""
+    values = changes.rows.column(how.column).to_pylist()
+    return {
+        int(index): f"column {how.column!r}: {how.function} cannot read the value: {wrong}"
+        for index, value in zip(changes.message_index, values, strict=True)
+        if value is not None and (wrong := unreadable_set(how.function, value)) is not None
+    }
+
+
+def _divided_by_zero(how: ColumnAggregate, changes: ChangeBatch) -> dict[int, str]:
+    column = changes.rows.column(how.column)
+    # Of a whole or decimal number, only zero has the sign 0.
+    is_zero = pc.fill_null(pc.equal(pc.sign(column), 0), fill_value=False)
+    undoes = np.isin(changes.rows.column(ROW_KIND).to_numpy(), _UNDOING)
+    found = np.flatnonzero(undoes & is_zero.to_numpy(zero_copy_only=False))
+    reason = f"takes 0 back from column {how.column!r}, and {_PRODUCT} cannot divide by it"
+    return {int(index): reason for index in changes.message_index[found]}

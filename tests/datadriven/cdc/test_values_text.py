@@ -1,0 +1,93 @@
+"""Every literal that a format sends into every type of column: the value itself, or a bad record.
+
+``values format=NAME`` takes a literal a line; ``types=…`` are the columns' types with ``;`` between
+them, each with ``!ENCODING`` behind it where an option tells one. Behind ``schema=`` stands the
+``type:name:parameter=value`` of Debezium's schema. A line of output is a value and the types that
+hold it. In all types that no line names the literal makes a bad record. A literal that stands alone
+and one among neighbours must give the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.cdc.change_batch import DecodedBatch
+from tests.support.datadriven import Case, files, run_file
+from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of
+
+_FORMS = {
+    "debezium-json": '{"op":"c","after":ROW}',
+    "debezium-bson": '{"op":"c","source":{"connector":"mongodb"},"after":TEXT}',
+    "maxwell-json": '{"type":"insert","data":ROW}',
+    "canal-json": '{"type":"INSERT","isDdl":false,"data":[ROW]}',
+    "ogg-json": '{"op_type":"I","table":"S.T","after":ROW}',
+    "aws-dms-json": '{"data":ROW,"metadata":{"record-type":"data","operation":"insert"}}',
+    "json": "ROW",
+}
+_KEY = {"canal-json": '"1"'}
+
+
+def _handle(case: Case) -> str:
+    name = case.args["format"]
+    columns = [each.strip() for each in case.args["types"].split(";")]
+    lines: list[str] = []
+    for literal in case.input_lines:
+        by_value: dict[str, list[str]] = defaultdict(list)
+        for column in columns:
+            value = _value(name, column, literal, case.args)
+            if value is not None:
+                by_value[value].append(column)
+        lines.append(literal)
+        lines += [f"  {value} <- {', '.join(types)}" for value, types in by_value.items()]
+    return "\n".join(lines)
+
+
+def _value(name: str, column: str, literal: str, args: Mapping[str, str]) -> str | None:
+    """None: the record is bad."""
+    schema = args.get("schema", "")
+    data_type, _, encoding = column.partition("!")
+    options = {"column.v.encoding": encoding} if encoding else {}
+    options |= {key: args[key] for key in ("inexact",) if key in args}
+    key = _KEY.get(name, "1")
+    odd, usual = (_message(name, f'{{"id":{key},"v":{one}}}', schema) for one in (literal, "null"))
+    alone, among = (
+        a_format(f"id INT, v {data_type}", options=options, name=name).decode(messages(*values))
+        for values in ([odd], [*[usual] * 20, odd, odd])
+    )
+    found = {_shown(alone, 0), _shown(among, 20), _shown(among, 21)}
+    assert len(found) == 1, (column, literal, found)
+    return found.pop()
+
+
+def _message(name: str, row: str, schema: str) -> str:
+    payload = _FORMS[name].replace("ROW", row).replace("TEXT", json.dumps(row))
+    if not schema:
+        return payload
+    literal, semantic, *parameters = schema.split(":")
+    field: dict[str, Any] = {"field": "v", "type": literal, "optional": True}
+    if semantic:
+        field["name"] = semantic
+    field["parameters"] = dict(each.split("=") for each in parameters)
+    fields = [{"field": "id", "type": "int32", "optional": False}, field]
+    after = {"field": "after", "type": "struct", "fields": fields}
+    envelope = json.dumps({"type": "struct", "fields": [after]})
+    return f'{{"schema":{envelope},"payload":{payload}}}'
+
+
+def _shown(decoded: DecodedBatch, at: int) -> str | None:
+    if at in reasons_of(decoded):
+        return None
+    (place,) = [n for n, of in enumerate(decoded.changes.message_index.tolist()) if of == at]
+    value = decoded.changes.rows.column("v")[place].as_py()
+    return repr(str(value)) if hasattr(value, "isoformat") else repr(value)
+
+
+@pytest.mark.parametrize("path", files(Path(__file__).parent / "values"), ids=lambda p: p.stem)
+def test_values(path: Path) -> None:
+    run_file(path, _handle)

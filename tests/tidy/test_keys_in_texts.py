@@ -1,0 +1,52 @@
+"""A text that a job of a whole database can print names no key of a job of one table.
+
+Keys of a table stand in ``[table]``, or in ``[sync]`` and ``[sync.tables.NAME]``. What is below the
+configuration knows neither, and says the key alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from stream_app.app.config.table_config import TABLE_KEYS
+from tests.tidy.project_files import ROOT
+
+KEYS = "|".join(sorted((*TABLE_KEYS, "options"), key=len, reverse=True))
+OF_ONE_TABLE = re.compile(rf"\[table\]|\btable\.({KEYS})\b|(?<![\w.])options\.([a-z]|$)")
+KNOW_THE_FORM = (
+    # They judge or write [table] itself.
+    "app/config/table_config.py", "app/config/app_config.py", "app/config/sync_problems.py",
+    "app/config/sync_config.py", "app/schema/written_configuration.py",
+    "app/launch/class_archive.py",
+)  # fmt: skip
+
+
+def texts(module: Path) -> Iterator[str]:
+    """The texts of a module that are no docstrings."""
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
+            yield node.value
+
+
+def test_no_text_names_a_key_of_table() -> None:
+    package = ROOT / "stream_app"
+    found = [
+        f"{module.relative_to(package)}: {text[:80]!r}"
+        for module in sorted(package.rglob("*.py"))
+        if not str(module.relative_to(package)).endswith(KNOW_THE_FORM)
+        for text in texts(module)
+        if OF_ONE_TABLE.search(text)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_the_pattern_finds_them() -> None:
+    assert OF_ONE_TABLE.search("use table.primary-keys")
+    assert OF_ONE_TABLE.search("mend the [table] section")
+    assert OF_ONE_TABLE.search("set options.partition-lookup = true")
+    assert not OF_ONE_TABLE.search("sync.options.bucket, stream_app.table.api, chain-table.enabled")

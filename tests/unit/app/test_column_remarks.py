@@ -1,0 +1,170 @@
+"""What a column loses on its way is said: by the job, once, and by init and the doctor."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stream_app.app.remarks.seen_tables import read_alone, seen_tables
+from stream_app.cdc.formats import source_reader
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, parse_mapping_options
+from stream_app.model.schema.origin import Origin
+from stream_app.model.schema.source_table import SourceTable
+from stream_app.planning.sync.column_remarks import (
+    remarks_of_added,
+    remarks_of_existing,
+    remarks_of_new,
+)
+from stream_app.planning.sync.partition_roots import SeenTable, partition_roots
+from tests.unit.cdc.debezium_messages import messages
+
+MICRO_TIME = {"type": "int64", "name": "io.debezium.time.MicroTime"}
+
+
+def message(op: str = "c", *, names: list[str] | None = None, **fields: Any) -> str:
+    """A change with its schema; each field is a value and what the schema says of it."""
+    columns = [
+        {"field": name, "type": "int32", "optional": True, **said}
+        for name, (_, said) in fields.items()
+    ]
+    row = {"field": "after", "type": "struct", "fields": columns}
+    after = {name: value for name, (value, _) in fields.items()}
+    payload = {"op": op, "after": after, "source": {"connector": "postgresql"}}
+    return json.dumps({"schema": {"type": "struct", "fields": [row]}, "payload": payload})
+
+
+def described(*values: str, options: dict[str, str] | None = None, **mapping: str) -> SourceTable:
+    reader = source_reader("debezium-json", options or {})
+    found = reader.describe(messages(*values), parse_mapping_options([], **mapping))
+    assert found is not None
+    return found
+
+
+def said(table: SourceTable) -> list[str]:
+    return [each.what() for each in remarks_of_new(table.columns)]
+
+
+def test_a_nullable_column_with_a_default_may_have_lost_nulls() -> None:
+    default = {"default": 7}
+    [remark] = remarks_of_new(described(message(a=(1, default), b=(2, default))).columns)
+    assert remark.columns == ("a", "b")
+    assert "a null arrives as the DEFAULT" in remark.what()
+    assert "value.converter.replace.null.with.default = false" in remark.remedy("source.{}".format)
+    assert "source.replace.null.with.default = 'false'" in remark.remedy("source.{}".format)
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "options"),
+    [
+        (None, {"default": 7}, {}),  # this null was not replaced
+        (1, {"default": 7, "optional": False}, {}),
+        (1, {"default": None}, {}),
+        (1, {"default": 7}, {"replace.null.with.default": "false"}),
+    ],
+)
+def test_where_no_null_is_lost_nothing_is_said(value: Any, schema: Any, options: Any) -> None:
+    assert said(described(message(a=(value, schema)), options=options)) == []
+
+
+@pytest.mark.parametrize(
+    ("inexact", "data_type", "words"),
+    [
+        ("number", "BIGINT", "column t is BIGINT, microseconds since midnight, because"),
+        ("string", "STRING", "column t is STRING, because Paimon's TIME keeps milliseconds"),
+        ("truncate", "TIME(3)", "column t has microseconds at the source"),
+    ],
+)
+def test_a_time_with_microseconds_is_said_when_it_is_made(
+    inexact: str, data_type: str, words: str
+) -> None:
+    table = described(message(t=(1, MICRO_TIME)), inexact=inexact)
+    assert str(table.columns[0].data_type) == data_type
+    assert said(table)[0].startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"type": "int64", "parameters": {"type": "BIGINT UNSIGNED"}}, "arrive negative"),
+        ({"type": "double", "parameters": {"type": "NUMERIC"}}, "floating-point"),
+        (
+            {
+                "type": "int64",
+                "name": "org.apache.kafka.connect.data.Timestamp",
+                "parameters": {"type": "TIMESTAMP", "scale": "6"},
+            },
+            "sends milliseconds",
+        ),
+        ({"type": "int64", "name": "io.debezium.time.MicroDuration"}, "average month"),
+    ],
+)
+def test_what_the_connector_has_lost_is_said(schema: dict[str, Any], words: str) -> None:
+    prefix = "__debezium.source.column."
+    parameters = {prefix + name: value for name, value in schema.pop("parameters", {}).items()}
+    [line] = said(described(message(a=(1, {**schema, "parameters": parameters}))))
+    assert words in line
+
+
+def test_an_added_default_is_said_of_the_column_that_came_with_it() -> None:
+    table = described(message(id=(1, {}), a=(1, {"default": 7, "optional": False})))
+    [remark] = remarks_of_added([table.columns[1]])
+    assert remark.columns == ("a",)
+    assert "rows from before have it there, and null here" in remark.what()
+    # The doctor knows by the first schema of the table which columns came later.
+    columns = parse_columns("id INT, a INT")
+    [field, late] = [each.field_id for each in columns]
+    assert remarks_of_existing(table, columns, {field, late}, inexact="inexact") == []
+    [again] = remarks_of_existing(table, columns, {field}, inexact="inexact")
+    assert again == remark
+
+
+def test_a_time_of_an_older_table_is_said_to_be_cut() -> None:
+    table = described(message(t=(1, MICRO_TIME)))
+    [remark] = remarks_of_existing(table, parse_columns("t TIME(3)"), {0}, inexact="inexact")
+    assert "they are cut off" in remark.what()
+    assert "sync.inexact = 'number'" in remark.remedy("sync.{}".format)
+    assert not remarks_of_existing(table, parse_columns("t BIGINT"), {0}, inexact="inexact")
+
+
+def test_a_column_that_only_the_snapshot_has() -> None:
+    reader = source_reader("debezium-json", {})
+
+    def alone(*values: str) -> list[str]:
+        found = read_alone(reader, messages(*values), NO_MAPPING_OPTIONS)
+        return [each.what() for each in found]
+
+    read, change = message("r", id=(1, {}), g=(2, {})), message("u", id=(1, {}))
+    [line] = alone(read, change)
+    assert line.startswith("column g is in the rows of the initial snapshot, and not in those")
+    assert alone(read, message("u", id=(1, {}), g=(2, {}))) == []
+    assert alone(read) == []
+    assert alone(change, read) == []
+
+
+def test_the_root_of_partitions_stands_still() -> None:
+    root, leaf, other = (Origin("shop", "public", name) for name in ("part", "p25", "orders"))
+    rows = [message("r", id=(at, {}), v=(at, {})) for at in range(3)]
+    change = message("u", id=(0, {}), v=(7, {}))
+    parts: dict[Origin, pa.RecordBatch] = {
+        root: messages(*rows),
+        leaf: messages(rows[0], change),
+        other: messages(message("c", id=(1, {}), v=(1, {}))),
+    }
+    assert partition_roots(seen_tables(parts)) == {root: [leaf]}
+    assert partition_roots(seen_tables({root: messages(*rows, change), leaf: parts[leaf]})) == {}
+
+
+def test_tables_of_two_schemas_or_of_other_columns_are_no_partitions() -> None:
+    row = frozenset({b"1"})
+    columns = frozenset({"id"})
+    still = SeenTable(columns=columns, read=row, is_changed=False)
+    changed = SeenTable(columns=columns, read=row, is_changed=True)
+    root = Origin("shop", "a", "t")
+    assert partition_roots({root: still, Origin("shop", "b", "u"): changed}) == {}
+    wider = SeenTable(columns=columns | {"v"}, read=row, is_changed=True)
+    assert partition_roots({root: still, Origin("shop", "a", "u"): wider}) == {}
+    assert partition_roots({root: still, Origin("shop", "a", "u"): still}) == {}

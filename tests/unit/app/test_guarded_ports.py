@@ -1,0 +1,210 @@
+"""Strangers at the ports of a job: thousands of connections take a few descriptors, and no more.
+
+The server is a process of its own that may open 512 files. The strangers are sockets of this one.
+"""
+
+from __future__ import annotations
+
+import http.client
+import re
+import resource
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from stream_app.app.http.guard import Stage, makes_room, too_many_listeners
+from tests.support.small_table import small_table
+from tests.support.web_server import rows
+
+DESCRIPTORS = 512
+FILES_MAX = 300
+"""Both ports' shares, a backlog, and what the process has anyway."""
+STRANGERS = 2_000
+TOGETHER = 20
+DEADLINE_S = 120.0
+HEAD, ANSWER, EVENTS = Stage.HEAD, Stage.ANSWER, Stage.EVENTS
+
+
+@dataclass
+class Ports:
+    metrics: int
+    page: int
+    log: Path
+
+    def files(self) -> int:
+        """That the process has open."""
+        text = self.get(self.metrics, "/metrics")
+        [found] = re.findall(r"^open_files (\S+)$", text, re.MULTILINE)
+        return int(float(found))
+
+    def get(self, port: int, path: str) -> str:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            assert answer.status == 200
+            return answer.read().decode()
+        finally:
+            connection.close()
+
+    def check(self) -> None:
+        """Both ports answer, few files are open, and the log is short."""
+        assert self.get(self.page, "/healthz")
+        assert self.files() < FILES_MAX
+        assert len(self.log.read_text().splitlines()) <= 4, self.log.read_text()[:2000]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def many_descriptors() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.fixture(scope="module")
+def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ports]:
+    tmp_path = tmp_path_factory.mktemp("ports")
+    table = small_table(tmp_path / "warehouse" / "db.db" / "t", "k INT, v STRING", ("k",))
+    table.commit(*rows(*range(1000)))
+    log = tmp_path / "log"
+    command = [sys.executable, "-m", "tests.support.guarded_ports"]
+    with log.open("w") as out, subprocess.Popen(
+        [*command, str(tmp_path / "warehouse"), str(DESCRIPTORS)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=out, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdin is not None
+        metrics, page = map(int, process.stdout.readline().split())
+        yield Ports(metrics, page, log)
+        process.stdin.close()
+        assert process.wait(DEADLINE_S) == 0
+
+
+@contextmanager
+def strangers(port: int, count: int, first: bytes) -> Iterator[list[socket.socket]]:
+    """Connections that send something once."""
+    with ExitStack() as stack:
+        found = []
+        for number in range(1, count + 1):
+            one = socket.socket()
+            stack.callback(one.close)
+            one.setblocking(False)
+            one.connect_ex(("127.0.0.1", port))
+            found.append(one)
+            if number % TOGETHER == 0:  # more would overflow the backlog, and try again in a second
+                wait_until(lambda: all_have(select.POLLOUT, found[-TOGETHER:]))
+        for one in found if first else ():
+            send(one, first)
+        yield found
+
+
+def all_have(event: int, connections: list[socket.socket]) -> bool:
+    ready = select.poll()
+    for one in connections:
+        ready.register(one, event)
+    return len(ready.poll(0)) == len(connections)
+
+
+def send(one: socket.socket, data: bytes) -> None:
+    with suppress(OSError):  # the server has closed it
+        one.sendall(data)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("port", ["metrics", "page"])
+@pytest.mark.parametrize(
+    "first",
+    [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", b"\x16\x03\x01\r\n\r\n"],
+    ids=["idle", "slow-heads", "no-http"],
+)  # fmt: skip
+def test_thousands_of_connections_take_few_descriptors(
+    ports: Ports, port: str, first: bytes
+) -> None:
+    with strangers(getattr(ports, port), STRANGERS, first) as found:
+        ports.check()
+        for _ in range(3):
+            for one in found if first else ():
+                send(one, b"x")
+            ports.check()
+        wait_until(lambda: all_have(select.POLLIN, found))  # each is closed
+        ports.check()
+    ports.check()
+
+
+@pytest.mark.slow
+def test_listeners_to_events_do_not_shut_others_out(ports: Ports) -> None:
+    listening = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with strangers(ports.page, STRANGERS // 5, listening):
+        ports.check()
+        assert "db.t" in ports.get(ports.page, "/")
+
+
+@pytest.mark.slow
+def test_answers_that_nobody_reads_and_bodies_that_never_come(ports: Ports) -> None:
+    rows_of = b"GET /tables/db.t/rows?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    form = b"POST /actions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\n"
+    scrape = b"GET /metrics HTTP/1.1\r\n\r\n"
+    with (
+        strangers(ports.page, 200, rows_of),
+        strangers(ports.page, 200, form),
+        strangers(ports.metrics, 500, scrape),
+    ):
+        ports.check()
+
+
+def test_the_metrics_are_http(ports: Ports) -> None:
+    def asked(request: bytes) -> bytes:
+        with socket.create_connection(("127.0.0.1", ports.metrics), timeout=DEADLINE_S) as one:
+            one.sendall(request)
+            return b"".join(iter(lambda: one.recv(65536), b""))
+
+    whole = asked(b"GET /metrics?name[]=open_files HTTP/1.1\r\nHost: x\r\n\r\n")
+    head, _, body = whole.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"open_files" in body
+    assert f"Content-Length: {len(body)}".encode() in head
+    assert asked(b"HEAD /metrics HTTP/1.0\r\n\r\n").endswith(b"\r\n\r\n")
+    zipped = asked(b"GET /metrics HTTP/1.1\r\nAccept-Encoding: gzip\r\n\r\n")
+    assert zipped.partition(b"\r\n\r\n")[2].startswith(b"\x1f\x8b")
+    for request, status in {
+        b"POST /metrics HTTP/1.1\r\n\r\n": b"405",
+        b"GET /nothing HTTP/1.1\r\n\r\n": b"404",
+        b"GET metrics HTTP/1.1\r\n\r\n": b"400",
+        b"\x00\x01\x02\r\n\r\n": b"400",
+        b"GET /metrics HTTP/1.1\r\nX: " + b"x" * 20_000: b"431",
+    }.items():
+        assert asked(request).split(b" ")[1] == status
+
+
+@pytest.mark.parametrize(
+    ("stages", "goes"),
+    [
+        ([HEAD, HEAD], None),
+        ([ANSWER, EVENTS, HEAD, HEAD], 2),
+        ([ANSWER, EVENTS, EVENTS, ANSWER], 1),
+        ([ANSWER, ANSWER, ANSWER, ANSWER], 0),
+    ],
+)
+def test_who_makes_room(stages: list[Stage], goes: int | None) -> None:
+    assert makes_room(dict(enumerate(stages)), 4) == goes
+
+
+def test_listeners_have_half_of_the_places() -> None:
+    assert too_many_listeners({1: EVENTS, 2: HEAD, 3: EVENTS}, 4) is None
+    assert too_many_listeners({1: ANSWER, 2: EVENTS, 3: EVENTS, 4: EVENTS}, 4) == 2

@@ -1,0 +1,54 @@
+"""Relative paths mean other folders elsewhere: a verb says where it has looked for nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stream_app.app.cli import main
+from stream_app.errors import FAILED, PERSON_NEEDED
+from tests.support.database_job import DatabaseJob
+from tests.support.database_topic import creates
+from tests.support.ingest_process import write_conf
+
+VERBS = {"status": FAILED, "resume": PERSON_NEEDED, "check": PERSON_NEEDED}
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    """Of a job that has run in `tmp_path`, by relative paths."""
+    DatabaseJob(tmp_path).run(*creates("shop.orders", [1]))
+    return write_conf(
+        tmp_path / "job.toml",
+        source={"bootstrap-servers": "127.0.0.1:1", "topics": ["all"]},
+        sync={"warehouse": "warehouse", "database": "ods"},
+        stream={"checkpoint": "checkpoint"},
+    )
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_folder_is_named(
+    tmp_path: Path,
+    conf: Path,
+    verb: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert main([verb, "--conf", str(conf)]) == VERBS[verb]
+    said = capsys.readouterr().err
+    assert f"no job has begun with the checkpoint {elsewhere}/checkpoint" in said
+    assert "'checkpoint' is relative: is this the folder where the job runs?" in said
+    assert list(elsewhere.iterdir()) == [], "a look makes nothing"
+
+
+def test_where_the_job_runs(
+    tmp_path: Path, conf: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["status", "--conf", str(conf)]) == 0
+    assert "orders" in capsys.readouterr().out
+    assert main(["resume", "--conf", str(conf)]) == 0

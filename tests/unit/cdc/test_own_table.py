@@ -1,0 +1,84 @@
+"""Records of other source tables in a job of one table: set aside, and no other record suffers."""
+
+from __future__ import annotations
+
+import pickle
+from functools import partial
+
+import pytest
+
+from stream_app.cdc.formats import origins_in
+from stream_app.cdc.own_table import OwnTable, SourceChoice
+from stream_app.errors import WrongSourceError
+from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of
+
+ROW = '"id":%d,"v":"x"'
+FORMS = {
+    "debezium-json": '{"op":"c","before":null,"after":{ROW},'
+    '"source":{"connector":"mysql","db":"d","table":"%s"}}',
+    "maxwell-json": '{"database":"d","table":"%s","type":"insert","data":{ROW}}',
+    "canal-json": '{"database":"d","table":"%s","type":"INSERT","isDdl":false,"data":[{ROW}]}',
+    "ogg-json": '{"table":"d.%s","op_type":"I","after":{ROW}}',
+    "aws-dms-json": '{"data":{ROW},"metadata":{"operation":"insert","schema-name":"d",'
+    '"table-name":"%s","record-type":"data"}}',
+}  # fmt: skip
+
+
+def of_table(name: str, table: str, key: int) -> str:
+    return (FORMS[name] % table).replace("{ROW}", "{%s}" % (ROW % key))
+
+
+def decoder(name: str, choice: SourceChoice, **options: str) -> OwnTable:
+    made = a_format(name=name, options=options)
+    return OwnTable(messages=made, origins=partial(origins_in, name, {}), choice=choice)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_stranger_is_set_aside_once_the_table_is_known(name: str) -> None:
+    mixed = messages(
+        of_table(name, "orders", 1), of_table(name, "customers", 2), of_table(name, "orders", 3)
+    )
+    found = decoder(name, SourceChoice()).decode(mixed)
+    assert found.records == {"d.orders": 2, "d.customers": 1}
+    assert [at for at, *_ in rows_of(found)] == [0, 1, 2], "the job decides, and decodes again"
+
+    known = decoder(name, SourceChoice(own=frozenset({"d.orders"})))
+    found = pickle.loads(pickle.dumps(known)).decode(mixed)
+    assert [row[:3] for row in rows_of(found)] == [(0, "+I", 1), (2, "+I", 3)]
+    assert (found.records, found.others) == ({"d.orders": 2}, 1)
+    assert found.tables == {"d.orders": 0, "d.customers": 1}
+    assert reasons_of(found) == {
+        1: "is of the source's table d.customers, and the rows of this table are those of d.orders"
+    }
+
+
+def test_one_without_a_source_is_set_aside_where_the_job_says_so() -> None:
+    nameless = '{"op":"c","before":null,"after":{"id":9,"v":"x"}}'
+    mixed = messages(nameless, None, of_table("debezium-json", "orders", 1))
+    assert len(rows_of(decoder("debezium-json", SourceChoice()).decode(mixed))) == 2
+    choice = SourceChoice(own=frozenset({"d.orders"}), others=frozenset({("t", "")}))
+    found = decoder("debezium-json", choice).decode(mixed)
+    assert [at for at, *_ in rows_of(found)] == [2]
+    assert found.skipped == 1, "a tombstone is of no table"
+    assert reasons_of(found)[0].startswith("does not name its source table")
+
+
+@pytest.mark.parametrize("truncate", ["error", "apply", "ignore"])
+def test_the_truncate_of_another_table_empties_nothing_and_stops_nothing(truncate: str) -> None:
+    source = '"source":{"connector":"mysql","db":"d","table":"%s"}'
+    emptied = '{"op":"t","before":null,"after":null,%s}' % (source % "customers")
+    own = SourceChoice(own=frozenset({"d.orders"}))
+    good = of_table("debezium-json", "orders", 1)
+    found = decoder("debezium-json", own, truncate=truncate).decode(messages(good, emptied, good))
+    assert [at for at, *_ in rows_of(found)] == [0, 2]
+    assert (found.truncated, found.others if truncate != "ignore" else 1) == (None, 1)
+    ours = emptied.replace("customers", "orders")
+    with pytest.raises(WrongSourceError, match="was truncated"):
+        decoder("debezium-json", own).decode(messages(good, ours))
+
+
+def test_any_number_of_names_is_told_in_a_few() -> None:
+    own = SourceChoice(own=frozenset({"d.orders"}))
+    strange = [of_table("debezium-json", f"t{at}" * 50, at) for at in range(1000)]
+    found = decoder("debezium-json", own).decode(messages(*strange))
+    assert (found.others, found.bad.num_rows, len(found.tables)) == (1000, 1000, 5)
