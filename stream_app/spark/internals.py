@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from subprocess import Popen
 from typing import Any
 
 from py4j.java_gateway import JavaGateway
@@ -46,6 +47,13 @@ def let_java_call(spark: SparkSession) -> None:
 def jvm_runs() -> bool:
     """Whether this process has a JVM, or ``spark-submit`` has handed it one's port."""
     return SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def jvm_process(spark: SparkSession) -> tuple[int, Popen[bytes] | None]:
+    """The JVM's process id, and the process itself where this one has started it."""
+    gateway: Any = _gateway(spark)
+    pid = int(gateway.jvm.java.lang.ProcessHandle.current().pid())
+    return pid, getattr(gateway, "proc", None)
 
 
 def _gateway(spark: SparkSession) -> JavaGateway:

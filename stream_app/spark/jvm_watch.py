@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from stream_app.errors import FAILED, JvmEndedError, StreamAppError
+from stream_app.spark.internals import jvm_process
 from stream_app.spark.session import where_spark_says_more
 
 _LOG = logging.getLogger(__name__)
@@ -81,10 +82,7 @@ def ending_with_jvm(spark: SparkSession, stop_requested: threading.Event) -> Ite
     Raises:
         JvmEndedError: it has died, whatever the work itself ended with.
     """
-    gateway = spark.sparkContext._gateway
-    assert gateway is not None
-    pid = int(gateway.jvm.java.lang.ProcessHandle.current().pid())
-    child = getattr(gateway, "proc", None)  # of a driver that has started its JVM itself
+    pid, child = jvm_process(spark)
     watch = _JvmWatch(_Process(pid, child), _outlet(pid), _error(pid), stop_requested)
     threading.Thread(target=watch.run, name="jvm-watch", daemon=True).start()
     try:

@@ -13,12 +13,13 @@ import pyarrow as pa
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.format_setup import full_key
 from stream_app.app.doctor.observation import Observation, fine, warning
-from stream_app.app.job.first_messages import first_messages_of_all, of_each_origin
+from stream_app.app.job.first_messages import first_messages_of_all
 from stream_app.app.job.preflight import TopicInfo
 from stream_app.app.remarks.seen_tables import read_alone, seen_tables
 from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.formats import source_reader
 from stream_app.cdc.lowered_decode import LoweredDescription
+from stream_app.cdc.source_tables import of_each_origin
 from stream_app.errors import TableNotFoundError
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
 from stream_app.model.schema.origin import Origin
@@ -41,7 +42,7 @@ def columns_of_source(config: AppConfig, topics: Mapping[str, TopicInfo]) -> Ite
         return
     messages = first_messages_of_all(config.source, topics)
     reader = source_reader(config.source.format, config.source.format_options)
-    parts = dict(of_each_origin(reader, messages))
+    parts = dict(of_each_origin(reader.origins, messages))
     is_quiet = True
     for origin, part in parts.items():
         for remark in _remarks(config, origin, part):

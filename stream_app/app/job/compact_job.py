@@ -35,7 +35,6 @@ from stream_app.app.inspect.planned_compactions import planned_compactions
 from stream_app.app.job.event_log import warn_of_ignored_options
 from stream_app.app.job.event_texts import report_line
 from stream_app.app.job.job_log import log_as, log_to_stderr, told
-from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.metrics.collectors import (
     CompactionCollector,
     MaintenanceCollector,
@@ -44,6 +43,7 @@ from stream_app.app.metrics.collectors import (
 from stream_app.app.metrics.endpoint import serving
 from stream_app.app.metrics.jvm_metrics import JvmCollector
 from stream_app.app.monitoring.listener import Listeners
+from stream_app.app.monitoring.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.monitoring.watchers import watchers
 from stream_app.app.output.listing import size_text
 from stream_app.clock import Clock

@@ -15,21 +15,18 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.format_setup import format_setup, rules_of, source_of
 from stream_app.app.config.made_columns import check_made_keys, columns_with_made, rules_for
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.inspect.refused_tables import RefusedTables
-from stream_app.app.job.first_messages import of_each_origin
 from stream_app.app.job.job_feeds import job_format
 from stream_app.app.job.one_table import changes_that_fail
 from stream_app.app.remarks.column_warnings import tell_remarks
-from stream_app.app.remarks.seen_tables import seen_tables
-from stream_app.cdc.formats import format_named, source_reader
+from stream_app.cdc.formats import source_reader
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.cdc.message_format import SourceReader
 from stream_app.cdc.source_tables import of_each_origin
@@ -51,10 +48,9 @@ from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.planning.sync.assignment import Assignment
 from stream_app.planning.sync.column_remarks import remarks_of_new
 from stream_app.planning.sync.new_tables import new_table, options_for
-from stream_app.planning.sync.partition_roots import PUBLISH_FIX, partition_roots, root_warning
 from stream_app.planning.sync.shards import shard_differences
 from stream_app.planning.sync.table_limit import TableLimit
-from stream_app.planning.sync.target_tables import LeftOut, Refusal, Target, decide
+from stream_app.planning.sync.target_tables import LeftOut, Refusal, decide
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.spark.ingest.held_tables import is_temporary
 from stream_app.spark.ingest.table_feed import Arrived, TableFeed
@@ -70,7 +66,6 @@ from stream_app.table.schema.alter import alter_table
 
 _LOG = logging.getLogger("stream_app")
 _FILE = "origins.json"
-_NOTICES_MAX = 10
 
 
 class NoColumnsError(UsageError):
@@ -287,52 +282,6 @@ class DatabaseTables:
         data = json.dumps(document, indent=1).encode()
         self.checkpoint.files.overwrite(self.checkpoint.path(_FILE), data)
         self._told.see({}, self._taken)
-
-
-def warn_of_first_messages(
-    config: AppConfig, sync: SyncConfig, messages: pa.Table, clock: Clock
-) -> None:
-    """Tell what will hold tables back, by some messages of each; the others go on without them.
-
-    Args:
-        messages: of `MESSAGE_SCHEMA`.
-    """
-    told, parts = 0, list(of_each_origin(_reader(config).origins, messages))
-    _warn_if_all_are_left_out(sync, [origin for origin, _ in parts])
-    for root, leaves in partition_roots(seen_tables(dict(parts))).items():
-        _LOG.warning("%s\n  to fix: %s", root_warning(root, leaves), PUBLISH_FIX)
-    sync = replace(sync, case_sensitive=True)  # a survey looks for the names of the source
-    as_spelled = replace(config, sync=sync)
-    for origin, part in parts:
-        if not isinstance(decide(sync.rules, origin, {}), Target):
-            continue
-        try:
-            name = sync.rules.name_of(origin)
-            schema = database_table_schema(config, sync, name, {origin: part}, clock)
-        except UsageError:
-            continue  # told when the table is made
-        source = source_of(as_spelled, sync.path(name))
-        setup = format_setup(source, rules_of(config, sync.path(name), schema), schema)
-        survey = format_named(config.source.format).survey(setup, {str(origin): part})
-        for notice in survey.notices():
-            told += 1
-            if told <= _NOTICES_MAX:
-                _LOG.warning(
-                    "%s: %s\n  where: %s\n  to fix: %s",
-                    origin, notice.what, notice.where, notice.fix,
-                )  # fmt: skip
-    if told > _NOTICES_MAX:
-        _LOG.warning("%d more such warnings, of other tables", told - _NOTICES_MAX)
-
-
-def _warn_if_all_are_left_out(sync: SyncConfig, origins: Sequence[Origin]) -> None:
-    if origins and not any(map(sync.rules.takes, origins)):
-        _LOG.warning(
-            "the job takes no table of the source that the first messages name: %s\n"
-            "  where: sync.including-tables, excluding-tables, including-dbs, excluding-dbs\n"
-            "  to fix: they must fit whole names of tables, without database and schema",
-            ", ".join(map(str, origins[:_NOTICES_MAX])),
-        )
 
 
 def database_table_schema(

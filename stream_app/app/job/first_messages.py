@@ -11,26 +11,37 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from stream_app.app.check.topic_messages import looked_at
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.format_setup import format_setup, rules_of, source_of
 from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.job.database_tables import database_table_schema
 from stream_app.app.job.preflight import BrokerConnection, TopicInfo
+from stream_app.app.remarks.seen_tables import seen_tables
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
 from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.formats import format_named, is_read_by, likely_format, source_reader
-from stream_app.cdc.message_format import FormatSetup, Notice, SourceReader, SourceSurvey
+from stream_app.cdc.message_format import FormatSetup, Notice, SourceSurvey
+from stream_app.cdc.source_tables import of_each_origin
+from stream_app.clock import Clock
 from stream_app.errors import StreamAppError, UsageError
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.column_remarks import TableRemark, remarks_of_existing
+from stream_app.planning.sync.partition_roots import PUBLISH_FIX, partition_roots, root_warning
+from stream_app.planning.sync.target_tables import Target, decide
 from stream_app.spark.ingest.source_table_check import SHARDS_REMEDY, distinct_tables, verdict_on
 
 _LOG = logging.getLogger("stream_app")
 _TIMEOUT_S = 5.0
+_NOTICES_MAX = 10
 _MESSAGES = 20
 """Number read from each end of a Kafka partition."""
 _PARTITIONS_MAX = 4
@@ -128,18 +139,6 @@ def _tell(notice: Notice) -> None:
     _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.what, notice.where, notice.fix)
 
 
-def of_each_origin(
-    reader: SourceReader, messages: pa.Table
-) -> Iterator[tuple[Origin, pa.RecordBatch]]:
-    """The messages of each source table, by its name."""
-    batch = messages.combine_chunks().to_batches()
-    if not batch:
-        return
-    origins = reader.origins(batch[0])
-    for code, origin in sorted(enumerate(origins.tables), key=lambda each: each[1]):
-        yield origin, batch[0].filter(pa.array(origins.codes == code))
-
-
 def messages_at_both_ends(
     source: SourceConfig, topics: Mapping[str, TopicInfo]
 ) -> dict[str, pa.RecordBatch]:
@@ -176,3 +175,56 @@ def _both_ends(begins: Places, ends: Places) -> list[OffsetRange]:
         *(OffsetRange(*at, begins[at], middles[at]) for at in chosen),
         *(OffsetRange(*at, max(middles[at], ends[at] - _MESSAGES), ends[at]) for at in chosen),
     ]
+
+
+def warn_of_first_messages(
+    config: AppConfig, sync: SyncConfig, messages: pa.Table, clock: Clock
+) -> None:
+    """Tell what will hold tables back, by some messages of each; the others go on without them.
+
+    Args:
+        messages: of `MESSAGE_SCHEMA`.
+    """
+    told, parts = (
+        0,
+        list(
+            of_each_origin(
+                source_reader(config.source.format, config.source.format_options).origins, messages
+            )
+        ),
+    )
+    _warn_if_all_are_left_out(sync, [origin for origin, _ in parts])
+    for root, leaves in partition_roots(seen_tables(dict(parts))).items():
+        _LOG.warning("%s\n  to fix: %s", root_warning(root, leaves), PUBLISH_FIX)
+    sync = replace(sync, case_sensitive=True)  # a survey looks for the names of the source
+    as_spelled = replace(config, sync=sync)
+    for origin, part in parts:
+        if not isinstance(decide(sync.rules, origin, {}), Target):
+            continue
+        try:
+            name = sync.rules.name_of(origin)
+            schema = database_table_schema(config, sync, name, {origin: part}, clock)
+        except UsageError:
+            continue  # told when the table is made
+        source = source_of(as_spelled, sync.path(name))
+        setup = format_setup(source, rules_of(config, sync.path(name), schema), schema)
+        survey = format_named(config.source.format).survey(setup, {str(origin): part})
+        for notice in survey.notices():
+            told += 1
+            if told <= _NOTICES_MAX:
+                _LOG.warning(
+                    "%s: %s\n  where: %s\n  to fix: %s",
+                    origin, notice.what, notice.where, notice.fix,
+                )  # fmt: skip
+    if told > _NOTICES_MAX:
+        _LOG.warning("%d more such warnings, of other tables", told - _NOTICES_MAX)
+
+
+def _warn_if_all_are_left_out(sync: SyncConfig, origins: Sequence[Origin]) -> None:
+    if origins and not any(map(sync.rules.takes, origins)):
+        _LOG.warning(
+            "the job takes no table of the source that the first messages name: %s\n"
+            "  where: sync.including-tables, excluding-tables, including-dbs, excluding-dbs\n"
+            "  to fix: they must fit whole names of tables, without database and schema",
+            ", ".join(map(str, origins[:_NOTICES_MAX])),
+        )

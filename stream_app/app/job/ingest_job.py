@@ -27,11 +27,12 @@ from stream_app.app.config.format_setup import format_setup
 from stream_app.app.config.secrets import hidden, hiding
 from stream_app.app.config.source_reader import native_reader
 from stream_app.app.job.damaged_checkpoint import clear_stale_checksums, mend_before
-from stream_app.app.job.database_tables import DatabaseTables, warn_of_first_messages
+from stream_app.app.job.database_tables import DatabaseTables
 from stream_app.app.job.first_messages import (
     check_first_messages,
     first_messages_of_all,
     first_remarks,
+    warn_of_first_messages,
 )
 from stream_app.app.job.job_feeds import JobFeeds
 from stream_app.app.job.job_folders import (
@@ -41,7 +42,6 @@ from stream_app.app.job.job_folders import (
     open_folder,
 )
 from stream_app.app.job.job_log import log_as, log_to_stderr, told
-from stream_app.app.job.job_stream import runner_of, source_of, stream_of
 from stream_app.app.job.one_table import job_table, wanted_schema
 from stream_app.app.job.preflight import (
     RECREATED_FIX,
@@ -50,8 +50,9 @@ from stream_app.app.job.preflight import (
     recreated,
     uncheckable,
 )
-from stream_app.app.job.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.job.unmet_tables import UnmetTables
+from stream_app.app.launch.job_stream import runner_of, source_of, stream_of
+from stream_app.app.monitoring.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.monitoring.watched_job import WatchedJob, watched_job
 from stream_app.app.remarks.column_warnings import tell_remarks
 from stream_app.app.web.of_job import page_of_job

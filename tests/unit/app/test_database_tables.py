@@ -20,8 +20,8 @@ from stream_app.app.inspect.job_status import JobStatus
 from stream_app.app.job.database_tables import (
     DatabaseTables,
     remembered_origins,
-    warn_of_first_messages,
 )
+from stream_app.app.job.first_messages import warn_of_first_messages
 from stream_app.app.job.job_feeds import job_format
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, change_schema
 from stream_app.errors import CheckpointError, WrongSourceError
