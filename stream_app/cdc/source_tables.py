@@ -5,7 +5,7 @@ PostgreSQL names schema and table, MySQL no schema.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -58,18 +58,6 @@ def origins_of(
     tables = tuple(Origin(*text.split("\0")) for text in joined.dictionary.to_pylist())
     codes[known] = joined.indices.to_numpy()
     return Origins(tables=tables, codes=codes, unreadable=unreadable)
-
-
-def of_each_origin(
-    origins_in: Callable[[pa.RecordBatch], Origins], messages: pa.Table
-) -> Iterator[tuple[Origin, pa.RecordBatch]]:
-    """The messages of each source table, by its name."""
-    batch = messages.combine_chunks().to_batches()
-    if not batch:
-        return
-    found = origins_in(batch[0])
-    for code, origin in sorted(enumerate(found.tables), key=lambda each: each[1]):
-        yield origin, batch[0].filter(pa.array(found.codes == code))
 
 
 def _plain(column: pa.Array) -> pa.Array:

@@ -32,7 +32,6 @@ from stream_app.app.remarks.seen_tables import seen_tables
 from stream_app.cdc.formats import format_named, source_reader
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.cdc.message_format import SourceReader
-from stream_app.cdc.source_tables import of_each_origin
 from stream_app.clock import Clock
 from stream_app.errors import (
     CheckpointError,
@@ -200,7 +199,7 @@ class DatabaseTables:
 
     def unreadable(self, epoch: int, messages: pa.Table) -> None:
         """See `Newcomers.unreadable`."""
-        parts = of_each_origin(_reader(self.config).origins, messages)
+        parts = of_each_origin(_reader(self.config), messages)
         reasons = {origin: part.column("reason")[0].as_py() for origin, part in parts}
         self._told.see(reasons, self._taken)
         self.set_aside(epoch, messages)
@@ -208,8 +207,9 @@ class DatabaseTables:
     def _by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """The name of each new table → the messages of each of its source tables."""
         found: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
-        for origin, part in of_each_origin(_reader(self.config).origins, messages):
-            decision = decide(self.sync.rules, origin, {**self._taken, **_names(found)})
+        for origin, part in of_each_origin(_reader(self.config), messages):
+            met = {each: name for name, parts in found.items() for each in parts}
+            decision = decide(self.sync.rules, origin, self._taken | met)
             if isinstance(decision, Refusal):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
             elif isinstance(decision, LeftOut):
@@ -297,7 +297,7 @@ def warn_of_first_messages(
     Args:
         messages: of `MESSAGE_SCHEMA`.
     """
-    told, parts = 0, list(of_each_origin(_reader(config).origins, messages))
+    told, parts = 0, list(of_each_origin(_reader(config), messages))
     _warn_if_all_are_left_out(sync, [origin for origin, _ in parts])
     for root, leaves in partition_roots(seen_tables(dict(parts))).items():
         _LOG.warning("%s\n  to fix: %s", root_warning(root, leaves), PUBLISH_FIX)
@@ -398,7 +398,3 @@ def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
 
 def _reader(config: AppConfig) -> SourceReader:
     return source_reader(config.source.format, config.source.format_options)
-
-
-def _names(found: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:
-    return {origin: name for name, parts in found.items() for origin in parts}
