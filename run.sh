@@ -17,7 +17,7 @@ stop() { printf 'run.sh: %s\n' "$@" >&2; exit 2; }
 # The first Python that is new enough and can make a virtual environment.
 find_python() {
   local candidate broken=
-  for candidate in ${PYTHON:+"$PYTHON"} python3.13 python3.12 python3.11 python3; do
+  for candidate in ${PYTHON:+"$PYTHON"} python3.14 python3.13 python3.12 python3.11 python3; do
     # Version managers leave shims that exist and fail, so each is run rather than looked up.
     "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue
     if "$candidate" -c 'import ensurepip, venv' 2>/dev/null; then echo "$candidate"; return; fi
@@ -25,7 +25,7 @@ find_python() {
   done
   [ -z "$broken" ] || stop "$broken cannot make virtual environments (no ensurepip)." \
     "Debian, Ubuntu: apt-get install python3-venv"
-  stop 'no Python 3.11 or newer (python3.13, python3.12, python3.11, python3, or $PYTHON).' \
+  stop 'no Python 3.11 or newer (python3.14, python3.13, python3.12, python3.11, python3, or $PYTHON).' \
     'Debian, Ubuntu: apt-get install python3 python3-venv    macOS: brew install python@3.12'
 }
 
@@ -77,7 +77,7 @@ app() { prepare run; exec python -P -m stream_app "$@"; }
 verb=${1:-help}; [[ $verb != -h && $verb != --help ]] || verb=help
 case $verb in
   help) help ;; # this text
-  setup) prepare run; prepare dev; python -P -m stream_app.app.launch.jars spark-kafka kafka-broker > /dev/null; python -P -m stream_app.app.launch.class_archive > /dev/null ;; # fetch everything now: packages and jars
+  setup) prepare run; prepare dev; python -P -m stream_app.app.launch.jars kafka-broker > /dev/null; python -P -m stream_app.app.launch.class_archive > /dev/null ;; # fetch everything now: packages and jars
   demo) app "$@" ;; # a broker, a shop's three tables, the job, ALTERs, a crash, the proof: one minute
   ingest) app "$@" ;;    # run the job: ingest --conf FILE [--set KEY=VALUE …]
   compact) app "$@" ;;   # merge a table's files beside its job: compact TABLE [--follow]

@@ -34,7 +34,7 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.clock import SystemClock
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape
-from stream_app.spark.epoch.epoch_runner import Writing
+from stream_app.spark.epoch.epoch_runner import Routed
 from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
@@ -78,9 +78,9 @@ class Shipped(EpochHere):
     plan_bytes: int = 0
     plan_s: list[float] = field(default_factory=list)
 
-    def route(self, epoch: int, messages: Parts, plan: EpochPlan) -> Writing:
-        write = super().route(epoch, messages, self._shipped(plan))
-        return lambda ready: write(self._shipped(ready))
+    def route(self, epoch: int, messages: Parts, plan: EpochPlan) -> Routed:
+        routed = super().route(epoch, messages, self._shipped(plan))
+        return Routed(routed.messages, lambda ready: routed.write(self._shipped(ready)))
 
     def _shipped(self, plan: EpochPlan) -> EpochPlan:
         began = time.process_time()

@@ -29,8 +29,8 @@ from bench.shop import COLUMNS
 from bench.shop_topic import PARTITIONS, TOPIC, fill_topic, write_messages
 from stream_app.app.demo.embedded_broker import EmbeddedBroker
 from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars
-from stream_app.spark.ingest.kafka_source import KafkaSource
 from stream_app.spark.session import launch_settings, start_session
+from stream_app.spark.stream.kafka_source import KafkaSource
 
 GOAL = 1.3
 PROCESSOR_GOAL = 1.0

@@ -22,6 +22,7 @@ from tests.support.shares_of_work import (
     pytest_xdist_make_scheduler,
 )
 from tests.support.spark_session import spark
+from tests.support.sparks_source import sparks_source
 from tests.testbed.apicurio import apicurio
 from tests.testbed.testbed import testbed
 
@@ -38,6 +39,7 @@ __all__ = [
     "s3_session",
     "secure_kafka",
     "spark",
+    "sparks_source",
     "testbed",
 ]
 # Imported here, servers are started once for the whole session.

@@ -1,9 +1,9 @@
-"""The part of librdkafka's C interface that reading ranges of offsets needs.
+"""The part of librdkafka's C interface that planning and reading ranges of offsets needs.
 
-Used by `range_reader` and `message_columns`. The library is the one in confluent-kafka. Its Python
-classes are not used: an object of each message costs more than all of librdkafka's own work (see
-docs/performance.md). All functions are in the public header, whose binary interface is stable
-within a major version.
+Used by `range_reader`, `message_columns` and `cluster_offsets`. The library is the one in
+confluent-kafka. Its Python classes are not used: an object of each message costs more than all of
+librdkafka's own work (see docs/performance.md). All functions are in the public header, whose
+binary interface is stable within a major version.
 
 A client starts threads, which a fork does not copy: make it in the process that uses it.
 
@@ -40,11 +40,13 @@ class KafkaCode(IntEnum):
     PARTITION_EOF = -191
     UNKNOWN_PARTITION = -190
     UNKNOWN_TOPIC = -188
+    TIMED_OUT = -185
     SSL = -181
     AUTHENTICATION = -169
     AUTO_OFFSET_RESET = -140
     OFFSET_OUT_OF_RANGE = 1
     UNKNOWN_TOPIC_OR_PART = 3
+    LEADER_NOT_AVAILABLE = 5
     TOPIC_AUTHORIZATION_FAILED = 29
     UNKNOWN_TOPIC_ID = 100
 
@@ -121,6 +123,16 @@ class Library:
         self.known_watermarks = _function(
             held, "get_watermark_offsets", c.c_int, pointer, text, int32, out, out
         )
+        self.metadata = _function(
+            free, "metadata", c.c_int, pointer, c.c_int, pointer, pointer, c.c_int
+        )
+        self.metadata_destroy = _function(held, "metadata_destroy", None, pointer)
+        self.offsets_for_times = _function(
+            free, "offsets_for_times", c.c_int, pointer, pointer, c.c_int
+        )
+        self.list_new = _function(held, "topic_partition_list_new", pointer, c.c_int)
+        self.list_add = _function(held, "topic_partition_list_add", pointer, pointer, text, int32)
+        self.list_destroy = _function(held, "topic_partition_list_destroy", None, pointer)
         self.message_timestamp = _function(held, "message_timestamp", int64, pointer, pointer)
         self.message_destroy = _function(held, "message_destroy", None, pointer)
         self.queue_get_main = _function(free, "queue_get_main", pointer, pointer)
@@ -208,10 +220,19 @@ class Client:
         self._topics: dict[str, int] = {}
         self._stopped: deque[tuple[str, int]] = deque()
 
-    def start(self, topic: str, partition: int, offset: int) -> None:
-        """Prefetch from `offset` on."""
+    @property
+    def handle(self) -> int | None:
+        """The client in C, for other functions of the library; None: it is closed."""
+        return self._client
+
+    def know(self, topic: str) -> None:
+        """Make the topic one that the client asks brokers about."""
         if topic not in self._topics:
             self._topics[topic] = self._library.topic_new(self._client, topic.encode(), None)
+
+    def start(self, topic: str, partition: int, offset: int) -> None:
+        """Prefetch from `offset` on."""
+        self.know(topic)
         if (topic, partition) in self._stopped:  # its messages are no longer outdated
             self._stopped.remove((topic, partition))
         if self._library.consume_start(self._topics[topic], partition, offset) != 0:

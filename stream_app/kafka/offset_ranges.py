@@ -1,12 +1,17 @@
-"""Ranges of offsets, which tasks read. Spark's source plans them on the driver."""
+"""Ranges of offsets, which tasks read: pure. `next_offsets` decides where an epoch ends."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 Offsets = Mapping[str, Mapping[str, int]]
 """Topic → Kafka partition → offset, as Spark's checkpoint has them."""
+
+
+PIECE_MIN = 256
+"""Offsets of a piece at least."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,16 +51,6 @@ def joined(ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
     return found
 
 
-def begins(ranges: Sequence[OffsetRange]) -> Offsets:
-    """Where each partition's first range begins."""
-    found: dict[str, dict[str, int]] = {}
-    for each in ranges:
-        of_topic = found.setdefault(each.topic, {})
-        known = of_topic.get(str(each.partition), each.begin)
-        of_topic[str(each.partition)] = min(known, each.begin)
-    return found
-
-
 def ranges_between(begin: Offsets, end: Offsets) -> list[OffsetRange]:
     """The ranges from one position of a job to a later one.
 
@@ -70,6 +65,17 @@ def ranges_between(begin: Offsets, end: Offsets) -> list[OffsetRange]:
     ]
 
 
+def begins_for(begin: Offsets, end: Offsets) -> Offsets:
+    """Where `ranges_between` begins in each partition of `end`."""
+    return {
+        topic: {
+            partition: min(begin.get(topic, {}).get(partition, 0), until)
+            for partition, until in partitions.items()
+        }
+        for topic, partitions in end.items()
+    }
+
+
 def behind(position: Offsets, ends: Offsets) -> dict[tuple[str, str], int]:
     """Topic and partition → messages from a position up to the ends.
 
@@ -80,6 +86,26 @@ def behind(position: Offsets, ends: Offsets) -> dict[tuple[str, str], int]:
         for topic, partitions in ends.items()
         for partition, end in partitions.items()
     }
+
+
+def cut(ranges: Sequence[OffsetRange], pieces: int) -> list[OffsetRange]:
+    """About so many ranges of the same offsets, so that more tasks than partitions can read.
+
+    A range is cut in proportion to its size. None gets smaller than `PIECE_MIN`: another task costs
+    more than it saves then.
+
+    Args:
+        pieces: at least so many, where the ranges are large enough.
+    """
+    whole = sum(each.size for each in ranges)
+    if len(ranges) >= pieces or not whole:
+        return list(ranges)
+    found: list[OffsetRange] = []
+    for each in ranges:
+        parts = min(round(pieces * each.size / whole), each.size // PIECE_MIN)
+        ends = [each.begin + each.size * at // max(parts, 1) for at in range(max(parts, 1) + 1)]
+        found += [replace(each, begin=begin, end=end) for begin, end in itertools.pairwise(ends)]
+    return found
 
 
 def shared_out(ranges: Sequence[OffsetRange], tasks: int) -> list[list[OffsetRange]]:

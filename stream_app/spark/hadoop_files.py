@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from stream_app.spark.internals import java_array, java_context, jvm
 from stream_app.spark.task_errors import first_line
 
 
@@ -53,44 +53,86 @@ class HadoopFiles:
 
     def overwrite(self, path: str, data: bytes) -> None:
         """Write beside it, and rename."""
-        folder, _, name = path.rpartition("/")
-        temporary = self._path(f"{folder}/.{name}.{uuid.uuid4()}.tmp")
         try:
-            stream = self._file_system(path).create(temporary)
-            try:
-                stream.write(data)
-                stream.hsync()
-            finally:
-                stream.close()
-            hadoop, target = self._jvm.org.apache.hadoop.fs, self._path(path)
-            rename, gateway = getattr(hadoop, "Options$Rename"), SparkContext._gateway
-            assert gateway is not None, "the session has one"
-            how = gateway.new_array(rename, 1)
-            how[0] = rename.OVERWRITE
-            hadoop.FileContext.getFileContext(target.toUri(), self._configuration).rename(
-                temporary, target, how
-            )
+            self._rename(self._written_beside(path, data), path, "OVERWRITE")
         except Py4JJavaError as error:
             raise _error(error, path) from None
 
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        """Write beside it, and rename: only the first job with this name succeeds."""
+        try:
+            temporary = self._written_beside(path, data)
+            try:
+                self._rename(temporary, path, "NONE")
+            except Py4JJavaError as error:
+                self._file_system(path).delete(temporary, False)
+                if _kind(error) == "FileAlreadyExistsException":
+                    return False
+                raise
+        except Py4JJavaError as error:
+            raise _error(error, path) from None
+        return True
+
+    def list_names(self, folder: str) -> list[str]:
+        """Names of the files in a folder."""
+        try:
+            there = self._file_system(folder).listStatus(self._path(folder))
+        except Py4JJavaError as error:
+            if _kind(error) == "FileNotFoundException":
+                return []
+            raise _error(error, folder) from None
+        return [str(each.getPath().getName()) for each in there if each.isFile()]
+
+    def delete(self, path: str) -> None:
+        """Delete a file."""
+        try:
+            self._file_system(path).delete(self._path(path), False)
+        except Py4JJavaError as error:
+            raise _error(error, path) from None
+
+    def _written_beside(self, path: str, data: bytes) -> Any:
+        folder, _, name = path.rpartition("/")
+        temporary = self._path(f"{folder}/.{name}.{uuid.uuid4()}.tmp")
+        stream = self._file_system(path).create(temporary)
+        try:
+            stream.write(data)
+            stream.hsync()
+        finally:
+            stream.close()
+        return temporary
+
+    def _rename(self, temporary: Any, path: str, how: str) -> None:
+        rename = getattr(self._java.org.apache.hadoop.fs, "Options$Rename")
+        options = java_array(self.spark, rename, [getattr(rename, how)])
+        target = self._path(path)
+        context = self._java.org.apache.hadoop.fs.FileContext
+        context.getFileContext(target.toUri(), self._configuration).rename(
+            temporary, target, options
+        )
+
     @property
-    def _jvm(self) -> Any:
-        return self.spark.sparkContext._jvm
+    def _java(self) -> Any:
+        return jvm(self.spark)
 
     @property
     def _configuration(self) -> Any:
-        return self.spark.sparkContext._jsc.hadoopConfiguration()
+        return java_context(self.spark).hadoopConfiguration()
 
     def _path(self, path: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(path)
+        return self._java.org.apache.hadoop.fs.Path(path)
 
     def _file_system(self, path: str) -> Any:
         return self._path(path).getFileSystem(self._configuration)
 
 
+def _kind(error: Py4JJavaError) -> str:
+    """The class of Java's error, without its package."""
+    return str(error.java_exception.getClass().getSimpleName())
+
+
 def _error(error: Py4JJavaError, path: str) -> OSError:
     """Java's error as the operating system's."""
-    kind = error.java_exception.getClass().getSimpleName()
+    kind = _kind(error)
     if kind == "FileNotFoundException":
         return FileNotFoundError(errno.ENOENT, "there is no such file", path)
     said = f"{kind}: {first_line(Exception(error.java_exception.getMessage() or ''))}"

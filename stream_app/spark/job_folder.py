@@ -33,6 +33,18 @@ class FolderFiles(Protocol):
         """Replace a file at once, or make it, and missing folders: it is whole or not there."""
         ...
 
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        """Create a file whole and at once, unless there is one: then nothing happens, and False."""
+        ...
+
+    def list_names(self, folder: str) -> list[str]:
+        """Names of the files in a folder, unordered; empty when there is no such folder."""
+        ...
+
+    def delete(self, path: str) -> None:
+        """Delete a file; nothing happens when there is none."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Folder:

@@ -16,8 +16,12 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
+
+from stream_app.spark.internals import jvm_runs
+from stream_app.spark.supported import check_spark
 
 SPARK_LOG_VARIABLE = "STREAM_APP_SPARK_LOG"
 """Names the file that Spark's own log goes to, or ``-`` for standard error."""
@@ -102,13 +106,17 @@ def start_session(
     Args:
         launch: of `launch_settings`, made from `settings` when absent; for a driver that starts its
             JVM itself. Under ``spark-submit`` the JVM runs already and they are left out.
+
+    Raises:
+        UsageError: this Spark was never tried.
     """
+    check_spark(pyspark.__version__)
     # Without it the workers run the system's python3, which has no pyarrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     chosen = {**SESSION_DEFAULTS, **settings}
     if "spark.master" in settings:
         chosen["spark.master"] = _master(settings)
-    if _jvm_runs():
+    if jvm_runs():
         # The driver's stand on its command line, behind ours; the executors have yet to start.
         chosen.pop(_JAVA_OPTIONS, None)
         if _EXECUTOR_OPTIONS in chosen:
@@ -209,8 +217,3 @@ def _throughput(chosen: str) -> str:
         if not (_COLLECTOR.match(each) and _COLLECTOR.search(chosen))
     ]
     return " ".join((*ours, chosen)).strip()
-
-
-def _jvm_runs() -> bool:
-    # spark-submit hands the port of its JVM to the driver that it starts.
-    return SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ

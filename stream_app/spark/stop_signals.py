@@ -22,8 +22,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
+
+from stream_app.spark.internals import jvm, let_java_call
 
 _LOG = logging.getLogger(__name__)
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -97,13 +98,12 @@ class _JvmHandler:
 
 def stop_on_signals(spark: SparkSession, stop_requested: threading.Event) -> None:
     """Set the event when Python or the JVM is asked to end; call it in the main thread."""
-    gateway = spark.sparkContext._gateway
-    assert gateway is not None
-    stop = _Stop(stop_requested, gateway.jvm)
+    java = jvm(spark)
+    stop = _Stop(stop_requested, java)
     for number in SIGNALS:
         signal.signal(number, lambda got, _: stop.on_signal(got))
-    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-    jvm_signals = gateway.jvm.sun.misc
+    let_java_call(spark)
+    jvm_signals = java.sun.misc
     for number in SIGNALS:
         name = number.name.removeprefix("SIG")
         jvm_signals.Signal.handle(jvm_signals.Signal(name), _JvmHandler(stop, number))

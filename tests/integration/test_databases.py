@@ -208,8 +208,13 @@ def test_a_run_that_stores_nothing_does_not_look_successful(database: DatabaseBe
 
 @pytest.mark.parametrize("reader", ["native", "spark"])
 def test_shards_stay_apart_when_they_are_divided(
-    database: DatabaseBench, paimon_java: PaimonJava, reader: str
+    database: DatabaseBench,
+    paimon_java: PaimonJava,
+    reader: str,
+    request: pytest.FixtureRequest,
 ) -> None:
+    if reader == "spark":
+        request.getfixturevalue("sparks_source")
     both = [*creates("eu.orders", range(5), "eu"), *creates("us.orders", range(5), "us")]
     all_of_it = database.send("all", both, is_new=True)
     database.configure(

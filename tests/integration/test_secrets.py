@@ -31,7 +31,7 @@ from stream_app.clock import SystemClock
 from stream_app.errors import SourceError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
-from stream_app.spark.ingest.kafka_source import KafkaSource
+from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.table.opening import create_or_open
 from tests.support.fast_jvm import fast_jvm
 from tests.support.ingest_process import job_conf

@@ -33,8 +33,8 @@ from stream_app.spark.epoch.blocks import BlockKind, bad_records_of, task_addres
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.frame_epochs import route_blocks, with_keys
-from stream_app.spark.ingest.files_source import FilesSource
-from stream_app.spark.ingest.kafka_source import KafkaSource
+from stream_app.spark.stream.files_source import FilesSource
+from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.task_errors import readable
 from tests.support.ingest_process import ROOT
 from tests.support.kafka_broker import new_topic, produce

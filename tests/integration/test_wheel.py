@@ -17,10 +17,8 @@ import pytest
 
 from stream_app import __version__
 from stream_app.app.launch.jars import (
-    installed_spark_version,
     jar_folder,
     kafka_broker_jars,
-    spark_kafka_jars,
 )
 from stream_app.table.api.paimon_table import open_table
 from tests.support.ingest_process import ROOT, write_conf
@@ -182,8 +180,7 @@ def test_the_demo_of_few_records_in_a_folder_with_blanks_and_signs(
     installed: Installed, tmp_path: Path, paimon_java: PaimonJava
 ) -> None:
     """Also where the locale knows no Unicode: Java reads names by it."""
-    spark_kafka_jars(installed_spark_version())  # fetching them would be told on stderr
-    kafka_broker_jars()
+    kafka_broker_jars()  # fetching them would be told on stderr
     folder = tmp_path / "ein dömo 東京, [it's] #1"
     done = installed.run("demo", "--records", "2000", "--dir", folder, LC_ALL="C")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

@@ -122,6 +122,9 @@ def table(
 @pytest.mark.parametrize("name", [*SYSTEM_TABLES, *ROW_TABLES])
 def test_it_is_javas(paimon_java: PaimonJava, table: Path, name: str) -> None:
     ours = stream_app.open_table(str(table)).system(name)
+    if name == "snapshots":  # Paimon 2 has two columns more
+        assert ours.column_names[-2:] == ["operation", "writer_version"]
+        ours = ours.drop_columns(["operation", "writer_version"])
     types = paimon_java.types(f"{table}${name}")
     assert [(field.name, sql_type(field)) for field in ours.schema] == [
         (column, _plain(text)) for column, text in types

@@ -13,7 +13,7 @@ from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.blocks import Block, BlockDealer
 from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.epoch_runner import EpochOutput, Writing, output_of
+from stream_app.spark.epoch.epoch_runner import EpochOutput, Routed, output_of
 from stream_app.spark.epoch.route_task import route_partition
 from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_partition
 
@@ -34,7 +34,7 @@ class EpochHere:
     topics: list[pa.RecordBatch] = field(default_factory=list)
     overlaps: bool = False
 
-    def route(self, epoch: int, messages: Parts, plan: EpochPlan) -> Writing:
+    def route(self, epoch: int, messages: Parts, plan: EpochPlan) -> Routed:
         dealer = BlockDealer(plan.shape.tasks)
         tasks: dict[int, list[Block]] = defaultdict(list)
         for part in messages:
@@ -46,15 +46,7 @@ class EpochHere:
             written = (row for each in tasks.values() for row in _written(each, plan))
             return output_of(plan, written)
 
-        return write
-
-    def begin_of(self, messages: Parts) -> Offsets:
-        found: dict[str, dict[str, int]] = {}
-        where = ["topic", "partition"]
-        whole = pa.Table.from_batches([part.select([*where, "offset"]) for part in messages])
-        for row in whole.group_by(where).aggregate([("offset", "min")]).to_pylist():
-            found.setdefault(row["topic"], {})[str(row["partition"])] = row["offset_min"]
-        return found
+        return Routed(sum(part.num_rows for part in messages), write)
 
     def between(self, begin: Offsets, end: Offsets) -> Parts:
         def is_wanted(row: dict[str, Any]) -> bool:

@@ -13,8 +13,8 @@ from stream_app.app.metrics.job_metrics import JobMetrics
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.ingest.dead_letters import SetAside
-from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.job.table_maintenance import MaintenanceMetrics

@@ -99,9 +99,9 @@ def _serve() -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
 
     from stream_app.app.job import compact_job, ingest_job
-    from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars
     from stream_app.app.launch.spark_submit import LOG4J, SCHEDULER
     from stream_app.spark.session import launch_settings, start_session
+    from tests.support.sparks_source import sparks_source_jars
 
     jobs = {"ingest": ingest_job.main, "compact": compact_job.main}
     print('{"ready": true}', file=answers, flush=True)
@@ -115,7 +115,7 @@ def _serve() -> None:
             }
             launch = launch_settings(
                 settings,
-                jars=spark_kafka_jars(installed_spark_version()),
+                jars=sparks_source_jars(),
                 log4j=LOG4J,
                 scheduler=SCHEDULER,
             )

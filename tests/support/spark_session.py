@@ -11,10 +11,10 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars
 from stream_app.app.launch.spark_submit import LOG4J, SCHEDULER
 from stream_app.spark.session import launch_settings, start_session
 from tests.support.fast_jvm import fast_jvm
+from tests.support.sparks_source import sparks_source_jars
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +22,7 @@ def spark() -> Iterator[SparkSession]:
     settings = {"spark.master": "local[2,3]", "spark.driver.extraJavaOptions": fast_jvm()}
     launch = launch_settings(
         settings,
-        jars=spark_kafka_jars(installed_spark_version()),
+        jars=sparks_source_jars(),
         log4j=LOG4J,
         scheduler=SCHEDULER,
     )

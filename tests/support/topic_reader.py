@@ -17,7 +17,7 @@ from stream_app.kafka.client_options import client_options
 from stream_app.kafka.librdkafka import library
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import ReaderSettings, kept_reader
-from stream_app.spark.ingest.kafka_source import CLIENT_DEFAULTS
+from stream_app.spark.stream.kafka_source import CLIENT_DEFAULTS
 
 TIMEOUT_S = 6.0
 TAIL_TIMEOUT_S = 1.0

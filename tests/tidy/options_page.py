@@ -37,7 +37,7 @@ MEANINGS = {
     "source.kind": "`kafka`, or `files`: a folder of `*.jsonl`, a line a message.",
     "source.bootstrap-servers": "`HOST:PORT` of brokers, comma separated.",
     "source.topics": "Topics to read.",
-    "source.topic-pattern": "Instead of `topics`: a regular expression in Java's syntax that must "
+    "source.topic-pattern": "Instead of `topics`: a regular expression that must "
     "match a topic's whole name.",
     "source.format": "Format of the messages.",
     "source.starting-offsets": "`earliest`, `latest`, or JSON such as "

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 import stream_app
+from stream_app.spark.supported import SUPPORTED, minor_of
 from tests.tidy.project_files import ROOT, project_files, text_of
 
 PROJECT = tomllib.loads(text_of("pyproject.toml"))["project"]
@@ -68,7 +69,7 @@ def test_all_versions_of_python_are_tried_the_oldest_first() -> None:
     assert f"'python-version': '{oldest}'" in str(whole)
 
 
-def test_the_pinned_spark_is_tried_with_each_python_and_so_is_the_oldest() -> None:
+def test_the_pinned_spark_is_tried_with_each_python_and_so_is_each_supported_one() -> None:
     [pinned] = re.findall(r"^pyspark==(\S+)", text_of("conf/requirements.lock"), re.MULTILINE)
     [(least, limit)] = re.findall(rf"pyspark>=({VERSION})\S*,<({VERSION})", str(PROJECT))
     sparks = {
@@ -77,8 +78,8 @@ def test_the_pinned_spark_is_tried_with_each_python_and_so_is_the_oldest() -> No
         for version in job.get("strategy", {}).get("matrix", {}).get("spark", ())
     }
     assert pinned in sparks
-    assert any(version.startswith(f"{least}.") for version in sparks)
-    assert all(least <= version.rpartition(".")[0] < limit for version in sparks)
+    assert {minor_of(version) for version in sparks} == set(SUPPORTED)
+    assert all(least <= minor_of(version) < limit for version in sparks)
 
 
 def test_images_have_the_version_of_the_package() -> None:

@@ -1,7 +1,8 @@
 """Decides which reader reads the topics: the native one where it can, else Spark's.
 
-`ingest_job` asks before there is a session. Everything else that reads messages (the look at the
-first ones, `init`, `doctor`, `check`, `backfill`, replays) has no Spark, and reads natively.
+`ingest_job` asks before there is a session, and `ingest`, which gives Spark's source its jars. All
+else that reads messages (the look at the first ones, `init`, `doctor`, `check`, `backfill`,
+replays) has no Spark, and reads natively.
 """
 
 from __future__ import annotations
@@ -61,6 +62,13 @@ def reader_without_spark(source: SourceConfig) -> ReaderSettings:
     return ReaderSettings(
         client=tuple(sorted(options.items())), fails_on_loss=source.fail_on_data_loss
     )
+
+
+def needs_sparks_source(source: SourceConfig) -> bool:
+    """Whether Spark's Kafka source reads, whose jars PySpark lacks."""
+    if source.kind != "kafka" or source.reader == NATIVE:
+        return False
+    return source.reader == SPARK or bool(_judged(source)[1])
 
 
 def _judged(source: SourceConfig) -> tuple[dict[str, str], list[str]]:

@@ -22,7 +22,7 @@ from stream_app.model.schema.data_type import RowType, parse_columns, split_outs
 SET_BY_SPARK = {
     "bootstrap.servers": "use source.bootstrap-servers",
     "auto.offset.reset": "use source.starting-offsets",
-    "enable.auto.commit": "Spark keeps the offsets in the checkpoint",
+    "enable.auto.commit": "the job keeps the offsets in the checkpoint",
     "interceptor.classes": "Spark's source does not allow it",
     "key.deserializer": "Spark reads bytes",
     "value.deserializer": "Spark reads bytes",
@@ -223,7 +223,7 @@ def milliseconds(setting: Setting) -> int:
 
 
 def regular_expression(setting: Setting) -> str:
-    """A pattern; Spark reads it as Java's, which is nearly the same language."""
+    """A pattern; Spark's source reads it as Java's, which is nearly the same language."""
     try:
         re.compile(text(setting))
     except re.error as error:

@@ -13,9 +13,11 @@ from pathlib import Path
 from stream_app.app.doctor.observation import Observation, fine, problem, warning
 from stream_app.app.launch.java import JAVA_VERSION_MIN, find_java, java_version, new_enough
 from stream_app.app.output.listing import size_text
+from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
 from stream_app.model.options.option import parse_memory_size
+from stream_app.spark.supported import check_spark
 
 DRIVER_MEMORY = "spark.driver.memory"
 _SPARK_DEFAULT = "1g"
@@ -41,9 +43,13 @@ def java() -> Iterator[Observation]:
 
 
 def packages() -> Iterator[Observation]:
-    """Versions, for a report."""
+    """Versions, for a report; whether this Spark was ever tried."""
     told = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     yield fine("python", f"{platform.python_version()}, {told}")
+    try:
+        check_spark(version("pyspark"))
+    except UsageError as error:
+        yield problem("spark", error.what, error.fix)
 
 
 def memory(spark: Mapping[str, str], total: int, buffer: int, cores: int) -> Iterator[Observation]:

@@ -25,7 +25,6 @@ from stream_app.app.arguments.ingest import add_arguments
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.format_setup import format_setup
 from stream_app.app.config.secrets import hidden, hiding
-from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.source_reader import native_reader
 from stream_app.app.job.damaged_checkpoint import clear_stale_checksums, mend_before
 from stream_app.app.job.database_tables import DatabaseTables, warn_of_first_messages
@@ -40,9 +39,9 @@ from stream_app.app.job.job_folders import (
     hadoop_settings,
     make_local,
     open_folder,
-    spark_location,
 )
 from stream_app.app.job.job_log import log_as, log_to_stderr, told
+from stream_app.app.job.job_stream import runner_of, source_of, stream_of
 from stream_app.app.job.one_table import job_table, wanted_schema
 from stream_app.app.job.preflight import (
     RECREATED_FIX,
@@ -58,12 +57,7 @@ from stream_app.app.remarks.column_warnings import tell_remarks
 from stream_app.app.web.of_job import page_of_job
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.clock import Clock, SystemClock
-from stream_app.errors import (
-    NoGoodRecordError,
-    TablesHeldError,
-    UsageError,
-    WrongSourceError,
-)
+from stream_app.errors import NoGoodRecordError, TablesHeldError, UsageError, WrongSourceError
 from stream_app.fileio.file_io_registry import scheme_of
 from stream_app.fileio.local_file_io import local_path
 from stream_app.kafka.range_reader import ReaderSettings
@@ -72,8 +66,6 @@ from stream_app.model.options.core_options import CoreOptions
 from stream_app.spark.compact_jobs import SparkCompactions
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import EpochShape
-from stream_app.spark.epoch.frame_epochs import FrameEpochs
-from stream_app.spark.epoch.range_epochs import RangeEpochs
 from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.checkpoint_state import (
     DATABASE,
@@ -83,15 +75,14 @@ from stream_app.spark.ingest.checkpoint_state import (
 )
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
-from stream_app.spark.ingest.files_source import FilesSource
 from stream_app.spark.ingest.held_tables import HeldTables
-from stream_app.spark.ingest.kafka_source import KafkaSource
 from stream_app.spark.ingest.micro_batch import MicroBatch
-from stream_app.spark.ingest.streaming_query import RunningStream
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.jvm_watch import ending_with_jvm
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
+from stream_app.spark.stream.kafka_source import KafkaSource
+from stream_app.spark.stream.running_stream import RunningStream
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger("stream_app")
@@ -154,9 +145,9 @@ class _Prepared(NamedTuple):
 def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
     """Everything that needs no Spark session."""
     reader = native_reader(config.source)
-    if config.stream.quarantine is not None:
-        make_local(config.stream.quarantine)
-    check_writable(_location(config), config.stream.checkpoint, config.stream.quarantine or "")
+    quarantine = config.stream.quarantine or ""
+    make_local(quarantine)
+    check_writable(_location(config), config.stream.checkpoint, quarantine)
     topic_ids = _check_source(config)
     if scheme_of(config.stream.checkpoint) in ("", "file"):
         clear_stale_checksums(Path(local_path(config.stream.checkpoint)))
@@ -251,9 +242,9 @@ def _stream_in(
     )
     try:
         watched.begin(spark)
-        source = _source(config)
+        source = source_of(config.source)
         epochs = EpochLog(checkpoint, goes_back=isinstance(source, KafkaSource))
-        runner = _runner(config, prepared, spark, source, epochs)
+        runner = runner_of(config.source, prepared.reader, spark, source)
         held = None if config.sync is None else HeldTables(checkpoint, clock.now_ms, log.held)
         waiting = frozenset[str]() if held is None else held.tell_all()
         batch = MicroBatch(
@@ -264,8 +255,7 @@ def _stream_in(
         unmet = UnmetTables(config.sync, checkpoint)
         running = RunningStream(
             batch=batch,
-            checkpoint=spark_location(checkpoint.location),
-            trigger=None if stream.is_available_now else stream.trigger,
+            drains=stream.is_available_now,
             on_progress=log.progress,
             on_idle=unmet.behind(log.idle),
             on_drained=unmet.behind(log.drained),
@@ -277,7 +267,7 @@ def _stream_in(
         log.started(_location(config), str(checkpoint))
         signs.at_work = lambda: _at_work(batch)
         with warming_up(spark, lambda: runner.warm_up(plan)):
-            running.run(source.read_stream(spark), config.name)
+            running.run(stream_of(config, runner, source, running, checkpoint, clock))
         log.ended()
         _check_none_held(batch.held)
         _check_not_all_bad(batch.totals, feeds.of_no_table, stream.quarantine)
@@ -300,19 +290,6 @@ def _compactions_at_once(config: AppConfig, table: FileStoreTable | None) -> int
     return CoreOptions(options)[COMPACTION_MAX_PARALLELISM]
 
 
-def _runner(
-    config: AppConfig,
-    prepared: _Prepared,
-    spark: SparkSession,
-    source: KafkaSource | FilesSource,
-    epochs: EpochLog,
-) -> FrameEpochs | RangeEpochs:
-    if prepared.reader is None:
-        return FrameEpochs(spark, source.read_between if isinstance(source, KafkaSource) else None)
-    readers = config.source.min_partitions or spark.sparkContext.defaultParallelism
-    return RangeEpochs(spark, prepared.reader, epochs.query_id, readers)
-
-
 def _work(
     config: AppConfig,
     prepared: _Prepared,
@@ -328,7 +305,7 @@ def _work(
     """
     shape = EpochShape(
         tasks=config.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
-        topic=_only_topic(config.source),
+        topic=config.source.only_topic,
         sort_messages=config.source.kind == "files",
         isolates=config.sync is not None,
     )
@@ -374,8 +351,7 @@ def _check_not_all_bad(totals: DecodeCounts, of_no_table: int, quarantine: str |
         raise NoGoodRecordError(
             f"all {bad} records of this run are bad; none is in the table",
             where=f"stream.quarantine: {quarantine}",
-            fix="see the reasons there, mend the configuration or the source, and let a job with a "
-            "new checkpoint read the records again (or these files, with source.kind = 'files')",
+            fix="see the reasons there, mend them, and let a job with a new checkpoint read again",
         )
 
 
@@ -384,26 +360,3 @@ def _at_work(batch: MicroBatch[DataFrame]) -> Activity | None:
     if epoch is not None:
         return Activity(f"epoch {epoch} is at work")
     return _LOOKING if batch.is_untouched else None
-
-
-def _source(config: AppConfig) -> KafkaSource | FilesSource:
-    source = config.source
-    if source.kind == "files":
-        return FilesSource(
-            path=source.path or "", max_files_per_trigger=source.max_files_per_trigger
-        )
-    return KafkaSource(
-        bootstrap_servers=source.bootstrap_servers,
-        topics=source.topics,
-        topic_pattern=source.topic_pattern,
-        starting_offsets=source.starting_offsets,
-        max_offsets_per_trigger=source.max_offsets_per_trigger,
-        min_partitions=source.min_partitions,
-        fail_on_data_loss=source.fail_on_data_loss,
-        kafka_options=source.kafka_options,
-    )
-
-
-def _only_topic(source: SourceConfig) -> str | None:
-    """The topic of all messages, if there can be only one."""
-    return source.topics[0] if source.kind == "kafka" and len(source.topics) == 1 else None

@@ -115,7 +115,7 @@ def make_local(location: str) -> None:
     Raises:
         StorageError: it cannot be made, or is a file.
     """
-    if is_local(location):
+    if location and is_local(location):
         with storage_errors(location):
             Path(local_path(location)).mkdir(parents=True, exist_ok=True)
 

@@ -8,11 +8,11 @@ KAFKA_CLIENTS_VERSION = "3.9.1"
 KAFKA_BROKER_VERSION = "4.3.1"
 AWS_SDK_VERSIONS = {"3.4.1": "2.24.6", "3.4.2": "2.29.52"}
 """By Hadoop's version: the version with which its S3A was built."""
-TOKEN_PROVIDER_FALLBACKS = {"4.1": "4.1.0-preview1", "4.0": "4.0.0"}
+TOKEN_PROVIDER_FALLBACKS = {"4.2": "4.1.0-preview1", "4.1": "4.1.0-preview1", "4.0": "4.0.0"}
 """By Spark's minor version: some registries lack the token provider of a patch release.
 
-It only prepares the clients' security settings and has not changed within a minor version."""
-KAFKA_SOURCE_FALLBACKS = {"4.1": "4.1.3", "4.0": "4.0.2"}
+It only prepares the clients' security settings, and has not changed from 4.1 to 4.2."""
+KAFKA_SOURCE_FALLBACKS = {"4.2": "4.2.0", "4.1": "4.1.3", "4.0": "4.0.2"}
 """By Spark's minor version: some registries get Spark's newest patch release days after PyPI.
 
 These are the releases that the tests run; a patch release keeps what its modules call."""

@@ -41,8 +41,8 @@ from stream_app.model.row_kind import RowKind
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.held_tables import HeldTable
-from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.report import CompactionReport
 
 TABLE_LABELS_MAX = 200

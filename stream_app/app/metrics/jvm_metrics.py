@@ -11,7 +11,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -19,6 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from stream_app.app.metrics.collectors import PREFIX
+from stream_app.spark.internals import java_context, jvm
 
 
 @dataclass(slots=True, eq=False)
@@ -53,12 +53,12 @@ class JvmCollector(Collector):
         yield from found
 
     def _families(self, spark: SparkSession) -> Iterator[Metric]:
-        context: Any = spark.sparkContext
-        beans = context._jvm.java.lang.management.ManagementFactory
+        java, context = jvm(spark).java, java_context(spark).sc()
+        beans = java.lang.management.ManagementFactory
         heap = beans.getMemoryMXBean().getHeapMemoryUsage()
         yield self._gauge("jvm_heap_used_bytes", "Heap of the driver in use.", heap.getUsed())
         yield self._gauge("jvm_heap_max_bytes", "Most that it may become.", heap.getMax())
-        resident = _resident_bytes(int(context._jvm.java.lang.ProcessHandle.current().pid()))
+        resident = _resident_bytes(int(java.lang.ProcessHandle.current().pid()))
         if resident is not None:
             yield self._gauge(
                 "jvm_resident_memory_bytes",
@@ -74,8 +74,8 @@ class JvmCollector(Collector):
             seconds.add_metric(labels, bean.getCollectionTime() / 1000)
             times.add_metric(labels, bean.getCollectionCount())
         yield from (seconds, times)
-        infos = list(context._jsc.sc().statusTracker().getExecutorInfos())
-        is_local = context._jsc.sc().isLocal()
+        infos = list(context.statusTracker().getExecutorInfos())
+        is_local = context.isLocal()
         yield self._gauge(
             "executors", "Executors of Spark; on one machine the driver is the only one.",
             max(1, len(infos)) if is_local else len(infos) - 1,

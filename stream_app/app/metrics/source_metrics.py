@@ -16,7 +16,7 @@ from stream_app.kafka.job_position import JobPosition
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.decode_counts import PartitionEnd, Where
 from stream_app.spark.ingest.held_tables import HeldTable
-from stream_app.spark.ingest.streaming_query import SourceProgress
+from stream_app.spark.stream.running_stream import SourceProgress
 
 PARTITIONS_MAX = 1000
 """Kafka partitions with a lag of their own; the lag of all has them too."""

@@ -19,6 +19,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from pyspark.sql import SparkSession
 
+from stream_app.spark.internals import java_context, jvm
+
 _LOG = logging.getLogger(__name__)
 PERIOD_S = 10.0
 SUMS = (
@@ -59,14 +61,13 @@ class SparkNumbers:
 
     def begin(self) -> None:
         """Register the numbers, and begin to set them."""
-        context: Any = self.spark.sparkContext
-        scala, jvm = context._jsc.sc(), context._jvm
-        named = jvm.scala.collection.immutable.HashMap()
+        scala, java = java_context(self.spark).sc(), jvm(self.spark)
+        named = java.scala.collection.immutable.HashMap()
         for name in numbers_for_spark(()):
             self._accumulators[name] = scala.doubleAccumulator(name)
             named = named.updated(name, self._accumulators[name])
         # The class itself has a method of this name, which hides that of the object.
-        source = getattr(jvm.org.apache.spark.metrics.source, "DoubleAccumulatorSource$")
+        source = getattr(java.org.apache.spark.metrics.source, "DoubleAccumulatorSource$")
         getattr(source, "MODULE$").register(scala, named)
         self._thread = threading.Thread(target=self._set_all, name="spark-numbers", daemon=True)
         self._thread.start()

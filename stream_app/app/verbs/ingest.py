@@ -13,11 +13,13 @@ from typing import Any
 
 from stream_app.app.arguments.ingest import add_arguments
 from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.config.source_reader import needs_sparks_source
 from stream_app.app.launch.jars import installed_spark_version, s3a_jars, spark_kafka_jars
 from stream_app.app.launch.spark_log import become_spark
 from stream_app.app.launch.spark_submit import submit_command
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import absolute_location, is_on_s3
+from stream_app.spark.supported import check_spark
 
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
@@ -54,6 +56,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
         UsageError: the configuration is wrong.
     """
     config = load_config(args.conf, args.set, os.environ)
+    check_spark(installed_spark_version())
     command = ingest_command(config, args)
     if args.print:
         print(shlex.join(command))
@@ -80,8 +83,13 @@ def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:
 
 
 def _jars(config: AppConfig) -> list[Path]:
-    """Spark's Kafka source, and S3A for a checkpoint there, unless the user brings jars."""
+    """What Spark's own query needs: its Kafka source, and S3A for a checkpoint there.
+
+    A configuration that names jars names all of them. The native reader needs none.
+    """
     if {"spark.jars", "spark.jars.packages"} & config.spark.keys():
         return []
-    kafka = spark_kafka_jars(installed_spark_version()) if config.source.kind == "kafka" else []
-    return kafka + (s3a_jars() if is_on_s3(config.stream.checkpoint) else [])
+    reads_topics = needs_sparks_source(config.source)
+    kafka = spark_kafka_jars(installed_spark_version()) if reads_topics else []
+    writes_checkpoint = reads_topics or config.source.kind == "files"
+    return kafka + (s3a_jars() if writes_checkpoint and is_on_s3(config.stream.checkpoint) else [])

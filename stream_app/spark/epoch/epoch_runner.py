@@ -1,6 +1,6 @@
 """The port that runs an epoch's tasks, and their output.
 
-Implemented by `frame_epochs` (a Spark job) and by tests (in the caller).
+Implemented by `range_epochs` and `frame_epochs` (Spark jobs), and by tests (in the caller).
 """
 
 from __future__ import annotations
@@ -79,6 +79,19 @@ When a task fails, its files are deleted.
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """An epoch whose blocks are sorted out.
+
+    Attributes:
+        messages: read for it, if the runner knows.
+        write: writes the blocks.
+    """
+
+    messages: int
+    write: Writing
+
+
 class EpochRunner(Protocol[Messages]):
     """Runs the tasks of an epoch; `Messages` is the type of an epoch's messages."""
 
@@ -87,15 +100,11 @@ class EpochRunner(Protocol[Messages]):
         """Whether an epoch can be routed while the one before is written."""
         ...
 
-    def route(self, epoch: int, messages: Messages, plan: EpochPlan) -> Writing:
+    def route(self, epoch: int, messages: Messages, plan: EpochPlan) -> Routed:
         """Read the messages once, decode them, and sort out their blocks.
 
         A runner that does not overlap may leave all the work to the writing.
         """
-        ...
-
-    def begin_of(self, messages: Messages) -> Offsets:
-        """Where an epoch begins; partitions without messages may be missing."""
         ...
 
     def between(self, begin: Offsets, end: Offsets) -> Messages:

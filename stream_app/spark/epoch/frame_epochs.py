@@ -14,11 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA
-from stream_app.kafka.offset_ranges import Offsets, begins
+from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.blocks import BLOCK_COLUMNS, BLOCK_ORDER, block_rows
 from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.epoch_runner import EpochOutput, Writing, output_of
-from stream_app.spark.epoch.planned_ranges import planned_ranges
+from stream_app.spark.epoch.epoch_runner import EpochOutput, Routed, output_of
 from stream_app.spark.epoch.route_task import route_partition
 from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_partition
 
@@ -49,7 +48,7 @@ class FrameEpochs:
     read: Callable[[SparkSession, Offsets, Offsets], DataFrame] | None = None
     overlaps: ClassVar[bool] = False
 
-    def route(self, epoch: int, messages: DataFrame, plan: EpochPlan) -> Writing:
+    def route(self, epoch: int, messages: DataFrame, plan: EpochPlan) -> Routed:
         """See `EpochRunner.route`; all the work is done by the writing, as one Spark job."""
         context = self.spark.sparkContext
         blocks = route_blocks(messages, plan)
@@ -60,11 +59,7 @@ class FrameEpochs:
             rows = write_blocks(blocks, plan).collect()
             return output_of(plan, ((table, kind, payload) for table, kind, payload in rows))
 
-        return write
-
-    def begin_of(self, messages: DataFrame) -> Offsets:
-        """See `EpochRunner.begin_of`."""
-        return begins(planned_ranges(messages))
+        return Routed(0, write)
 
     def between(self, begin: Offsets, end: Offsets) -> DataFrame:
         """See `EpochRunner.between`."""

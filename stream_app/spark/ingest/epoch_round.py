@@ -93,6 +93,7 @@ class EpochBegun(Generic[Messages]):
     Attributes:
         plan: of the tables that its blocks are for.
         write: writes its blocks.
+        read: messages, if the runner knows.
         route_s: seconds of reading, decoding and routing.
         began_ms: when that began, since 1970 in UTC.
     """
@@ -102,6 +103,7 @@ class EpochBegun(Generic[Messages]):
     source_end: str
     plan: EpochPlan
     write: Writing
+    read: int
     route_s: float
     began_ms: int
 

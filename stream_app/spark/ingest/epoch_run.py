@@ -87,19 +87,20 @@ class EpochRun(Generic[Messages]):
 
         plan = planned()
         try:
-            write = self.runner.route(epoch, messages, plan)
+            routed = self.runner.route(epoch, messages, plan)
         except Exception:
             # An expiry may have deleted the index of keys by which rows are routed.
             again = planned()
             if again.bases == plan.bases:
                 raise
-            plan, write = again, self.runner.route(epoch, messages, again)
+            plan, routed = again, self.runner.route(epoch, messages, again)
         return EpochBegun(
             epoch=epoch,
             messages=messages,
             source_end=source_end,
             plan=plan,
-            write=write,
+            write=routed.write,
+            read=routed.messages,
             route_s=self.clock.steady_seconds() - began,
             began_ms=began_ms,
         )

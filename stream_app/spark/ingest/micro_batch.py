@@ -1,9 +1,10 @@
 """The sink of the stream: epochs → snapshots of each table of the job.
 
-Spark calls `MicroBatch` for each micro-batch (`foreachBatch`), on the driver. It decodes the epoch,
-and leaves writing and committing to a thread, so that the next epoch can be decoded meanwhile. One
-epoch at most waits there. When the job ends before it is committed, Spark has it as done, and the
-table does not: the next job reads it again, from the offsets in the checkpoint.
+The stream calls `MicroBatch` for each epoch, on the driver: `stream.topic_stream`, or Spark by
+`foreachBatch`. It decodes the epoch, and leaves writing and committing to a thread, so that the
+next epoch can be decoded meanwhile. One epoch at most waits there. When the job ends before it is
+committed, the checkpoint has it as done, and the table does not: the next job reads it again, from
+the offsets in the checkpoint.
 
 That thread is the only committer of the job: idle commits and upkeep take the same lock. When the
 job ended between the commits of two tables, the epoch is written only for those that lack it.
@@ -45,7 +46,7 @@ class MicroBatch(Generic[Messages]):
 
     Attributes:
         work: the tables, and what brings an epoch into them.
-        log: what Spark has recorded of epochs; the query's id there is the commit user.
+        log: what the checkpoint has of epochs; the query's id there is the commit user.
         held: the tables that wait; None: an error of one table stops the job.
         failure: the error that stopped the query, with its own text.
         epoch_at_work: the newest epoch in progress; None: there is none.
@@ -73,10 +74,13 @@ class MicroBatch(Generic[Messages]):
             self._apart = TablesApart(work=self.work, log=self.log, held=self.held)
             self.work.isolation = self._apart
 
-    def __call__(self, messages: Messages, epoch: int) -> None:
+    def __call__(self, messages: Messages, epoch: int) -> int:
         """Process a micro-batch: it is decoded, and the one before is committed.
 
         When the runner does not overlap epochs, this one is committed too.
+
+        Returns:
+            The messages read, if the runner knows.
         """
         try:
             self.epoch_at_work = epoch
@@ -87,6 +91,7 @@ class MicroBatch(Generic[Messages]):
             self._pending = self._committer.submit(self._finish, begun)
             if not self.work.runner.overlaps:
                 self.settle()
+            return begun.read
         except StoppedError as error:
             raise RuntimeError(error.what) from None
         except BaseException as error:

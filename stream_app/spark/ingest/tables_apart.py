@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Generic
 
 from stream_app.errors import CheckpointError, StoppedError
-from stream_app.kafka.offset_ranges import Offsets
+from stream_app.kafka.offset_ranges import Offsets, begins_for
 from stream_app.spark.epoch.decode_counts import TablesSeen
 from stream_app.spark.epoch.epoch_runner import Messages
 from stream_app.spark.ingest.epoch_log import EpochLog
@@ -127,8 +127,9 @@ class TablesApart(Generic[Messages]):
 
     def commit(self, begun: EpochBegun[Messages]) -> None:
         """Bring an epoch into the tables that lack it, and held ones up to it."""
-        self._epoch, end = begun.epoch, json.loads(begun.source_end)
-        self._begin = with_new_partitions(self.work.runner.begin_of(begun.messages), end)
+        self._epoch = begun.epoch
+        end: Offsets = json.loads(begun.source_end)
+        self._begin = begins_for(self.log.source_begin(begun.epoch), end)
         self.held.meet(self._begin)
         self._check_first_epochs()
         committed: Sequence[TableFeed] = ()

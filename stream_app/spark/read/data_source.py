@@ -9,9 +9,11 @@ Source: Spark `pyspark/sql/datasource.py`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 
 import pyarrow as pa
+import pyspark
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
@@ -26,6 +28,7 @@ from stream_app.spark.read.scan_choice import given_start
 from stream_app.spark.read.spark_arrow import spark_schema
 from stream_app.spark.read.stream_reader import StreamReader, stream_reader, stream_schema
 from stream_app.spark.read.table_scan import AUDIT_LOG, table_scan
+from stream_app.spark.supported import untried
 from stream_app.table.opening import open_table
 from stream_app.table.read.system_tables import check_system_table
 from stream_app.table.versions.read_refusals import warn_of_unknown
@@ -47,6 +50,8 @@ class PaimonDataSource(DataSource):
 
     def __init__(self, options: dict[str, str], clock: Clock | None = None) -> None:
         super().__init__(options)
+        if (told := untried(pyspark.__version__)) is not None:
+            warnings.warn(told, stacklevel=2)  # it may read; a job is refused
         self._options = read_source_options(options)
         location, self._system = _parted(options)
         given_start(self._options)

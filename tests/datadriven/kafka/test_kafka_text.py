@@ -7,10 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from stream_app.errors import WrongSourceError
 from stream_app.kafka.client_options import READING_OPTIONS, client_options
 from stream_app.kafka.jaas import JaasError, read_jaas
 from stream_app.kafka.job_position import JobPosition
-from stream_app.kafka.offset_ranges import OffsetRange, joined, shared_out
+from stream_app.kafka.next_offsets import first_offsets, next_end, offsets_text, vanished
+from stream_app.kafka.offset_ranges import (
+    OffsetRange,
+    Offsets,
+    cut,
+    joined,
+    ranges_between,
+    shared_out,
+)
 from tests.support.datadriven import Case, files, run_file
 
 
@@ -68,6 +77,40 @@ def behind(case: Case) -> str:
     return "\n".join(f"{'/'.join(place)} {count}" for place, count in sorted(found.items()))
 
 
+def pieces(case: Case) -> str:
+    """Ranges PLACE BEGIN END, cut into about at_least=N."""
+    return "\n".join(map(_short, cut(_ranges(case), int(case.args["at_least"]))))
+
+
+def first(case: Case) -> str:
+    """Lines PLACE OLDEST NEWEST; argument from=STARTING-OFFSETS."""
+    oldest, newest = _columns(case)
+    try:
+        return offsets_text(first_offsets(case.args["from"], oldest, newest))
+    except WrongSourceError as error:
+        return str(error)
+
+
+def epoch(case: Case) -> str:
+    """Lines PLACE BEGIN NEWEST, - where there is none; argument limit=N."""
+    begin, newest = _columns(case)
+    limit = case.args.get("limit")
+    lines = [f"lost: {told}" for told in vanished(begin, newest)]
+    end = next_end(begin, newest, int(limit) if limit else None)
+    return "\n".join([*lines, offsets_text(end), *map(_short, ranges_between(begin, end))])
+
+
+def _columns(case: Case) -> tuple[Offsets, Offsets]:
+    found: tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]] = ({}, {})
+    for line in case.input_lines:
+        place, *offsets = line.split()
+        topic, _, partition = place.partition("/")
+        for column, offset in zip(found, offsets, strict=True):
+            if offset != "-":
+                column.setdefault(topic, {})[partition] = int(offset)
+    return found
+
+
 def _ranges(case: Case) -> list[OffsetRange]:
     found = []
     for line in case.input_lines:
@@ -81,7 +124,10 @@ def _short(each: OffsetRange) -> str:
     return f"{each.topic}/{each.partition} {each.begin} {each.end}"
 
 
-COMMANDS = {command.__name__: command for command in (options, jaas, join, share, behind)}
+COMMANDS = {
+    command.__name__: command
+    for command in (options, jaas, join, share, behind, pieces, first, epoch)
+}
 
 
 @pytest.mark.parametrize("path", files(Path(__file__).parent), ids=lambda path: path.stem)

@@ -32,6 +32,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]
 def read(request: pytest.FixtureRequest) -> Reader:
     if request.param == "native":
         return read_natively
+    request.getfixturevalue("sparks_source")
     return reads_by_spark(request.getfixturevalue("spark"))
 
 

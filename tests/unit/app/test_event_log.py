@@ -20,8 +20,8 @@ from stream_app.spark.epoch.decode_counts import (
     DecodeCounts,
 )
 from stream_app.spark.epoch.epoch_parts import EpochParts
-from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.job.table_job import IdleReport

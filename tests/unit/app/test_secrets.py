@@ -17,7 +17,7 @@ from stream_app.app.config.secrets import HIDDEN, Secrets, hidden, hiding, is_se
 from stream_app.app.metrics.job_metrics import JobMetrics
 from stream_app.app.verbs.ingest import ingest_command
 from stream_app.errors import UsageError
-from stream_app.spark.ingest.kafka_source import KafkaSource
+from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.table.file_store_table import table_label
 
 ODD = 'p"a\\ss é+/=\tword'

@@ -14,8 +14,8 @@ from stream_app.app.metrics.health import JobHealth, SourceState, source_problem
 from stream_app.app.metrics.job_metrics import JobMetrics
 from stream_app.kafka.job_position import JobPosition
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
-from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.stream.running_stream import SourceProgress
 from tests.support.ingest_process import a_free_port
 from tests.support.small_table import StandingClock
 

@@ -20,8 +20,8 @@ from stream_app.log_facts import about
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.ingest.held_tables import HeldTable
-from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.stream.running_stream import SourceProgress
 from tests.support.small_table import StandingClock
 
 LOG = logging.getLogger("stream_app.table.anything")

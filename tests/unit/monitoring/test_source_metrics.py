@@ -13,8 +13,8 @@ from stream_app.app.metrics.table_lags import table_lags
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.ingest.held_tables import HeldTable
-from stream_app.spark.ingest.streaming_query import SourceProgress
 from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.stream.running_stream import SourceProgress
 from tests.support.small_table import StandingClock, small_table
 
 HELD = HeldTable(since_epoch=7, begin={}, reason="no", since_ms=70_000, retry_ms=None)

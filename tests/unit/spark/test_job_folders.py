@@ -24,6 +24,7 @@ from stream_app.spark.ingest.checkpoint_state import (
 from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.job_folder import Folder
+from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 from stream_app.table.file_store_table import FileStoreTable
 from tests.support.hdfs_cluster import HdfsCluster
 from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
@@ -123,6 +124,42 @@ def test_what_spark_has_noted_is_read(folder: Folder) -> None:
     epochs = EpochLog(folder, goes_back=True)
     assert epochs.query_id() == "one"
     assert epochs.source_end(7) == '{"t":{"0":3}}'
+
+
+def test_the_log_of_epochs_is_written_and_read(folder: Folder) -> None:
+    writer, epochs = EpochLogWriter(folder, kept=2), EpochLog(folder, goes_back=True)
+    assert writer.newest() is None
+    assert not writer.has_first()
+    writer.begin_query()
+    query = epochs.query_id()
+    writer.begin_query()
+    assert epochs.query_id() == query
+    for first in (3, 4):  # the first one stays
+        writer.first({"t": {"0": first}})
+    assert epochs.source_begin(0) == {"t": {"0": 3}}
+    for epoch in range(4):
+        writer.begin(epoch, {"t": {"10": 7, "0": epoch}}, 5)
+        assert not epochs.is_done(epoch)
+        writer.finish(epoch)
+        assert epochs.is_done(epoch)
+    assert writer.newest() == 3
+    assert epochs.source_end(3) == '{"t":{"0":3,"10":7}}'
+    assert sorted(folder.files.list_names(folder.path("offsets"))) == ["2", "3"]
+    assert sorted(folder.files.list_names(folder.path("commits"))) == ["2", "3"]
+    writer.begin(3, {"t": {"10": 7, "0": 3}}, 5)  # as after an answer that was lost
+    with pytest.raises(CheckpointError, match="another job has begun epoch 3"):
+        writer.begin(3, {"t": {"0": 3}}, 6)
+
+
+def test_the_log_of_an_epoch_is_few_requests(s3: S3Server) -> None:
+    folder = open_folder(f"s3://{s3.new_bucket()}/c", s3.options, no_session)
+    writer, epochs = EpochLogWriter(folder, kept=2), EpochLog(folder, goes_back=True)
+    for epoch in range(4):
+        with s3.counted() as requests:
+            writer.begin(epoch, {"t": {"0": epoch}}, 5)
+            epochs.source_end(epoch)
+            writer.finish(epoch)
+    assert sorted(method for method, _ in requests) == ["GET", "POST", "POST", "PUT", "PUT"]
 
 
 def test_the_quarantine_keeps_a_record_once_and_what_was_there(folder: Folder) -> None:

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from stream_app.errors import SourceError, UsageError
-from stream_app.spark.ingest.files_source import FilesSource, parse_batches
-from stream_app.spark.ingest.kafka_source import KafkaSource
+from stream_app.spark.stream.files_source import FilesSource, parse_batches
+from stream_app.spark.stream.kafka_source import KafkaSource
 
 OK = b'{"topic":"t","partition":0,"offset":5,"key":null,"value":"v"}'
 

@@ -1,13 +1,15 @@
-"""What the job tells of epochs that end faster than it asks Spark."""
+"""What the job tells of epochs that end faster than it asks the stream."""
 
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from stream_app.spark.ingest.streaming_query import RunningStream, SourceProgress
+from stream_app.spark.stream.running_stream import RunningStream, SourceProgress
+from stream_app.spark.stream.spark_stream import SparkStream
 
 
 @dataclass
@@ -31,22 +33,30 @@ def test_every_epoch_is_told_once_however_fast_they_end() -> None:
     idle: list[SourceProgress] = []
     running = RunningStream(
         batch=None,  # type: ignore[arg-type]
-        checkpoint="",
-        trigger=None,
+        drains=True,
         on_progress=told.append,
         on_idle=idle.append,
         on_drained=lambda _: None,
     )
     query: Any = Query()
-    running._report(query)
+    stream = SparkStream(
+        messages=None,  # type: ignore[arg-type]
+        name="",
+        batch=None,  # type: ignore[arg-type]
+        checkpoint="",
+        trigger=None,
+        stop_requested=threading.Event(),
+        query=query,
+    )
+    running.report(stream.reports())
     query.finishes(7, 4)
     query.finishes(8, 4)
     query.finishes(9, 2)
-    running._report(query)
-    running._report(query)
+    running.report(stream.reports())
+    running.report(stream.reports())
     assert [(each.epoch, each.messages) for each in told] == [(7, 4), (8, 4), (9, 2)]
     query.finishes(10, 1)
     query.finishes(11, 0)
-    running._report(query)
+    running.report(stream.reports())
     assert [each.epoch for each in told] == [7, 8, 9, 10]
     assert [each.epoch for each in idle] == [11]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-import datasketches
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -28,6 +27,7 @@ from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
 from stream_app.model.schema.merge_rules import ColumnAggregate
 from tests.unit.mergetree.merge_engines.test_nested_aggregates import NESTED
 
+datasketches = pytest.importorskip("datasketches")  # not there for each Python
 Value = Any
 
 

@@ -1,0 +1,265 @@
+"""Asks a cluster where its topics begin and end now.
+
+The driver plans epochs by the answers. Two requests suffice for any number of partitions: one for
+the topics' metadata, and one to each leader for offsets. Ends follow the client's isolation level:
+for committed messages only, a partition ends before its oldest open transaction.
+
+Source: librdkafka `rdkafka.h`; Kafka's ListOffsets request, in which times below 0 are ends.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from stream_app.clock import Clock, SystemClock
+from stream_app.errors import SourceError, WrongSourceError
+from stream_app.kafka.librdkafka import Client, KafkaCode, Library, library
+from stream_app.kafka.offset_ranges import Offsets
+
+_ASK_MS = 5_000
+_PAUSE_S = 0.2
+_PASSING = {
+    KafkaCode.LEADER_NOT_AVAILABLE,
+    KafkaCode.UNKNOWN_PARTITION,
+    KafkaCode.UNKNOWN_TOPIC,
+    KafkaCode.UNKNOWN_TOPIC_OR_PART,
+    KafkaCode.UNKNOWN_TOPIC_ID,
+}
+"""A broker that starts, or a topic in creation, answers with these for a while."""
+_LOGIN = {KafkaCode.AUTHENTICATION, KafkaCode.SSL}
+GONE_AFTER_S = 10.0
+"""A named topic that no broker has known for so long is gone."""
+
+
+class End(IntEnum):
+    """The end of a partition that is asked for, as the time in a request."""
+
+    OLDEST = -2
+    NEWEST = -1
+
+
+class _Partition(c.Structure):
+    """``rd_kafka_metadata_partition_t``."""
+
+    _fields_ = (
+        ("id", c.c_int32),
+        ("err", c.c_int),
+        ("leader", c.c_int32),
+        ("replica_cnt", c.c_int),
+        ("replicas", c.c_void_p),
+        ("isr_cnt", c.c_int),
+        ("isrs", c.c_void_p),
+    )
+
+
+class _Topic(c.Structure):
+    """``rd_kafka_metadata_topic_t``."""
+
+    _fields_ = (
+        ("topic", c.c_char_p),
+        ("partition_cnt", c.c_int),
+        ("partitions", c.POINTER(_Partition)),
+        ("err", c.c_int),
+    )
+
+
+class _Metadata(c.Structure):
+    """``rd_kafka_metadata_t``."""
+
+    _fields_ = (
+        ("broker_cnt", c.c_int),
+        ("brokers", c.c_void_p),
+        ("topic_cnt", c.c_int),
+        ("topics", c.POINTER(_Topic)),
+        ("orig_broker_id", c.c_int32),
+        ("orig_broker_name", c.c_char_p),
+    )
+
+
+class _Place(c.Structure):
+    """``rd_kafka_topic_partition_t``."""
+
+    _fields_ = (
+        ("topic", c.c_char_p),
+        ("partition", c.c_int32),
+        ("offset", c.c_int64),
+        ("metadata", c.c_void_p),
+        ("metadata_size", c.c_size_t),
+        ("opaque", c.c_void_p),
+        ("err", c.c_int),
+        ("_private", c.c_void_p),
+    )
+
+
+class _Places(c.Structure):
+    """``rd_kafka_topic_partition_list_t``."""
+
+    _fields_ = (("cnt", c.c_int), ("size", c.c_int), ("elems", c.POINTER(_Place)))
+
+
+class _NoAnswerError(Exception):
+    """The cluster cannot tell for now; the text says why."""
+
+
+@dataclass(slots=True)
+class ClusterOffsets:
+    """Asks about some topics of a cluster; for one thread.
+
+    Attributes:
+        client: librdkafka's options and their values; they may hold passwords.
+        topics: names; empty when `pattern` selects the topics.
+        pattern: of whole names, in Python's regular expressions.
+        timeout_s: asking fails after so long without an answer.
+    """
+
+    client: Mapping[str, str] = field(repr=False)
+    topics: Sequence[str] = ()
+    pattern: str | None = None
+    timeout_s: float = 120.0
+    clock: Clock = field(default_factory=SystemClock)
+    _made: Client | None = field(init=False, default=None, repr=False)
+    _has_answered: bool = field(init=False, default=False)
+
+    def ask(self, end: End) -> Offsets:
+        """That end of each partition of the topics.
+
+        Waits while brokers cannot tell. A topic that stays unknown is missing in the answer.
+
+        Raises:
+            SourceError: no broker answers.
+            WrongSourceError: the login or the right to read is missing.
+        """
+        began, last = self.clock.steady_seconds(), ""
+        while True:
+            waited = self.clock.steady_seconds() - began
+            try:
+                found = self._asked(end, accepts_gone=waited > GONE_AFTER_S)
+            except _NoAnswerError as error:
+                last = str(error)
+            else:
+                self._has_answered = True
+                return found
+            last = self._told_errors() or last
+            if waited > self.timeout_s:
+                raise SourceError(
+                    f"Kafka has told no offsets for {waited:.0f} s; the last error was: {last}",
+                    where=self._where,
+                    fix="see that the brokers run and that this host reaches the addresses that "
+                    "they advertise (advertised.listeners)",
+                )
+            self.clock.sleep(_PAUSE_S)
+
+    def close(self) -> None:
+        """Close connections and threads."""
+        if self._made is not None:
+            self._made.close()
+            self._made = None
+
+    @property
+    def _where(self) -> str:
+        return f"topics like {self.pattern}" if self.pattern else f"topics {', '.join(self.topics)}"
+
+    def _open(self) -> Client:
+        if self._made is None:
+            self._made = Client(self.client)
+            for topic in self.topics:
+                self._made.know(topic)
+        return self._made
+
+    def _asked(self, end: End, *, accepts_gone: bool) -> Offsets:
+        client, partitions = self._open(), list[tuple[str, int]]()
+        with _metadata(client, has_all=self.pattern is not None) as topics:
+            for topic in topics:
+                name = topic.topic.decode()
+                if self._is_wanted(name):
+                    partitions += self._partitions(client, name, topic, accepts_gone)
+        return self._ends(client, partitions, end)
+
+    def _is_wanted(self, name: str) -> bool:
+        if self.pattern is None:
+            return name in self.topics
+        return re.fullmatch(self.pattern, name) is not None
+
+    def _partitions(
+        self, client: Client, name: str, topic: _Topic, accepts_gone: bool
+    ) -> Iterable[tuple[str, int]]:
+        if topic.err == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
+            raise _not_allowed(name, client.text(topic.err))
+        if topic.err in _PASSING and accepts_gone:
+            return ()
+        if topic.err:
+            raise _NoAnswerError(f"{name}: {client.text(topic.err)}")
+        return [(name, topic.partitions[at].id) for at in range(topic.partition_cnt)]
+
+    def _ends(self, client: Client, partitions: Sequence[tuple[str, int]], end: End) -> Offsets:
+        found: dict[str, dict[str, int]] = {}
+        if not partitions:
+            return found
+        with _places(library(), partitions, end) as places:
+            code = library().offsets_for_times(client.handle, places, _ASK_MS)
+            if code:
+                raise _NoAnswerError(client.text(code))
+            filled = c.cast(places, c.POINTER(_Places)).contents
+            for at in range(filled.cnt):
+                place = filled.elems[at]
+                name = place.topic.decode()
+                if place.err == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
+                    raise _not_allowed(name, client.text(place.err))
+                if place.err or place.offset < 0:
+                    raise _NoAnswerError(f"{name}/{place.partition}: {client.text(place.err)}")
+                found.setdefault(name, {})[str(place.partition)] = place.offset
+        return found
+
+    def _told_errors(self) -> str:
+        """The newest error that the client has met on its own."""
+        last = ""
+        for code, text in self._open().errors():
+            last = text
+            if code in _LOGIN and not self._has_answered:
+                raise WrongSourceError(
+                    f"Kafka's client cannot log in: {text}",
+                    where=self._where,
+                    fix="see security.protocol, sasl.mechanism, sasl.jaas.config and ssl.* of "
+                    "source.kafka, and the files that they name, on the driver",
+                )
+        return last
+
+
+def _not_allowed(topic: str, text: str) -> WrongSourceError:
+    return WrongSourceError(
+        f"the user may not read the topic {topic} ({text})",
+        where=f"topic {topic}",
+        fix="allow Read and Describe on it",
+    )
+
+
+@contextmanager
+def _metadata(client: Client, *, has_all: bool) -> Iterator[Sequence[_Topic]]:
+    """Of all topics of the cluster, or of those that the client knows."""
+    answer = c.c_void_p()
+    code = library().metadata(client.handle, int(has_all), None, c.byref(answer), _ASK_MS)
+    if code:
+        raise _NoAnswerError(client.text(code))
+    try:
+        found = c.cast(answer, c.POINTER(_Metadata)).contents
+        yield [found.topics[at] for at in range(found.topic_cnt)]
+    finally:
+        library().metadata_destroy(answer)
+
+
+@contextmanager
+def _places(functions: Library, partitions: Sequence[tuple[str, int]], end: End) -> Iterator[int]:
+    """A list in C, with the end to ask for in place of an offset."""
+    places = functions.list_new(len(partitions))
+    try:
+        for topic, partition in partitions:
+            added = functions.list_add(places, topic.encode(), partition)
+            c.cast(added, c.POINTER(_Place)).contents.offset = end
+        yield places
+    finally:
+        functions.list_destroy(places)

@@ -1,0 +1,117 @@
+"""Decides where a job's first epoch begins, and where each epoch ends: pure.
+
+Called by `spark.stream.topic_stream` with what `cluster_offsets` has asked. The rules are those of
+Spark's Kafka source, so either reader continues the other's checkpoint.
+
+Source: Spark `kafka010/KafkaMicroBatchStream.scala`, `KafkaOffsetReaderAdmin.scala`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+
+from stream_app.errors import WrongSourceError
+from stream_app.kafka.offset_ranges import Offsets
+
+_OLDEST, _NEWEST = -2, -1
+"""In place of offsets, as Spark's option has them."""
+
+
+def offsets_text(offsets: Offsets) -> str:
+    """As Spark's checkpoint has offsets: a line of JSON, in the order of topics and partitions."""
+    ordered = {
+        topic: dict(sorted(partitions.items(), key=lambda item: int(item[0])))
+        for topic, partitions in sorted(offsets.items())
+    }
+    return json.dumps(ordered, separators=(",", ":"))
+
+
+def first_offsets(starting: str, oldest: Offsets, newest: Offsets) -> Offsets:
+    """Where a new job begins.
+
+    Args:
+        starting: ``earliest``, ``latest``, or offsets as JSON, -2 for the oldest and -1 for the
+            newest.
+        oldest, newest: the ends of each partition.
+
+    Raises:
+        WrongSourceError: the JSON names other partitions than there are.
+    """
+    if starting == "earliest":
+        return oldest
+    if starting == "latest":
+        return newest
+    wanted: Offsets = json.loads(starting)
+    named, there = _places(wanted), _places(newest)
+    if named != there:
+        told = [f"{topic}/{partition} is not there" for topic, partition in sorted(named - there)]
+        told += [f"{topic}/{partition} is not named" for topic, partition in sorted(there - named)]
+        raise WrongSourceError(
+            f"the starting offsets do not fit the topics: {', '.join(told)}",
+            where="source.starting-offsets",
+            fix="name each partition of each topic once: -2 is its oldest message, -1 its end",
+        )
+    return {
+        topic: {
+            partition: {
+                _OLDEST: oldest[topic].get(partition, 0),
+                _NEWEST: newest[topic][partition],
+            }.get(offset, offset)
+            for partition, offset in partitions.items()
+        }
+        for topic, partitions in wanted.items()
+    }
+
+
+def next_end(begin: Offsets, newest: Offsets, limit: int | None) -> Offsets:
+    """Where an epoch ends that begins there; where it begins when there is nothing new.
+
+    Args:
+        newest: the ends of all partitions; a partition that `begin` lacks is read from offset 0.
+        limit: of messages; partitions share it by what each has. None: all that there are.
+    """
+    sizes = {
+        (topic, partition): max(0, end - _begin(begin, topic, partition))
+        for topic, partitions in newest.items()
+        for partition, end in partitions.items()
+    }
+    whole = sum(sizes.values())
+    if limit is None or whole <= limit:
+        return newest
+
+    def ends_at(topic: str, partition: str, end: int) -> int:
+        share = limit * (sizes[topic, partition] / whole)
+        # No partition starves: one with a small share gets a message.
+        taken = math.ceil(share) if share < 1 else math.floor(share)
+        return min(end, _begin(begin, topic, partition) + taken)
+
+    return {
+        topic: {partition: ends_at(topic, partition, end) for partition, end in partitions.items()}
+        for topic, partitions in newest.items()
+    }
+
+
+def vanished(begin: Offsets, newest: Offsets) -> list[str]:
+    """What a job has read and topics no longer have, a sentence each.
+
+    Offsets that retention deletes are not among them: the reader misses those.
+    """
+    told = []
+    for topic, partitions in sorted(begin.items()):
+        for partition, at in sorted(partitions.items()):
+            end = newest.get(topic, {}).get(partition)
+            if end is None:
+                told.append(f"{topic}/{partition} is gone, which was read up to offset {at}")
+            elif end < at:
+                told.append(f"{topic}/{partition} ends at {end}, and was read up to {at}")
+    return told
+
+
+def _begin(begin: Offsets, topic: str, partition: str) -> int:
+    return begin.get(topic, {}).get(partition, 0)
+
+
+def _places(offsets: Mapping[str, Mapping[str, int]]) -> set[tuple[str, str]]:
+    return {(topic, partition) for topic, partitions in offsets.items() for partition in partitions}

@@ -1,0 +1,54 @@
+"""All that the product takes of Spark beyond its public interface.
+
+PySpark has no public way to its JVM. Files of Hadoop, signals, and numbers of the JVM and of Spark
+need it. An epoch does not: it runs on public functions of `SparkContext` and `RDD` alone.
+
+`worker_daemon` replaces Spark's module of that name, and says there what it relies on.
+`tests/integration/test_spark_internals.py` tries all of this on the installed Spark, and
+`tests/tidy/test_spark_internals.py` allows it nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from py4j.java_gateway import JavaGateway
+from pyspark import SparkContext
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
+
+def jvm(spark: SparkSession) -> Any:
+    """The JVM of the driver; its attributes are Java's packages."""
+    return spark.sparkContext._jvm
+
+
+def java_context(spark: SparkSession) -> Any:
+    """Spark's `JavaSparkContext`; its `sc()` is Scala's."""
+    return spark.sparkContext._jsc
+
+
+def java_array(spark: SparkSession, kind: Any, values: Sequence[Any]) -> Any:
+    """An array of a class of Java."""
+    found = _gateway(spark).new_array(kind, len(values))
+    for at, value in enumerate(values):
+        found[at] = value
+    return found
+
+
+def let_java_call(spark: SparkSession) -> None:
+    """From here on Java can call objects of this process."""
+    ensure_callback_server_started(_gateway(spark))  # type: ignore[no-untyped-call]
+
+
+def jvm_runs() -> bool:
+    """Whether this process has a JVM, or ``spark-submit`` has handed it one's port."""
+    return SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _gateway(spark: SparkSession) -> JavaGateway:
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None, "the session has one"
+    return gateway

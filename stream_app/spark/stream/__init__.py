@@ -1,0 +1,1 @@
+"""Where messages come from, and how they are cut into epochs. Start with `running_stream`."""

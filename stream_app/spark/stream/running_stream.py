@@ -1,0 +1,122 @@
+"""Runs the stream until it ends, and the work beside it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from stream_app.kafka.offset_ranges import Offsets
+from stream_app.spark.ingest.micro_batch import MicroBatch
+
+POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class SourceProgress:
+    """The source's state after an epoch, or between epochs.
+
+    Attributes:
+        lag: messages behind the newest ones, over all partitions; None when it is unknown.
+        end_offsets: topic → partition → offset at which the next epoch begins.
+        behind: topic and partition → messages behind the newest one.
+        newest: the offsets behind the newest messages; none when they are unknown.
+    """
+
+    epoch: int
+    messages: int
+    lag: int | None
+    end_offsets: Mapping[str, Mapping[str, int]]
+    behind: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    newest: Offsets = field(default_factory=dict)
+
+
+class Stream(Protocol):
+    """Cuts a source into epochs and gives them to the sink, in a thread of its own."""
+
+    def start(self) -> None:
+        """Begin with the epoch that the checkpoint says."""
+        ...
+
+    def ended(self, wait_s: float) -> bool:
+        """Whether the stream has ended by itself; waits so long for it.
+
+        Raises:
+            StreamAppError: the error that ended it, in its own words.
+        """
+        ...
+
+    def reports(self) -> Sequence[SourceProgress]:
+        """The source's states since the last call, in their order."""
+        ...
+
+    def stop(self) -> None:
+        """End the stream, amid an epoch if there is one; wait for it."""
+        ...
+
+
+@dataclass(slots=True)
+class RunningStream:
+    """A stream with its sink.
+
+    Attributes:
+        drains: whether the stream ends when the source is drained.
+        on_progress: gets the source's state after an epoch.
+        on_idle: gets the source's state when there was nothing new.
+        on_drained: gets the source's state when the job has drained the source.
+        watched: called at each look at the stream with True, and with False after the last.
+        stop_requested: set it to end the job after the running epoch.
+    """
+
+    batch: MicroBatch[Any]
+    drains: bool
+    on_progress: Callable[[SourceProgress], None]
+    on_idle: Callable[[SourceProgress], None]
+    on_drained: Callable[[SourceProgress | None], None]
+    stop_requested: threading.Event = field(default_factory=threading.Event)
+    watched: Callable[[bool], None] = field(default=lambda _: None)
+    _reported: int = -1
+    _newest: SourceProgress | None = None
+
+    def run(self, stream: Stream) -> None:
+        """Run until the source is drained, or the job is stopped or fails.
+
+        Raises:
+            StreamAppError: the error that stopped the job, in its own words.
+        """
+        stream.start()
+        try:
+            self._watch(stream)
+            self.watched(False)
+            if self.drains and not self.stop_requested.is_set():
+                self.batch.settle()
+                self.batch.drain()
+                self.on_drained(self._newest)
+        finally:
+            # After this no epoch is half done and none begins: its tasks may be interrupted. The
+            # lock must be free again, because an epoch that waits for it would block the stop.
+            with self.batch.lock:
+                self.batch.stopping = True
+            stream.stop()
+
+    def _watch(self, stream: Stream) -> None:
+        while not stream.ended(POLL_SECONDS):
+            self.watched(True)
+            self.report(stream.reports())
+            self.batch.while_idle()
+            if self.batch.failure is not None:
+                raise self.batch.failure  # of an epoch that the checkpoint has as done
+            if self.stop_requested.is_set():
+                return
+        self.report(stream.reports())
+
+    def report(self, states: Sequence[SourceProgress]) -> None:
+        """Tell of the source's states: once of each epoch, and of the newest state."""
+        for state in states:
+            self._newest = state
+            if state.epoch > self._reported and (state.messages or state.lag):
+                self._reported = state.epoch
+                self.on_progress(state)
+            elif state is states[-1]:
+                self.on_idle(state)

@@ -1,0 +1,151 @@
+"""Spark's own streaming query: for files, and for topics that Spark's source reads.
+
+Source: Spark's `StreamingQuery`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from stream_app.errors import SourceError, WrongSourceError
+from stream_app.kafka.offset_ranges import behind
+from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.session import where_spark_says_more
+from stream_app.spark.stream.running_stream import SourceProgress
+from stream_app.spark.task_errors import readable
+
+_CAUSES_MAX, _CAUSE_MAX = 4, 300
+_LOGIN = re.compile(r"log ?in|authenticat|SASL|SSL|Kerberos|OAuth|certificat", re.IGNORECASE)
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class SparkStream:
+    """Implements `running_stream.Stream`.
+
+    Attributes:
+        messages: of `MESSAGE_SCHEMA`.
+        trigger: how long after an epoch's start the next one starts; None: until it is drained.
+    """
+
+    messages: DataFrame
+    name: str
+    batch: MicroBatch[DataFrame]
+    checkpoint: str
+    trigger: str | None
+    stop_requested: threading.Event
+    query: StreamingQuery | None = None
+    _told: str = ""
+    _epoch: int = -1
+
+    def start(self) -> None:
+        """See `Stream.start`."""
+        writer = (
+            self.messages.writeStream.queryName(self.name)
+            .foreachBatch(self._give)
+            .option("checkpointLocation", self.checkpoint)
+        )
+        if self.trigger is None:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=self.trigger)
+        self.query = writer.start()
+
+    def _give(self, messages: DataFrame, epoch: int) -> None:
+        self.batch(messages, epoch)
+
+    def ended(self, wait_s: float) -> bool:
+        """See `Stream.ended`."""
+        assert self.query is not None, "it is started first"
+        try:
+            return bool(self.query.awaitTermination(wait_s))  # type: ignore[arg-type]
+        except StreamingQueryException as error:
+            if self.stop_requested.is_set() and self.batch.failure is None:
+                # Ctrl-C also ends small helpers of Hadoop that Spark runs between epochs. The table
+                # and the checkpoint are intact: a restart catches up with Spark's notes.
+                _LOG.warning("the stream ended before Spark had noted its last epoch")
+                return True
+            raise _cause(error, self.batch.failure) from None
+
+    def reports(self) -> Sequence[SourceProgress]:
+        """See `Stream.reports`."""
+        last = None if self.query is None else self.query.lastProgress
+        if self.query is None or last is None or last.json == self._told:
+            return ()
+        self._told = last.json
+        newest = source_progress(json.loads(last.json))
+        states = [newest]
+        if newest.epoch > self._epoch + 1:
+            # Epochs can end faster than this thread asks; Spark keeps the newest of them.
+            recent = (source_progress(json.loads(each.json)) for each in self.query.recentProgress)
+            states[:0] = [state for state in recent if self._epoch < state.epoch < newest.epoch]
+        self._epoch = newest.epoch
+        return states
+
+    def stop(self) -> None:
+        """See `Stream.stop`."""
+        if self.query is not None and self.query.isActive:
+            self.query.stop()
+
+
+def source_progress(progress: Mapping[str, Any]) -> SourceProgress:
+    """The source's state in Spark's progress document."""
+    ends: dict[str, Mapping[str, int]] = {}
+    newest: dict[str, Mapping[str, int]] = {}
+    for source in progress.get("sources", ()):
+        end, latest = source.get("endOffset"), source.get("latestOffset")
+        if not isinstance(end, dict):
+            continue
+        ends.update(end)
+        if isinstance(latest, dict):
+            newest.update(latest)
+    of_each = behind(ends, newest)
+    return SourceProgress(
+        epoch=int(progress["batchId"]),
+        messages=int(progress.get("numInputRows") or 0),
+        lag=sum(of_each.values()) if newest else None,
+        end_offsets=ends,
+        behind=of_each,
+        newest=newest,
+    )
+
+
+def _cause(error: StreamingQueryException, failure: BaseException | None) -> BaseException:
+    """The error as its reader needs it: ours in its own words, Spark's in short."""
+    if failure is not None:
+        return readable(failure)
+    found = readable(error)
+    if found is not error:
+        return found
+    said = str(error).split("\n\n", maxsplit=1)[0][:2000]
+    causes = java_causes(str(getattr(error, "_stackTrace", "")))
+    if causes:
+        said += "\n  because: " + "; ".join(causes)
+    if _LOGIN.search("".join(causes)):
+        return WrongSourceError(
+            f"the stream ended with an error: {said}",
+            where="source.kafka",
+            fix="Kafka's client could not log in: see security.protocol, sasl.mechanism and "
+            "sasl.jaas.config there, and the ticket, token or certificate that they need, on the "
+            "driver and the executors",
+        )
+    return SourceError(
+        f"the stream ended with an error: {said}", fix=where_spark_says_more(os.environ)
+    )
+
+
+def java_causes(stack: str) -> list[str]:
+    """The messages of all causes in a Java trace, outermost first; Spark shows only the first."""
+    found = re.findall(r"^Caused by: [\w.$]+: (.+)$", stack, re.MULTILINE)
+    return [each[:_CAUSE_MAX] for each in dict.fromkeys(found)][:_CAUSES_MAX]

@@ -1,0 +1,245 @@
+"""Cuts Kafka's topics into epochs, for the native reader.
+
+It plans an epoch by two requests to the brokers, notes its end in the checkpoint, gives its ranges
+to the sink, and notes that it is done. The notes are Spark's in place, order and format, so the job
+goes on after a death as Spark's query would, and Spark's query can go on after this.
+
+No DataFrame, no plan of Spark and no process beside the driver's take part
+(docs/adr/0027-the-job-plans-its-epochs.md).
+
+Source: Spark `MicroBatchExecution.scala`, `TriggerExecutor.scala`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pyspark.sql import SparkSession
+
+from stream_app.clock import Clock
+from stream_app.errors import WrongSourceError
+from stream_app.kafka.cluster_offsets import GONE_AFTER_S, End
+from stream_app.kafka.next_offsets import first_offsets, next_end, vanished
+from stream_app.kafka.offset_ranges import OffsetRange, Offsets, behind, ranges_between
+from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
+from stream_app.spark.stream.running_stream import SourceProgress
+
+_LOG = logging.getLogger(__name__)
+IDLE_S = 0.01
+"""Between two looks for messages at least, as in Spark."""
+_ASK_AGAIN_S = 0.2
+_CANCEL_AGAIN_S = 0.5
+
+
+class SourceOffsets(Protocol):
+    """Where the topics begin and end now; `kafka.cluster_offsets` implements it."""
+
+    def ask(self, end: End) -> Offsets:
+        """That end of each partition; may wait for a while."""
+        ...
+
+    def close(self) -> None:
+        """Close connections."""
+        ...
+
+
+class Jobs(Protocol):
+    """Spark's jobs of one thread."""
+
+    def join(self) -> None:
+        """The jobs of the calling thread belong to it from here on."""
+        ...
+
+    def cancel(self) -> None:
+        """End those that run."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class JobGroup:
+    """Implements `Jobs` by a group of Spark's."""
+
+    spark: SparkSession
+    name: str
+
+    def join(self) -> None:
+        """See `Jobs.join`."""
+        self.spark.sparkContext.setJobGroup(self.name, self.name, interruptOnCancel=True)
+
+    def cancel(self) -> None:
+        """See `Jobs.cancel`."""
+        self.spark.sparkContext.cancelJobGroup(self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochRules:
+    """How epochs are cut.
+
+    Attributes:
+        starting_offsets: ``earliest``, ``latest`` or JSON; for a new checkpoint.
+        limit: messages of an epoch at most; None: all that there are.
+        fails_on_loss: whether offsets that are gone are an error; else the stream logs a line.
+        trigger_s: from an epoch's start to the next one's; None: the stream ends at the offsets
+            that are the newest at its start.
+    """
+
+    starting_offsets: str = "earliest"
+    limit: int | None = None
+    fails_on_loss: bool = True
+    trigger_s: float | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class TopicStream:
+    """Implements `running_stream.Stream`.
+
+    Attributes:
+        give: the sink; gets an epoch's ranges and number, returns the number of its messages.
+        failure: the sink's own error, of which `give` raises only the first line.
+        patience_s: offsets that brokers do not know are gone after so long.
+    """
+
+    rules: EpochRules
+    source: SourceOffsets
+    log: EpochLog
+    writer: EpochLogWriter
+    give: Callable[[Sequence[OffsetRange], int], int]
+    failure: Callable[[], BaseException | None]
+    jobs: Jobs
+    clock: Clock
+    patience_s: float = GONE_AFTER_S
+    _stopping: threading.Event = field(init=False, default_factory=threading.Event)
+    _thread: threading.Thread = field(init=False)
+    _error: BaseException | None = field(init=False, default=None)
+    _reports: list[SourceProgress] = field(init=False, default_factory=list)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
+    _lost: set[str] = field(init=False, default_factory=set)
+
+    def start(self) -> None:
+        """See `Stream.start`."""
+        self._thread = threading.Thread(target=self._run, name="stream", daemon=True)
+        self._thread.start()
+
+    def ended(self, wait_s: float) -> bool:
+        """See `Stream.ended`."""
+        self._thread.join(wait_s)
+        if self._thread.is_alive():
+            return False
+        if self._error is not None:
+            raise self.failure() or self._error
+        return True
+
+    def reports(self) -> Sequence[SourceProgress]:
+        """See `Stream.reports`."""
+        with self._lock:
+            found, self._reports = self._reports, []
+        return found
+
+    def stop(self) -> None:
+        """See `Stream.stop`."""
+        self._stopping.set()
+        while self._thread.is_alive():
+            with contextlib.suppress(Exception):  # the JVM may have ended already
+                self.jobs.cancel()
+            # A job may begin just after the others were cancelled.
+            self._thread.join(_CANCEL_AGAIN_S)
+
+    def _run(self) -> None:
+        try:
+            self.jobs.join()
+            self._cut()
+        except BaseException as error:
+            if not self._stopping.is_set():
+                self._error = error
+        finally:
+            self.source.close()
+
+    def _cut(self) -> None:
+        self.writer.begin_query()
+        newest = self.source.ask(End.NEWEST)
+        epoch, begin = self._next(newest)
+        is_idle = True
+        while not self._stopping.is_set():
+            began = self.clock.steady_seconds()
+            newest = self._without_loss(begin, newest)
+            end = next_end(begin, newest, self.rules.limit)
+            # The first epoch notes where the job begins, even without messages.
+            is_idle = end == begin and epoch > 0
+            if is_idle:
+                self._report(epoch - 1, 0, end, newest)
+            else:
+                self.writer.begin(epoch, end, self.clock.now_ms())
+                self._give(epoch, begin, end, newest)
+                epoch, begin = epoch + 1, end
+            if self.rules.trigger_s is not None:
+                self._wait(began + self.rules.trigger_s, at_least=IDLE_S if is_idle else 0.0)
+                newest = self.source.ask(End.NEWEST)
+            elif is_idle or end == newest:
+                return
+
+    def _next(self, newest: Offsets) -> tuple[int, Offsets]:
+        """The next epoch and its begin; one that the last run has begun is finished first."""
+        last = self.writer.newest()
+        if last is None:
+            if not self.writer.has_first():
+                oldest = self.source.ask(End.OLDEST)
+                self.writer.first(first_offsets(self.rules.starting_offsets, oldest, newest))
+            return 0, self.log.source_begin(0)
+        end: Offsets = json.loads(self.log.source_end(last))
+        if not self.log.is_done(last):
+            self._give(last, self.log.source_begin(last), end, newest)
+        return last + 1, end
+
+    def _give(self, epoch: int, begin: Offsets, end: Offsets, newest: Offsets) -> None:
+        messages = self.give(ranges_between(begin, end), epoch)
+        self.writer.finish(epoch)
+        self._report(epoch, messages, end, newest)
+
+    def _report(self, epoch: int, messages: int, end: Offsets, newest: Offsets) -> None:
+        of_each = behind(end, newest)
+        state = SourceProgress(
+            epoch=epoch,
+            messages=messages,
+            lag=sum(of_each.values()),
+            end_offsets=end,
+            behind=of_each,
+            newest=newest,
+        )
+        with self._lock:
+            last = self._reports[-1] if self._reports else None
+            if last is not None and last.epoch == epoch and not last.messages:
+                self._reports.pop()  # of idle looks the newest is enough
+            self._reports.append(state)
+
+    def _without_loss(self, begin: Offsets, newest: Offsets) -> Offsets:
+        """The newest offsets; asks again for a while when they lack what was read.
+
+        Raises:
+            WrongSourceError: they still do, and that is an error.
+        """
+        until = self.clock.steady_seconds() + self.patience_s
+        while (lost := vanished(begin, newest)) and not self._lost.issuperset(lost):
+            if self.clock.steady_seconds() < until and not self._stopping.wait(_ASK_AGAIN_S):
+                newest = self.source.ask(End.NEWEST)
+                continue
+            if self.rules.fails_on_loss:
+                raise WrongSourceError(
+                    f"the topics lack what the job has read: {'; '.join(lost)}",
+                    where="source.topics",
+                    fix="was the topic deleted, or made anew? source.fail-on-data-loss = false "
+                    "goes on without it",
+                )
+            self._lost.update(lost)
+            _LOG.warning("%s; going on without it", "; ".join(lost))
+        return newest
+
+    def _wait(self, until: float, at_least: float) -> None:
+        left = until - self.clock.steady_seconds()
+        self._stopping.wait(max(left, at_least, 0.0))

@@ -1,0 +1,36 @@
+"""The versions of Spark that the tests run: pure."""
+
+from __future__ import annotations
+
+from stream_app.errors import UsageError
+
+SUPPORTED = ("4.0", "4.1", "4.2", "4.3")
+"""Minor versions; a patch release keeps what its minor version has."""
+
+
+def minor_of(version: str) -> str:
+    """``4.1`` of ``4.1.3``."""
+    return ".".join(version.split(".")[:2])
+
+
+def untried(version: str) -> str | None:
+    """What to say of a Spark that no test has run; None: the tests run it."""
+    if minor_of(version) in SUPPORTED:
+        return None
+    known = f"{', '.join(SUPPORTED[:-1])} and {SUPPORTED[-1]}"
+    return f"Spark {version} was never tried with stream_app; Spark {known} were"
+
+
+def check_spark(version: str) -> None:
+    """Refuse a Spark that no test has run.
+
+    Raises:
+        UsageError: it is another one; says which there are.
+    """
+    if (what := untried(version)) is not None:
+        raise UsageError(
+            what,
+            where="the installed pyspark",
+            fix=f'pip install "pyspark=={SUPPORTED[-1]}.*", or a job on a cluster with one of '
+            "these",
+        )

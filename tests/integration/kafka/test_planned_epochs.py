@@ -1,0 +1,133 @@
+"""A job plans its epochs: with checkpoints of Spark's source, and topics that come, grow and go."""
+
+from __future__ import annotations
+
+import json
+import threading
+import zipfile
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from kafka.admin import KafkaAdminClient, NewPartitions
+
+from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.errors import SourceError, WrongSourceError
+from stream_app.kafka.client_options import client_options
+from stream_app.kafka.cluster_offsets import ClusterOffsets, End
+from stream_app.kafka.librdkafka import library
+from tests.support.ingest_process import a_free_port
+from tests.support.job_bench import JobBench, change
+from tests.support.kafka_broker import delete_topic, new_topic, produce
+from tests.support.secure_kafka import SecureKafka
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "checkpoints"
+
+
+def asks(bootstrap: str, *topics: str, **options: str) -> ClusterOffsets:
+    java = {key.replace("_", "."): value for key, value in options.items()}
+    found = client_options(bootstrap, java, library().features)
+    return ClusterOffsets(found.options, topics=topics, timeout_s=1.0)
+
+
+@pytest.mark.parametrize("is_done", [True, False], ids=["done", "begun"])
+def test_a_checkpoint_of_sparks_source_goes_on(bench: JobBench, is_done: bool) -> None:
+    """A job of 0.1.0 with Spark 4.1.3's source: offsets 0 to 7 and 0 to 6 in epochs 0 to 3.
+
+    Its epochs had four messages at most. Where Spark had not noted that the last one was done, the
+    table has it, and it is not written twice.
+    """
+    with zipfile.ZipFile(FIXTURES / "spark-4.1.3.zip") as recorded:
+        for name in recorded.namelist():
+            place = name.replace("table/", "warehouse/db.db/t/", 1)
+            (bench.folder / place).parent.mkdir(parents=True, exist_ok=True)
+            (bench.folder / place).write_bytes(recorded.read(name))
+    state = bench.folder / "checkpoint" / "stream_app.json"
+    told = json.loads(state.read_text()) | {"table": str(bench.table), "topic_ids": {}}
+    state.write_text(json.dumps(told))
+    if not is_done:
+        for name in ("3", ".3.crc"):
+            (bench.folder / "checkpoint" / "commits" / name).unlink()
+    new_topic(bench.broker, name="recorded", partitions=2)
+    try:
+        for partition in range(2):
+            old = [change(key * 2 + partition, "a") for key in range(6)]
+            produce(bench.broker, "recorded", old, partition=partition)
+        produce(bench.broker, "recorded", [change(0, "b", "a")], partition=0)
+        produce(bench.broker, "recorded", [change(1, "c", "a")], partition=1)
+        bench.configure("recorded")
+        bench.run("source.reader=native")
+    finally:
+        delete_topic(bench.broker, "recorded")
+    assert bench.rows() == {**dict.fromkeys(range(12), "a"), 0: "b", 1: "c"}
+    assert bench.snapshots() == [f"APPEND {epoch}" for epoch in range(5)]
+    [*_, progress] = bench.events("progress")
+    assert (progress["epoch"], progress["messages"], progress["lag"]) == (4, 1, 0)
+    assert progress["end_offsets"] == {"recorded": {"0": 7, "1": 7}}
+
+
+def test_topics_that_come_partitions_that_come_and_the_newest_first(bench: JobBench) -> None:
+    name = f"come-{uuid4().hex[:6]}"
+    new_topic(bench.broker, name=f"{name}.a")
+    bench.send(f"{name}.a", [change(1, "before the job")])
+    pattern = {"topic-pattern": f"{name}\\..*", "starting-offsets": "latest", "merge-shards": True}
+    bench.configure(source=pattern)
+    bench.run()
+    bench.send(f"{name}.a", [change(2, "two")])
+    new_topic(bench.broker, name=f"{name}.b")
+    bench.send(f"{name}.b", [change(3, "three")])
+    bench.run()
+    assert bench.rows() == {2: "two", 3: "three"}
+    admin = KafkaAdminClient(bootstrap_servers=bench.broker.bootstrap)
+    admin.create_partitions({f"{name}.a": NewPartitions(2)})
+    admin.close()
+    bench.send(f"{name}.a", [change(4, "four")], partition=1)
+    bench.run()
+    assert bench.rows() == {2: "two", 3: "three", 4: "four"}
+    ends = bench.events("progress")[-1]["end_offsets"]
+    assert ends == {f"{name}.a": {"0": 2, "1": 1}, f"{name}.b": {"0": 1}}
+    # A topic that is gone is not passed over in silence.
+    delete_topic(bench.broker, f"{name}.b")
+    assert f"{name}.b/0 is gone, which was read up to offset 1" in bench.fails()
+    bench.send(f"{name}.a", [change(5, "five")])
+    output = bench.run("source.fail-on-data-loss=false").output
+    assert f"{name}.b/0 is gone, which was read up to offset 1; going on without it" in output
+    assert bench.rows()[5] == "five"
+
+
+def test_offsets_of_brokers_that_ask_who_comes(secure_kafka: SecureKafka) -> None:
+    topic = new_topic(secure_kafka.broker)
+    produce(secure_kafka.broker, topic, [(None, b"v")], partition=0)
+    for listener in ("PLAIN", "SCRAM512", "TLS", "OAUTH"):
+        password = {"password": "known-pass of alice"} if listener == "OAUTH" else {}
+        options = secure_kafka.options(listener, **password)
+        cluster = asks(secure_kafka.bootstrap(listener), topic, **options)
+        cluster.timeout_s = 60.0
+        assert cluster.ask(End.NEWEST) == {topic: {"0": 1}}
+        assert cluster.ask(End.OLDEST) == {topic: {"0": 0}}
+        cluster.close()
+    options = secure_kafka.options("PLAIN", "not-the-password-of-alice")
+    with pytest.raises(WrongSourceError, match="cannot log in") as caught:
+        asks(secure_kafka.bootstrap("PLAIN"), topic, **options).ask(End.NEWEST)
+    assert "not-the-password" not in str(caught.value)
+
+
+def test_no_broker_and_a_broker_that_comes_back(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"told no offsets .*refused") as caught:
+        asks(f"127.0.0.1:{a_free_port()}", "t").ask(End.NEWEST)
+    assert not isinstance(caught.value, WrongSourceError)
+    broker = EmbeddedBroker(tmp_path)
+    with broker:
+        topic = new_topic(broker, partitions=3)
+        cluster = asks(broker.bootstrap, topic)
+        cluster.timeout_s = 60.0
+        assert cluster.ask(End.NEWEST) == {topic: {"0": 0, "1": 0, "2": 0}}
+        broker.stop()
+        back = threading.Timer(2, broker.start)
+        back.start()
+        try:
+            assert cluster.ask(End.NEWEST) == {topic: {"0": 0, "1": 0, "2": 0}}
+        finally:
+            back.join()
+            cluster.close()

@@ -1,0 +1,53 @@
+"""One module touches what Spark does not publish: a new Spark may change it without a word."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tests.tidy.project_files import modules, tree_of
+
+ALLOWED = "stream_app/spark/internals.py"
+HIDDEN_MODULES = ("pyspark.java_gateway", "pyspark.accumulators")
+OF_SPARK = {"_jvm", "_jsc", "_jrdd", "_jdf", "_jsparkSession", "_jsq", "_jwrite", "_gateway"}
+OF_PY4J = {"py4j.protocol"}
+"""Its errors are what a call of Java's raises."""
+
+
+def test_only_one_module_knows_sparks_internals() -> None:
+    found = [
+        f"{name}:{line}"
+        for name in modules("stream_app")
+        if name != ALLOWED
+        for line in touches(tree_of(name))
+    ]
+    assert found == []
+
+
+def test_what_is_hidden_is_seen() -> None:
+    seen = """
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.accumulators import _accumulatorRegistry
+import py4j.java_gateway
+from py4j.protocol import Py4JError
+def run(context):
+    return context._jvm, context.parallelize([])._jrdd, context.version
+"""
+    assert sorted(touches(ast.parse(seen))) == [2, 3, 4, 7, 7]
+
+
+def touches(tree: ast.Module) -> Iterator[int]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in OF_SPARK:
+            yield node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            is_hidden = module in HIDDEN_MODULES or any(
+                module.startswith("pyspark") and each.name.startswith("_") for each in node.names
+            )
+            if is_hidden or (module.startswith("py4j") and module not in OF_PY4J):
+                yield node.lineno
+        elif isinstance(node, ast.Import):
+            names = [each.name for each in node.names]
+            if any(name in HIDDEN_MODULES or name.startswith("py4j") for name in names):
+                yield node.lineno

@@ -1,0 +1,37 @@
+"""Which versions of Spark a job starts with."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib.metadata import version
+
+import pytest
+
+from stream_app.errors import UsageError
+from stream_app.spark.supported import SUPPORTED, check_spark, minor_of
+from tests.support.ingest_process import ROOT
+
+
+@pytest.mark.parametrize("tried", ["4.0.0", "4.1.3", "4.2.1", "4.3.0", "4.3.7.dev0"])
+def test_a_patch_release_is_as_its_minor_version(tried: str) -> None:
+    check_spark(tried)
+
+
+@pytest.mark.parametrize("other", ["3.5.8", "4.4.0", "5.0.0", "4.30.0"])
+def test_a_spark_that_nobody_has_tried_is_refused_with_a_way_out(other: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        check_spark(other)
+    assert caught.value.what == (
+        f"Spark {other} was never tried with stream_app; Spark 4.0, 4.1, 4.2 and 4.3 were"
+    )
+    assert 'pip install "pyspark==4.3.*"' in caught.value.fix
+
+
+def test_the_packages_pin_and_the_list_are_of_one_mind() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    [pin] = [each for each in project["dependencies"] if each.startswith("pyspark")]
+    least, below = re.fullmatch(r"pyspark>=([\d.]+),<([\d.]+)", pin).groups()  # type: ignore[union-attr]
+    major, minor = map(int, SUPPORTED[-1].split("."))
+    assert (minor_of(least), below) == (SUPPORTED[0], f"{major}.{minor + 1}")
+    assert minor_of(version("pyspark")) in SUPPORTED
