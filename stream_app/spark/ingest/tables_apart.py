@@ -6,6 +6,7 @@ A table that is held back catches up later, with the identifier of the newest ep
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,6 +51,9 @@ class TablesApart(Generic[Messages]):
 
     def open_all(self) -> int:
         """Open the tables that are not held; returns the newest epoch that all of them have."""
+        if self._epoch >= 0 and self.log.goes_back:  # there a table goes on that cannot be opened
+            with contextlib.suppress(FileNotFoundError):  # `check_epochs` tells of older copies
+                self._begin = json.loads(self.log.source_end(self._epoch))
         self.open(self._ready())
         self.held.try_all()
         if self.work.newcomers is not None and self._epoch >= 0:

@@ -340,3 +340,28 @@ def test_the_first_table_appears_in_a_job_without_any(tmp_path: Path) -> None:
     run(batch, tables, runner, 0)
     assert snapshots(tables) == [1, 1]
     assert_right(tables)
+
+
+def test_a_table_that_cannot_be_opened_at_the_start_gets_no_row_twice(tmp_path: Path) -> None:
+    """The newest epoch had no row of it, and none comes before it is tried again."""
+    counts = {"merge_engine": "aggregation", "fields__v__aggregate_function": "listagg",
+              "fields__v__ignore_retract": "true", "bucket": 1}  # fmt: skip
+    tables, runner = TwoTables(tmp_path, orders=counts), EpochHere()
+    tables.send([{"k": 1, "v": "once"}], [{"day": "day 1", "n": 1}])
+    batch = started(tables, runner)
+    run(batch, tables, runner, 0)
+    tables.send([], [{"day": "day 1", "n": 2}])
+    run(batch, tables, runner, 1)
+    tables.done(0)
+    tables.done(1)
+    manifests = Path(tables.tables[0].location) / "manifest"
+    manifests.rename(tmp_path / "away")
+    again = started(tables, runner)
+    again.while_idle()
+    assert again.held is not None
+    assert again.held.tables.held.keys() == {"a"}
+    (tmp_path / "away").rename(manifests)
+    last = started(tables, runner)
+    last.while_idle()
+    assert tables.held().tables.held == {}
+    assert_right(tables)
