@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -363,5 +364,31 @@ def test_a_table_that_cannot_be_opened_at_the_start_gets_no_row_twice(tmp_path: 
     (tmp_path / "away").rename(manifests)
     last = started(tables, runner)
     last.while_idle()
+    assert tables.held().tables.held == {}
+    assert_right(tables)
+
+
+def test_a_table_that_fails_while_the_job_drains_is_held_back_alone(tmp_path: Path) -> None:
+    """Another engine has made it a table of another kind."""
+    tables, runner = two_tables(tmp_path)
+    batch = started(tables, runner)
+    run(batch, tables, runner, 0)
+    batch.settle()
+    schemas = tables.tables[0].schemas
+    made = json.loads(Path(schemas.path(0)).read_text())
+    del made["stream_app.digest"]
+    made["options"]["sequence.field"] = "v"
+    Path(schemas.path(1)).write_text(json.dumps({**made, "id": 1}))
+    batch.drain()
+    waiting = tables.held().tables.held
+    assert waiting.keys() == {"a"}
+    assert "sequence.field" in waiting["a"].reason
+    assert waiting["a"].tries == 1
+    tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
+    run(batch, tables, runner, 1)
+    batch.settle()
+    assert snapshots(tables) == [1, 2]
+    Path(schemas.path(1)).unlink()
+    started(tables, runner).while_idle()
     assert tables.held().tables.held == {}
     assert_right(tables)
