@@ -48,6 +48,9 @@ class SourceChoice:
         return f"{other}, and the rows of this table are those of {ours}"
 
 
+EVERY_SOURCE = SourceChoice()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTable:
     """Implements `message_format.MessageFormat`.
@@ -109,7 +112,7 @@ class OwnTable:
 
     def _others(self, messages: pa.RecordBatch) -> Mapping[int, str]:
         """Messages that are not taken, and the names of their source tables."""
-        if self.choice == SourceChoice():
+        if self.choice == EVERY_SOURCE:
             return {}
         topics = messages.column("topic").to_pylist()
         is_message = valid_of(messages.column("value")).tolist()

@@ -83,10 +83,10 @@ def test_the_truncate_of_another_table_empties_nothing_and_stops_nothing(truncat
 
 def test_a_stranger_that_is_bad_here_tells_nothing_of_the_columns() -> None:
     source = '"source":{"connector":"mysql","db":"d","table":"customers"}'
-    field = '{"type":"struct","field":"%s","fields":[{"type":"int64","field":"v"}]}'
-    schema = '{"type":"struct","fields":[%s,%s]}' % (field % "before", field % "after")
-    event = '{"op":"c","before":null,"after":{"v":5},%s}' % source
-    without_key = '{"schema":%s,"payload":%s}' % (schema, event)
+    after = '{"type":"struct","field":"after","fields":[{"type":"int64","field":"v"}]}'
+    schema = f'{{"type":"struct","fields":[{after}]}}'
+    event = f'{{"op":"c","before":null,"after":{{"v":5}},{source}}}'
+    without_key = f'{{"schema":{schema},"payload":{event}}}'
     row_type = parse_columns("id BIGINT, v STRING")
     follows = message_format(
         "debezium-json",
