@@ -48,6 +48,9 @@ class SourceChoice:
         return f"{other}, and the rows of this table are those of {ours}"
 
 
+EVERY_SOURCE = SourceChoice()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTable:
     """Implements `message_format.MessageFormat`.
@@ -82,6 +85,9 @@ class OwnTable:
             topic = messages.column("topic")[0].as_py() if messages.num_rows else ""
             is_own = all(self.choice.takes(topic, name) for name in decoded.tables)
             if len(decoded.tables) <= 1 and is_own and decoded.truncated is None:
+                if decoded.told is not None and decoded.bad.num_rows:
+                    # A stranger's bad record must not tell the table's columns.
+                    return replace(self._sorted_out(messages), others=0)
                 rows = messages.num_rows - decoded.bad.num_rows - decoded.skipped
                 return replace(decoded, records=dict.fromkeys(decoded.tables, rows))
         return self._sorted_out(messages)
@@ -106,7 +112,7 @@ class OwnTable:
 
     def _others(self, messages: pa.RecordBatch) -> Mapping[int, str]:
         """Messages that are not taken, and the names of their source tables."""
-        if self.choice == SourceChoice():
+        if self.choice == EVERY_SOURCE:
             return {}
         topics = messages.column("topic").to_pylist()
         is_message = valid_of(messages.column("value")).tolist()

@@ -35,6 +35,7 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.quarantine.kept_records import Quarantine
 from stream_app.cdc.formats import format_named
+from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import SourceError, UnsupportedTableError, UsageError
 from stream_app.mergetree.key_differences import Differences, differences
 from stream_app.mergetree.key_value_batch import is_retract
@@ -93,6 +94,7 @@ class Backfill:
         rules: the made columns and the filter of the job.
         since_ms: from which time of messages on, since 1970; None: all messages.
         splitter: gives the table its messages, as index 0.
+        choice: the records that the table takes.
         quarantines: folders in which records of the table may wait.
     """
 
@@ -102,6 +104,7 @@ class Backfill:
     progress: Progress
     since_ms: int | None = None
     splitter: MessageSplitter = field(default_factory=AllToOneTable)
+    choice: SourceChoice = EVERY_SOURCE
     quarantines: Sequence[Quarantine] = ()
 
     def run(self, *, dry_run: bool) -> Backfilled:
@@ -124,7 +127,7 @@ class Backfill:
             state = SourceCheck(self.table, folder, append.index)
             read = topic_messages(self.source, [(ends, left)], self.progress, self.since_ms)
             messages = covered.watched(own_messages(read, self.splitter), users)
-            count = fill(state, messages, self.source, self.rules, left)  # step 2
+            count = fill(state, messages, self.source, self.rules, left, self.choice)  # 2
             self._check_messages(left)
             is_whole = self.since_ms is None and not left.has_gaps
             found = _Changes(self.table, state, append.known, is_whole)  # step 3

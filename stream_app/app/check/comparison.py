@@ -29,6 +29,7 @@ from stream_app.app.check.uncompared import Uncompared
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.cdc.formats import format_named
+from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import SourceError, StreamAppError, WrongSourceError
 from stream_app.model.finding import Finding
 from stream_app.model.snapshot import Snapshot
@@ -116,11 +117,18 @@ class Comparison:
     _source: SourceConfig = field(default_factory=SourceConfig)
     _tables: list[Compared] = field(default_factory=list)
 
-    def add(self, table: FileStoreTable, source: SourceConfig, rules: TableConfig) -> Compared:
+    def add(
+        self,
+        table: FileStoreTable,
+        source: SourceConfig,
+        rules: TableConfig,
+        choice: SourceChoice = EVERY_SOURCE,
+    ) -> Compared:
         """Step 1; the splitter of `read` knows the table by its place among all that were added.
 
         Args:
             rules: the made columns and the filter of the job's configuration.
+            choice: the records that the table takes.
 
         Raises:
             UsageError: no snapshot of the table has offsets of these topics.
@@ -142,7 +150,7 @@ class Comparison:
             for topic in sorted(set(source.topics) - {topic for topic, _ in ends}):
                 what = f"the topic {topic} was not read by the table's job"
                 left.add(what, "let the job read it")
-            filling = Filling(check, source, rules, left)
+            filling = Filling(check, source, rules, left, choice)
         added = Compared(snapshot=snapshot, ends=ends, left=left, check=check, filling=filling)
         self._source = source
         self._tables.append(added)

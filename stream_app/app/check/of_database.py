@@ -10,12 +10,13 @@ from stream_app.app.inspect.refused_tables import refused_tables
 from stream_app.app.job.database_tables import remembered_origins
 from stream_app.app.job.job_folders import not_begun, open_folder
 from stream_app.cdc.formats import source_reader
+from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.assignment import Assignment
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
-from stream_app.spark.ingest.checkpoint_state import is_begun
+from stream_app.spark.ingest.checkpoint_state import is_begun, remembered_tables
 from stream_app.spark.ingest.held_tables import read_tables
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -51,6 +52,22 @@ def refused_sources(config: AppConfig) -> Mapping[Origin, str]:
         return {}
     checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
     return refused_tables(checkpoint, config.sync.rules, remembered_origins(checkpoint))
+
+
+def choice_of(config: AppConfig | None) -> SourceChoice:
+    """The records that a job of one table takes, as its checkpoint tells; of any table if not."""
+    if config is None or config.sync is not None or config.source.merge_shards:
+        return EVERY_SOURCE
+    try:
+        checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
+    except UsageError:  # only Spark reaches it
+        return EVERY_SOURCE
+    known = remembered_tables(checkpoint)
+    if not known:
+        return EVERY_SOURCE
+    names = frozenset(name for each in known.values() for name in each if name)
+    others = frozenset((topic, "") for topic in config.source.topics if topic not in known)
+    return SourceChoice(own=names, others=others)
 
 
 def splitter_of(config: AppConfig | None, *tables: FileStoreTable) -> MessageSplitter:

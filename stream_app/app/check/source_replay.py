@@ -6,6 +6,7 @@ reads them.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -18,6 +19,9 @@ from stream_app.app.config.format_setup import format_setup, table_format, witho
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.cdc.change_batch import concat_rows
+from stream_app.cdc.formats import origins_in
+from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.own_table import EVERY_SOURCE, OwnTable, SourceChoice
 from stream_app.errors import UsageError
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
@@ -41,18 +45,28 @@ class Filling:
     """
 
     def __init__(
-        self, check: SourceCheck, source: SourceConfig, rules: TableConfig, left: Uncompared
+        self,
+        check: SourceCheck,
+        source: SourceConfig,
+        rules: TableConfig,
+        left: Uncompared,
+        choice: SourceChoice = EVERY_SOURCE,
     ) -> None:
         """Begin.
 
         Args:
             left: gets the bad records.
+            choice: the records that the table takes; others are bad.
         """
         schema = check.table.schema
         setup = format_setup(source, rules, schema, restores=True)
         setup = replace(setup, keep_update_before=False)
         decode = table_format(source, rules, schema, setup)
-        self._decode = without_narrowed(decode, source, check.table, rules.made)
+        decode = without_narrowed(decode, source, check.table, rules.made)
+        self._decode: MessageFormat = decode
+        if choice != EVERY_SOURCE:
+            origins = functools.partial(origins_in, source.format, source.format_options)
+            self._decode = OwnTable(messages=decode, origins=origins, choice=choice)
         self._assigner = check.assigner
         self._check, self._left = check, left
         self._waiting: list[pa.RecordBatch] = []
@@ -91,9 +105,10 @@ def fill(
     source: SourceConfig,
     rules: TableConfig,
     left: Uncompared,
+    choice: SourceChoice = EVERY_SOURCE,
 ) -> int:
     """Decode all messages of a table; returns the number of their changes. See `Filling`."""
-    filling = Filling(check, source, rules, left)
+    filling = Filling(check, source, rules, left, choice)
     for batch in messages:
         filling.take(batch)
         if filling.waiting_rows >= CHUNK_ROWS:

@@ -126,6 +126,10 @@ class _OneAnswer(asyncio.Protocol):
         else:
             self._answer = asyncio.get_running_loop().create_task(self._answered(request))
 
+    def eof_received(self) -> bool:
+        """A client that has sent all, such as `nc -N`, gets its answer."""
+        return self._answer is not None
+
     def connection_lost(self, _: Exception | None) -> None:
         self._transport = None
 

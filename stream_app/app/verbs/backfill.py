@@ -101,6 +101,7 @@ def run(args: argparse.Namespace) -> int:
         progress=progress,
         since_ms=since,
         splitter=of_database.splitter_of(config, table),
+        choice=of_database.choice_of(config),
         quarantines=[] if config is None else _quarantines(config, table),
     )
     done = backfill.run(dry_run=args.dry_run)

@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
         if source is None:
             return _check_one(args, table, None, progress)
         with _comparison(progress) as comparison:
-            compared = comparison.add(table, source, rules)
+            compared = comparison.add(table, source, rules, _of_database().choice_of(config))
             comparison.read(_splitter(args, table))
             return _check_one(args, table, compared, progress)
     if config is None:
@@ -127,6 +127,7 @@ def _check_all(
 ) -> set[FindingKind]:
     """Check each table of a job; one that cannot be opened or compared stops no other."""
     refused = _of_database().refused_sources(config)
+    choice = _of_database().choice_of(config)
     _check_source_kind(args, config)
     found: list[tuple[str, FileStoreTable | None, Any]] = []
     for path in _of_database().database_paths(config, needs_one=not refused):
@@ -134,7 +135,7 @@ def _check_all(
         try:
             table = open_table(path, file_io_options=config.file_system)
             check_versions_known(table)
-            compared = comparison.add(table, *source_of(args, table))
+            compared = comparison.add(table, *source_of(args, table), choice)
         except StreamAppError as error:
             compared = error
         found.append((path, table, compared))

@@ -83,7 +83,11 @@ def verdict_on(known: Known, records: Records, set_aside: int = 0) -> Verdict:
     for (topic, name), count in records.items():
         counts[_table_of(topic, name, by_topic[topic], tables)] += count
     ours = distinct_tables(known)
-    own = next(iter(ours), "") or max(counts, key=lambda each: (counts[each], each), default="")
+    own = next(iter(ours), "")
+    # A source may begin to name its table.
+    named = {name for topic, name in records if name and own == _nameless(topic)}
+    if named or not own:
+        own = max(named or counts, key=lambda each: (counts[each], each), default="")
     others = {
         (topic, name)
         for topic, name in records
@@ -116,6 +120,8 @@ class SourceTableCheck:
 
     checkpoint: Folder
     choice: SourceChoice = field(default_factory=SourceChoice)
+    _strange: dict[str, int] = field(init=False, default_factory=dict)
+    """Records of others since the last one of the job's own, by the end of their epoch."""
 
     def begin(self) -> SourceChoice:
         """The choice, with what the checkpoint remembers."""
@@ -150,12 +156,22 @@ class SourceTableCheck:
                 own=self.choice.own | own, others=self.choice.others | verdict.others
             )
             return True
+        self._see_others(counts, known)
         merged = {topic: set(names) for topic, names in known.items()}
         for topic, name in records:
             merged.setdefault(topic, set()).add(name)
         if any(names - set(known.get(topic, ())) for topic, names in merged.items()):
             remember_tables(self.checkpoint, {name: sorted(of) for name, of in merged.items()})
         return False
+
+    def _see_others(self, counts: DecodeCounts, known: Known) -> None:
+        """Stop when there are others alone, epoch for epoch: the source's table has a new name."""
+        if any(counts.records.values()):
+            self._strange.clear()
+        elif counts.others:  # an epoch may come here again
+            self._strange[str(counts.last_offsets())] = counts.others
+            if sum(self._strange.values()) > FEW:
+                raise self._several(counts, known)
 
     def _several(self, counts: DecodeCounts, known: Known) -> WrongSourceError:
         merged = {topic: set(names) for topic, names in known.items()}

@@ -7,9 +7,13 @@ from functools import partial
 
 import pytest
 
-from stream_app.cdc.formats import origins_in
+from stream_app.cdc.formats import message_format, origins_in
+from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.own_table import OwnTable, SourceChoice
 from stream_app.errors import WrongSourceError
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
 from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of
 
 ROW = '"id":%d,"v":"x"'
@@ -75,6 +79,35 @@ def test_the_truncate_of_another_table_empties_nothing_and_stops_nothing(truncat
     ours = emptied.replace("customers", "orders")
     with pytest.raises(WrongSourceError, match="was truncated"):
         decoder("debezium-json", own).decode(messages(good, ours))
+
+
+def test_a_stranger_that_is_bad_here_tells_nothing_of_the_columns() -> None:
+    source = '"source":{"connector":"mysql","db":"d","table":"customers"}'
+    after = '{"type":"struct","field":"after","fields":[{"type":"int64","field":"v"}]}'
+    schema = f'{{"type":"struct","fields":[{after}]}}'
+    event = f'{{"op":"c","before":null,"after":{{"v":5}},{source}}}'
+    without_key = f'{{"schema":{schema},"payload":{event}}}'
+    row_type = parse_columns("id BIGINT, v STRING")
+    follows = message_format(
+        "debezium-json",
+        FormatSetup(
+            columns=row_type,
+            arrow_schema=arrow_schema(row_type),
+            primary_keys=("id",),
+            options={"unknown-columns": "evolve"},
+            keep_update_before=False,
+            mapping=NO_MAPPING_OPTIONS,
+        ),
+    )
+    own = SourceChoice(own=frozenset({"d.orders"}))
+    origins = partial(origins_in, "debezium-json", {})
+    decode = OwnTable(messages=follows, origins=origins, choice=own)
+    mixed = messages(of_table("debezium-json", "orders", 1), without_key)
+    assert follows.decode(mixed).told is not None, "v is BIGINT there"
+    found = decode.decode(mixed)
+    assert found.told is None
+    assert (found.records, found.others) == ({"d.orders": 1}, 0), "bad anyway: no reason to stop"
+    assert list(reasons_of(found)) == [1]
 
 
 def test_any_number_of_names_is_told_in_a_few() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import urllib.request
 from dataclasses import replace
 from urllib.error import HTTPError
@@ -55,6 +56,17 @@ def test_health_says_why_it_fails() -> None:
         assert answers("/healthz") == (200, "ok\n"), "it waits for its compactions"
     with serving(CollectorRegistry(), port):
         assert "# " not in answers("/healthz")[1]
+
+
+def test_a_client_that_ends_its_side_gets_the_answer() -> None:
+    port = a_free_port()
+    with (
+        serving(CollectorRegistry(), port),
+        socket.create_connection(("127.0.0.1", port), timeout=60) as probe,
+    ):
+        probe.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        probe.shutdown(socket.SHUT_WR)  # as `nc -N` does
+        assert probe.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
 
 
 def test_a_job_is_not_ready_before_it_knows_how_far_it_is() -> None:

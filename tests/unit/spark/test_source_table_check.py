@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from stream_app.errors import WrongSourceError
 from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.spark.epoch.decode_counts import DecodeCounts
+from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.ingest.checkpoint_state import (
     open_checkpoint,
+    remember_tables,
     remember_topics,
     remembered_tables,
 )
@@ -126,6 +128,34 @@ def test_others_are_left_out_of_the_next_plan_and_are_not_remembered(checkpoint:
     ]
     with pytest.raises(WrongSourceError, match=r"db\.t \(in a\), db\.u"):
         check.check(counts, check.choice)  # they have come all the same
+
+
+def test_a_source_that_begins_to_name_its_table_goes_on(checkpoint: Folder) -> None:
+    check = SourceTableCheck(checkpoint)
+    assert not check.check(counts_of({("a", ""): 5}), check.begin())
+    assert not check.check(counts_of({("a", "db.t"): 50}), check.begin())
+    assert remembered_tables(checkpoint) == {"a": ["", "db.t"]}
+    known = {"a": [""]}
+    verdict = verdict_on(known, {("a", "db.t"): 50, ("a", "db.u"): 1, ("b", ""): 1})
+    assert verdict == Verdict(own="db.t", others=frozenset({("a", "db.u"), ("b", "")}))
+
+
+def test_a_trickle_of_others_alone_stops_the_job(checkpoint: Folder) -> None:
+    remember_tables(checkpoint, {"a": ["db.t"]})
+    check = SourceTableCheck(checkpoint)
+
+    def epoch(at: int, own: int, others: int) -> None:
+        counts = counts_of({("a", "db.t"): own} if own else {}, others, new=("a", "db.new"))
+        counts = replace(counts, ends={("a", 0): PartitionEnd(at, None)})
+        for _ in range(2):  # its rows are written anew
+            assert not check.check(counts, check.begin())
+
+    epoch(1, own=0, others=6)
+    epoch(2, own=1, others=6)
+    epoch(3, own=0, others=6)
+    epoch(4, own=0, others=4)
+    with pytest.raises(WrongSourceError, match=r"db\.new \(in a\), db\.t"):
+        epoch(5, own=0, others=1)
 
 
 def test_two_tables_in_an_epoch(checkpoint: Folder) -> None:

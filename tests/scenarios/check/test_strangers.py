@@ -1,0 +1,56 @@
+"""A table is compared with the records of its own source table alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stream_app.app.check.of_database import choice_of
+from stream_app.app.check.source_replay import fill
+from stream_app.app.check.uncompared import Uncompared
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.stream_config import StreamConfig
+from stream_app.app.config.table_config import TableConfig
+from stream_app.cdc.formats import format_named
+from stream_app.cdc.own_table import EVERY_SOURCE
+from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.spark.ingest.checkpoint_state import open_checkpoint, remember_tables
+from stream_app.spark.job_folder import Folder
+from stream_app.table.check.source_check import SourceCheck
+from tests.support.small_table import small_table
+from tests.unit.cdc.debezium_messages import messages
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+def insert(table: str, key: int, value: str) -> str:
+    row = f'{{"k":{key},"v":"{value}"}}'
+    source = f'{{"connector":"mysql","db":"d","table":"{table}"}}'
+    return f'{{"op":"c","before":null,"after":{row},"source":{source}}}'
+
+
+def test_a_stranger_s_row_is_not_the_table_s(tmp_path: Path) -> None:
+    made = small_table(tmp_path / "t", "k INT, v STRING", ("k",), bucket=2)
+    made.commit(("+I", {"k": 1, "v": "own"}))
+    checkpoint = Folder(*file_io_of(str(tmp_path / "c")))
+    open_checkpoint(checkpoint, made.table.location, made.table.identity())
+    source = SourceConfig(topics=("t", "other"))
+    stream = StreamConfig(checkpoint=str(tmp_path / "c"))
+    config = AppConfig(source=source, table=TableConfig(), stream=stream)
+    assert choice_of(config) == EVERY_SOURCE
+    remember_tables(checkpoint, {"t": ["d.orders"]})
+    left = Uncompared(made.table.location, format_named(source.format))
+    check = SourceCheck(made.table, str(tmp_path / "scratch"))
+    nameless = '{"op":"c","before":null,"after":{"k":7,"v":"x"}}'
+    read = [
+        messages(insert("orders", 1, "own"), insert("customers", 1, "their")),
+        messages(nameless, topic="other"),
+    ]
+    assert fill(check, read, source, TableConfig(), left, choice_of(config)) == 1
+    latest = made.table.snapshots.latest()
+    assert latest is not None
+    assert list(check.findings(latest)) == []
+    count, first = left.bad
+    assert (count, "d.customers" in first) == (2, True), "backfill refuses, check tells"
