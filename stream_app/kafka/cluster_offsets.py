@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes as c
 import re
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ _PASSING = {
 }
 """A broker that starts, or a topic in creation, answers with these for a while."""
 _LOGIN = {KafkaCode.AUTHENTICATION, KafkaCode.SSL}
+_INTERNAL = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
+"""Kafka's own topics. No pattern chooses them."""
 GONE_AFTER_S = 10.0
 """A named topic that no broker has known for so long is gone."""
 
@@ -113,7 +116,7 @@ class ClusterOffsets:
     Attributes:
         client: librdkafka's options and their values; they may hold passwords.
         topics: names; empty when `pattern` selects the topics.
-        pattern: of whole names, in Python's regular expressions.
+        pattern: of whole names, in Python's regular expressions; Kafka's own topics never match.
         timeout_s: asking fails after so long without an answer.
     """
 
@@ -124,6 +127,8 @@ class ClusterOffsets:
     clock: Clock = field(default_factory=SystemClock)
     _made: Client | None = field(init=False, default=None, repr=False)
     _has_answered: bool = field(init=False, default=False)
+    _gone: set[str] = field(init=False, default_factory=set)
+    _has_given_up: threading.Event = field(init=False, default_factory=threading.Event)
 
     def ask(self, end: End) -> Offsets:
         """That end of each partition of the topics.
@@ -145,7 +150,7 @@ class ClusterOffsets:
                 self._has_answered = True
                 return found
             last = self._told_errors() or last
-            if waited > self.timeout_s:
+            if waited > self.timeout_s or self._has_given_up.is_set():
                 raise SourceError(
                     f"Kafka has told no offsets for {waited:.0f} s; the last error was: {last}",
                     where=self._where,
@@ -153,6 +158,10 @@ class ClusterOffsets:
                     "they advertise (advertised.listeners)",
                 )
             self.clock.sleep(_PAUSE_S)
+
+    def give_up(self) -> None:
+        """End a wait for an answer by its error; any thread may call it."""
+        self._has_given_up.set()
 
     def close(self) -> None:
         """Close connections and threads."""
@@ -183,17 +192,19 @@ class ClusterOffsets:
     def _is_wanted(self, name: str) -> bool:
         if self.pattern is None:
             return name in self.topics
-        return re.fullmatch(self.pattern, name) is not None
+        return name not in _INTERNAL and re.fullmatch(self.pattern, name) is not None
 
     def _partitions(
         self, client: Client, name: str, topic: _Topic, accepts_gone: bool
     ) -> Iterable[tuple[str, int]]:
         if topic.err == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
             raise _not_allowed(name, client.text(topic.err))
-        if topic.err in _PASSING and accepts_gone:
+        if topic.err in _PASSING and (accepts_gone or name in self._gone):
+            self._gone.add(name)  # the next questions do not wait for it
             return ()
         if topic.err:
             raise _NoAnswerError(f"{name}: {client.text(topic.err)}")
+        self._gone.discard(name)
         return [(name, topic.partitions[at].id) for at in range(topic.partition_cnt)]
 
     def _ends(self, client: Client, partitions: Sequence[tuple[str, int]], end: End) -> Offsets:

@@ -69,7 +69,8 @@ def next_end(begin: Offsets, newest: Offsets, limit: int | None) -> Offsets:
     """Where an epoch ends that begins there; where it begins when there is nothing new.
 
     Args:
-        newest: the ends of all partitions; a partition that `begin` lacks is read from offset 0.
+        begin: also the oldest offsets of new partitions, so that the limit counts their messages.
+        newest: the ends of all partitions.
         limit: of messages; partitions share it by what each has. None: all that there are.
     """
     sizes = {

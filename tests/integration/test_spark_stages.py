@@ -149,6 +149,8 @@ def test_kafka_messages_have_all_columns(
 ) -> None:
     topic = new_topic(kafka_broker)
     produce(kafka_broker, topic, [(b"k", b"v"), (b"n", None), (b"\xff", b"")])
+    # The pattern must match the whole name, which is so for no other topic.
+    produce(kafka_broker, new_topic(kafka_broker, name=f"{topic}.more"), [(b"other", b"v")])
     source = KafkaSource(bootstrap_servers=kafka_broker.bootstrap, topic_pattern=topic[:-1] + ".")
     got: list[pa.Table] = []
     messages = source.read_stream(spark)

@@ -27,7 +27,7 @@ class SourceConfig:
 
     Attributes:
         kind: ``kafka`` or ``files``.
-        topics: names; empty when `topic_pattern`, a Java regular expression, chooses them.
+        topics: names; empty when `topic_pattern`, a regular expression, chooses them.
         format_options: the message format's own options, e.g. ``decimal.handling.mode``.
         starting_offsets: ``earliest``, ``latest`` or Spark's JSON; only for a new checkpoint.
         max_offsets_per_trigger: records of an epoch; None: all that there are.

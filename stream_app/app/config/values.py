@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -223,10 +224,12 @@ def milliseconds(setting: Setting) -> int:
 
 
 def regular_expression(setting: Setting) -> str:
-    """A pattern; Spark's source reads it as Java's, which is nearly the same language."""
+    """A pattern that Python and Java, the language of Spark's source, read alike."""
     try:
-        re.compile(text(setting))
-    except re.error as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", FutureWarning)  # of Java's nested sets, such as [a&&[b]]
+            re.compile(text(setting))
+    except (re.error, FutureWarning) as error:
         raise WrongValueError(f"is no regular expression: {error}") from None
     return str(setting.value)
 

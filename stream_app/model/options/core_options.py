@@ -41,7 +41,12 @@ from stream_app.model.options.option import (
     Value,
     parse_integer,
 )
-from stream_app.model.options.option_support import Purpose, is_true, refusals
+from stream_app.model.options.option_support import (
+    Purpose,
+    is_left_by_engine,
+    is_true,
+    refusals,
+)
 from stream_app.model.options.paimon_option_keys import (
     CORE_KEYS,
     FIELD_KEYS,
@@ -136,11 +141,11 @@ def _other_problems(key: str, value: str) -> list[str]:
 
 
 def unknown_options(options: Mapping[str, str]) -> list[str]:
-    """The keys that neither Paimon's published lists have nor stream_app, in the table's order.
+    """The keys that neither Paimon and its engines have nor stream_app, in the table's order.
 
     A later version of Paimon, or an engine of one's own, may give them any meaning.
     """
-    return [key for key in options if not _is_known(key)]
+    return [key for key in options if not (_is_known(key) or is_left_by_engine(key))]
 
 
 def _is_known(key: str) -> bool:

@@ -177,75 +177,82 @@ changelog.precommit-compact changelog.precommit-compact.buffer-size
 changelog.precommit-compact.thread-num clustering.columns
 clustering.history-partition.idle-to-full-sort clustering.history-partition.limit
 clustering.incremental.mode clustering.incremental.optimize-write clustering.strategy
-commit.native.enabled compaction.bucket-distribution-strategy
-data-evolution.compaction.rewrite-row-ids data-evolution.merge-into.file-pruning
-data-evolution.merge-into.source-persist data-evolution.reassign.skip-contiguous-row-count
-data-evolution.row-id-conflict-rewrite.max-size data-evolution.row-sidecar.enabled
-data-evolution.row-sidecar.max-selected-rows data-evolution.row-sidecar.max-selection-ratio
-data-evolution.write-cols-optimization.enabled data-file.external-paths
-data-file.external-paths.specific-fs data-file.external-paths.weights delete.force-produce-changelog
-deletion-vectors.modifiable disable-explicit-type-casting dynamic-partition-overwrite
-end-input.watermark file-index.in-manifest-threshold file-index.read.enabled
-file-reader-async-threshold filesystem.job-level-settings.enabled format-table.commit-hive-sync-url
-format-table.file.compression format-table.implementation format-table.partition-path-only-value
-format-table.scan.list-parallelism full-text-index.search-mode global-index.build.max-parallelism
-global-index.build.max-shard global-index.build.parallelism global-index.column-update-action
-global-index.enabled global-index.external-path global-index.filter.refine-from-data
-global-index.row-count-per-shard global-index.search-mode global-index.thread-num
-incremental-between-scan-mode incremental-between-tag-to-snapshot key-value.sequence_number.enabled
-local-cache.block-size local-cache.dir local-cache.enabled local-cache.max-size
-local-cache.whitelist local-kv-db.block-size log.scan.remove-normalize lookup.async
-lookup.async-thread-number lookup.blob-as-descriptor lookup.bootstrap-parallelism lookup.cache
-lookup.cache-rows lookup.continuous.discovery-interval lookup.dynamic-partition
+commit.native.enabled compaction.bucket-distribution-strategy compaction.early-max.file-num
+compaction.max-sorted-run-num compaction.max.file-num data-evolution.compaction.rewrite-row-ids
+data-evolution.merge-into.file-pruning data-evolution.merge-into.source-persist
+data-evolution.reassign.skip-contiguous-row-count data-evolution.row-id-conflict-rewrite.max-size
+data-evolution.row-sidecar.enabled data-evolution.row-sidecar.max-selected-rows
+data-evolution.row-sidecar.max-selection-ratio data-evolution.write-cols-optimization.enabled
+data-file.external-paths data-file.external-paths.specific-fs data-file.external-paths.weights
+delete.force-produce-changelog deletion-vectors.modifiable disable-explicit-type-casting
+dynamic-partition-overwrite end-input.watermark file-index.in-manifest-threshold
+file-index.read.enabled file-reader-async-threshold filesystem.job-level-settings.enabled
+format-table.commit-hive-sync-url format-table.file.compression format-table.implementation
+format-table.partition-path-only-value format-table.repair.collect-statistics
+format-table.scan.list-parallelism format-table.statistics.parallelism full-text-index.search-mode
+global-index.build.max-parallelism global-index.build.max-shard global-index.build.parallelism
+global-index.column-update-action global-index.enabled global-index.external-path
+global-index.filter.refine-from-data global-index.row-count-per-shard global-index.search-mode
+global-index.thread-num incremental-between-scan-mode incremental-between-tag-to-snapshot
+key-value.sequence_number.enabled legacy-timestamp-mapping.enabled local-cache.block-size
+local-cache.dir local-cache.enabled local-cache.max-size local-cache.whitelist
+local-kv-db.block-size log.scan.remove-normalize lookup.async lookup.async-thread-number
+lookup.blob-as-descriptor lookup.bootstrap-parallelism lookup.cache lookup.cache-rows
+lookup.continuous.discovery-interval lookup.dynamic-partition
 lookup.dynamic-partition.refresh-interval lookup.dynamic-partition.refresh.async
-lookup.refresh.async lookup.refresh.async.pending-snapshot-count lookup.refresh.full-load-threshold
-lookup.refresh.time-periods-blacklist manifest-sort.max-rewrite-size manifest-sort.partition-field
-manifest.merge-optimize.enabled manifest.sidecar.enabled materialized-table.definition-query
-materialized-table.interval-freshness materialized-table.interval-freshness.time-unit
-materialized-table.logical-refresh-mode materialized-table.refresh-handler-bytes
-materialized-table.refresh-handler-description materialized-table.refresh-mode
-materialized-table.refresh-status mosaic.num-buckets mosaic.stats-columns orc.write.batch-size
-overwrite-upgrade owner parquet.variant.shreddingSchema partition
-partition.mark-done-action.custom.class partition.mark-done-action.http.params
-partition.mark-done-action.http.url partition.mark-done-action.mode
-partition.mark-done.recover-from-state partition.time-interval path
+lookup.local-file-type lookup.refresh.async lookup.refresh.async.pending-snapshot-count
+lookup.refresh.full-load-threshold lookup.refresh.time-periods-blacklist
+manifest-sort.max-rewrite-size manifest-sort.partition-field manifest.merge-optimize.enabled
+manifest.sidecar.enabled materialized-table.definition-query materialized-table.interval-freshness
+materialized-table.interval-freshness.time-unit materialized-table.logical-refresh-mode
+materialized-table.refresh-handler-bytes materialized-table.refresh-handler-description
+materialized-table.refresh-mode materialized-table.refresh-status mosaic.num-buckets
+mosaic.stats-columns orc.write.batch-size overwrite-upgrade owner parquet.variant.shreddingSchema
+partition partition.mark-done-action.custom.class partition.mark-done-action.http.params
+partition.mark-done-action.http.timeout partition.mark-done-action.http.url
+partition.mark-done-action.mode partition.mark-done.recover-from-state partition.time-interval path
 postpone.batch-write-fixed-bucket postpone.batch-write-fixed-bucket.max-parallelism
 postpone.batch-write-fixed-bucket.rescale-load-factor postpone.default-bucket-num
 postpone.merge-on-read postpone.target-row-num-per-bucket postpone.target-size-per-bucket
 primary-key read.allow.fullScan read.batch-size read.changelog read.native.enabled read.parallelism
 read.shuffle-bucket-with-partition read.stream.maxBytesPerTrigger read.stream.maxFilesPerTrigger
 read.stream.maxRowsPerTrigger read.stream.maxTriggerDelayMs read.stream.minRowsPerTrigger
-requiredSparkConfsCheck.enabled row-tracking.partition-group-on-commit scalar-index.search-mode
-scan.bounded scan.bounded.watermark scan.dedicated-split-generation
+record-level.time-field-type requiredSparkConfsCheck.enabled row-tracking.partition-group-on-commit
+scalar-index.search-mode scan.bounded scan.bounded.watermark scan.dedicated-split-generation
 scan.fallback-branch.read-fail-fast scan.fallback-delta-branch scan.fallback-snapshot-branch
 scan.ignore-corrupt-files scan.ignore-lost-files scan.infer-parallelism scan.infer-parallelism.max
 scan.manifest.parallelism scan.max-snapshot.count scan.max-splits-per-task scan.native-plan.enabled
 scan.parallelism scan.partitions scan.plan-auto-tag-for-read.time-retained scan.plan-sort-partition
-scan.remove-normalize scan.split-enumerator.batch-size scan.split-enumerator.mode
+scan.push-down scan.remove-normalize scan.split-enumerator.batch-size scan.split-enumerator.mode
 scan.watermark.alignment.group scan.watermark.alignment.max-drift
 scan.watermark.alignment.update-interval scan.watermark.emit.strategy scan.watermark.idle-timeout
-sink.clustering.by-columns sink.clustering.sample-factor sink.clustering.sort-in-cluster
-sink.clustering.strategy sink.committer-cpu sink.committer-memory sink.committer-operator-chaining
-sink.coordinator-commit.enabled sink.cross-partition.managed-memory sink.key-only-deletes.enabled
-sink.managed.writer-buffer-memory sink.operator-uid.suffix sink.parallelism
-sink.use-managed-memory-allocator sink.writer-coordinator.cache-expire-after-access
+sequence.auto-padding sink.clustering.by-columns sink.clustering.sample-factor
+sink.clustering.sort-in-cluster sink.clustering.strategy sink.committer-cpu sink.committer-memory
+sink.committer-operator-chaining sink.coordinator-commit.enabled sink.cross-partition.managed-memory
+sink.key-only-deletes.enabled sink.managed.writer-buffer-memory sink.operator-uid.suffix
+sink.parallelism sink.use-managed-memory-allocator sink.writer-coordinator.cache-expire-after-access
 sink.writer-coordinator.cache-memory sink.writer-coordinator.cache-soft-values
 sink.writer-coordinator.enabled sink.writer-coordinator.page-size
 sink.writer-coordinator.prefetch-manifests sink.writer-cpu sink.writer-memory
 sink.writer-refresh-detectors sort-compaction.local-sample.magnification
 sort-compaction.range-strategy sorted-index.records-per-file source.checkpoint-align.enabled
 source.checkpoint-align.timeout source.operator-uid.suffix
-source.split.target-size-with-column-pruning streaming-read.shuffle-bucket-with-partition
-streaming.read.snapshot.delay table-read.sequence-number.enabled
-unaware-bucket.compaction.parallelism unaware-bucket.no-shuffle variant.inferShreddingSchema
-variant.shredding.adaptive.maxInferBufferRow variant.shredding.adaptive.retentionRatio
-variant.shredding.inferenceMode variant.shredding.maxInferBufferRow variant.shredding.maxSchemaDepth
+source.split.target-size-with-column-pruning streaming-read-mode
+streaming-read.shuffle-bucket-with-partition streaming.read.snapshot.delay
+table-read.sequence-number.enabled unaware-bucket.compaction.parallelism unaware-bucket.no-shuffle
+variant.inferShreddingSchema variant.shredding.adaptive.maxInferBufferRow
+variant.shredding.adaptive.retentionRatio variant.shredding.inferenceMode
+variant.shredding.maxInferBufferRow variant.shredding.maxSchemaDepth
 variant.shredding.maxSchemaWidth variant.shredding.minFieldCardinalityRatio variant.shreddingSchema
 vector-field vector-index.search-mode vector-search.distribute.enabled
-vector-search.lateral-join.batch-size vector.file.format vector.target-file-size video-frame-field
-visibility-callback.check-interval visibility-callback.timeout write.merge-schema
-write.merge-schema.explicit-cast write.native.enabled write.sequence-number-init-mode
-write.use-v2-write zorder.var-length-contribution
+vector-search.lateral-join.batch-size vector-search.lateral-join.parallelism vector.file.format
+vector.target-file-size video-frame-field visibility-callback.check-interval
+visibility-callback.timeout write-manifest-cache
+write.data-evolution.update-conflict-retry.max-attempts
+write.data-evolution.update-conflict-retry.wait-ms write.hive-style-dynamic-partition.enabled
+write.merge-schema write.merge-schema.explicit-cast write.merge-schema.type-widening
+write.native.enabled write.sequence-number-init-mode write.use-v2-write
+zorder.var-length-contribution
 """
 
 HARMLESS_KEYS = frozenset(_HARMLESS.split())
@@ -255,6 +262,28 @@ Among them are options of kinds of tables, columns and engines that are refused 
 a type. With ``write.sequence-number-init-mode = snapshot`` Paimon's writers look for the largest
 sequence number in a snapshot's properties, and scan the files when it is not there, as in ours.
 """
+
+_LEFT_BY_ENGINES = """
+COLUMN_STATS_ACCURATE EXTERNAL TRANSLATED_TO_EXTERNAL bucketing_version comment connector
+external external.table.purge is_managed_location last_modified_by last_modified_time location
+metastore numFiles numFilesErasureCoded numRows provider rawDataSize storage_handler table_type
+totalSize transient_lastDdlTime uri warehouse
+"""
+
+_LEFT_PREFIXES = ("schema.", "option.")
+
+
+def is_left_by_engine(key: str) -> bool:
+    """Whether an engine notes this in a table for itself; nobody sets it, and no writer reads it.
+
+    Flink keeps computed columns and watermarks (``schema.``). Spark copies ``OPTIONS``
+    (``option.``), and the Hive hook a table's parameters.
+
+    Source: Paimon 1.4.2 `FlinkCatalog.java`, `FlinkTableFactory.java`, `PaimonMetaHook.java`;
+    Spark `CatalogV2Util.scala`.
+    """
+    return key in _LEFT_BY_ENGINES.split() or key.startswith(_LEFT_PREFIXES)
+
 
 _WRITING = """
 async-file-write cache-page-size changelog-file.compression changelog-file.format

@@ -136,11 +136,14 @@ tag.period-formatter type upsert-key variant.shreddingSchema vector-field vector
 
 _OLDER = """
 blob.stored-descriptor-fields changelog-producer.lookup-wait changelog.precommit-compact
+compaction.early-max.file-num compaction.max-sorted-run-num compaction.max.file-num
 deduplicate.ignore-delete delete-file.thread-num first-row.ignore-delete log.scan
-log.scan.remove-normalize log.scan.timestamp-millis lookup.dynamic-partition orc.write.batch-size
-parquet.variant.shreddingSchema partial-update.ignore-delete sink.clustering.by-columns
-sink.clustering.strategy snapshot.expire.clean-empty-directories
-streaming-read.shuffle-bucket-with-partition write.compaction-skip
+log.scan.remove-normalize log.scan.timestamp-millis lookup.dynamic-partition lookup.local-file-type
+orc.write.batch-size parquet.variant.shreddingSchema partial-update.ignore-delete
+partition.mark-done-action.http.timeout record-level.time-field-type scan.push-down
+sequence.auto-padding sink.clustering.by-columns sink.clustering.strategy
+snapshot.expire.clean-empty-directories streaming-read-mode
+streaming-read.shuffle-bucket-with-partition write-manifest-cache write.compaction-skip
 """
 
 _ENGINES = """
@@ -222,10 +225,14 @@ write.sequence-number-init-mode
 """
 
 _NEWER_ENGINES = """
-compaction.bucket-distribution-strategy sink.coordinator-commit.enabled
+compaction.bucket-distribution-strategy format-table.repair.collect-statistics
+format-table.statistics.parallelism legacy-timestamp-mapping.enabled sink.coordinator-commit.enabled
 sink.key-only-deletes.enabled sink.writer-coordinator.cache-expire-after-access
 sink.writer-coordinator.cache-soft-values sink.writer-coordinator.prefetch-manifests
-unaware-bucket.no-shuffle
+unaware-bucket.no-shuffle vector-search.lateral-join.parallelism
+write.data-evolution.update-conflict-retry.max-attempts
+write.data-evolution.update-conflict-retry.wait-ms write.hive-style-dynamic-partition.enabled
+write.merge-schema.type-widening
 """
 
 FIELD_KEYS = (

@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Generic
@@ -147,8 +147,9 @@ class MicroBatch(Generic[Messages]):
         try:
             self._resume()
             for feed in self.feeds:
-                if report := feed.job.while_idle():
-                    feed.listener.idle_commit(report)
+                with self._by_itself(feed):
+                    if report := feed.job.while_idle():
+                        feed.listener.idle_commit(report)
             now = self.work.clock.steady_seconds()
             if self._apart is not None and now - self._looked_at >= _LOOK_S:
                 self._looked_at = now
@@ -176,8 +177,21 @@ class MicroBatch(Generic[Messages]):
                 feed.job.check_none_waits()
 
     def _drain(self, feed: TableFeed) -> None:
-        for report in feed.job.drain():
-            feed.listener.idle_commit(report)
+        if self._apart is not None and self._apart.has_failed(feed):
+            return
+        with self._by_itself(feed):
+            for report in feed.job.drain():
+                feed.listener.idle_commit(report)
+
+    @contextlib.contextmanager
+    def _by_itself(self, feed: TableFeed) -> Iterator[None]:
+        """Hold a table that fails between two epochs, if the others go on without it."""
+        try:
+            yield
+        except Exception as error:
+            if self._apart is None or isinstance(error, StoppedError):
+                raise
+            self._apart.failed_idle(feed, error)
 
     def _start(self, epoch: int) -> None:
         """Open the tables, and check that they fit the first epoch of this run."""

@@ -6,6 +6,7 @@ A table that is held back catches up later, with the identifier of the newest ep
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,6 +51,7 @@ class TablesApart(Generic[Messages]):
 
     def open_all(self) -> int:
         """Open the tables that are not held; returns the newest epoch that all of them have."""
+        self._begin_behind()
         self.open(self._ready())
         self.held.try_all()
         if self.work.newcomers is not None and self._epoch >= 0:
@@ -96,6 +98,23 @@ class TablesApart(Generic[Messages]):
         self._failed.add(feed.name)
         if self.held.hold(feed.name, readable(error), self._epoch, self._begin).has_failed:
             feed.job.forget()
+
+    def failed_idle(self, feed: TableFeed, error: BaseException) -> None:
+        """Hold back a table that has failed behind the newest epoch, which it has."""
+        self._begin_behind()
+        self.failed(feed, error)
+        self.held.save()
+
+    def has_failed(self, feed: TableFeed) -> bool:
+        """Whether the table is held, and not for its compactions alone."""
+        waiting = self.held.tables.held.get(feed.name)
+        return waiting is not None and waiting.has_failed and not feed.job.is_open
+
+    def _begin_behind(self) -> None:
+        """A table that fails now goes on behind the newest epoch."""
+        if self._epoch >= 0 and self.log.goes_back:
+            with contextlib.suppress(FileNotFoundError):  # `check_epochs` tells of older copies
+                self._begin = json.loads(self.log.source_end(self._epoch))
 
     def not_made(self, name: str, error: BaseException) -> None:
         """See `Isolation.not_made`: hold its messages back from the epoch in progress on."""

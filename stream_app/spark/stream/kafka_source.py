@@ -95,7 +95,8 @@ class KafkaSource:
         if self.topic_pattern is None:
             options["subscribe"] = ",".join(self.topics)
         else:
-            options["subscribePattern"] = self.topic_pattern
+            # Spark would take topics in which the pattern matches a part of the name.
+            options["subscribePattern"] = f"^(?:{self.topic_pattern})$"
         if self.max_offsets_per_trigger is not None:
             options["maxOffsetsPerTrigger"] = str(self.max_offsets_per_trigger)
         return options

@@ -23,7 +23,7 @@ from typing import Protocol
 from pyspark.sql import SparkSession
 
 from stream_app.clock import Clock
-from stream_app.errors import WrongSourceError
+from stream_app.errors import StoppedError, WrongSourceError
 from stream_app.kafka.cluster_offsets import GONE_AFTER_S, End
 from stream_app.kafka.next_offsets import first_offsets, next_end, vanished
 from stream_app.kafka.offset_ranges import OffsetRange, Offsets, behind, ranges_between
@@ -43,6 +43,10 @@ class SourceOffsets(Protocol):
 
     def ask(self, end: End) -> Offsets:
         """That end of each partition; may wait for a while."""
+        ...
+
+    def give_up(self) -> None:
+        """End a wait for an answer by an error."""
         ...
 
     def close(self) -> None:
@@ -145,6 +149,7 @@ class TopicStream:
     def stop(self) -> None:
         """See `Stream.stop`."""
         self._stopping.set()
+        self.source.give_up()
         while self._thread.is_alive():
             with contextlib.suppress(Exception):  # the JVM may have ended already
                 self.jobs.cancel()
@@ -169,7 +174,7 @@ class TopicStream:
         while not self._stopping.is_set():
             began = self.clock.steady_seconds()
             newest = self._without_loss(begin, newest)
-            end = next_end(begin, newest, self.rules.limit)
+            end = next_end(self._with_new(begin, newest), newest, self.rules.limit)
             # The first epoch notes where the job begins, even without messages.
             is_idle = end == begin and epoch > 0
             if is_idle:
@@ -226,19 +231,30 @@ class TopicStream:
         """
         until = self.clock.steady_seconds() + self.patience_s
         while (lost := vanished(begin, newest)) and not self._lost.issuperset(lost):
-            if self.clock.steady_seconds() < until and not self._stopping.wait(_ASK_AGAIN_S):
+            if self._stopping.wait(_ASK_AGAIN_S):
+                raise StoppedError("the job is stopping")
+            if self.clock.steady_seconds() < until:
                 newest = self.source.ask(End.NEWEST)
                 continue
             if self.rules.fails_on_loss:
                 raise WrongSourceError(
                     f"the topics lack what the job has read: {'; '.join(lost)}",
                     where="source.topics",
-                    fix="was the topic deleted, or made anew? source.fail-on-data-loss = false "
-                    "goes on without it",
+                    fix="was the topic deleted, or made anew? does source.topics or "
+                    "source.topic-pattern, which must match the whole name, no longer choose it? "
+                    "source.fail-on-data-loss = false goes on without it",
                 )
             self._lost.update(lost)
             _LOG.warning("%s; going on without it", "; ".join(lost))
         return newest
+
+    def _with_new(self, begin: Offsets, newest: Offsets) -> Offsets:
+        """The begin, with the oldest offsets of new partitions: a limit counts what they have."""
+        is_known = all(newest[topic].keys() <= begin.get(topic, {}).keys() for topic in newest)
+        if self.rules.limit is None or is_known:
+            return begin
+        oldest = self.source.ask(End.OLDEST)
+        return {topic: {**oldest.get(topic, {}), **begin.get(topic, {})} for topic in newest}
 
     def _wait(self, until: float, at_least: float) -> None:
         left = until - self.clock.steady_seconds()

@@ -85,7 +85,8 @@ class StreamTableCommit:
         self._write_only = WriteOnlyBound(self.state, stopping)
         self._while_waiting: list[Snapshot] = []
         self._looks = IdleLooks(state)
-        state.load_waiting()
+        if state.last_identifier is not None:  # else they could not be committed before an epoch
+            state.load_waiting()
         self._begun_on: int | None = None
 
     @property

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 import zipfile
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.admin import KafkaAdminClient, NewPartitions
 
 from stream_app.app.demo.embedded_broker import EmbeddedBroker
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.kafka.client_options import client_options
-from stream_app.kafka.cluster_offsets import ClusterOffsets, End
+from stream_app.kafka.cluster_offsets import GONE_AFTER_S, ClusterOffsets, End
 from stream_app.kafka.librdkafka import library
 from tests.support.ingest_process import a_free_port
 from tests.support.job_bench import JobBench, change
@@ -111,6 +113,49 @@ def test_offsets_of_brokers_that_ask_who_comes(secure_kafka: SecureKafka) -> Non
     with pytest.raises(WrongSourceError, match="cannot log in") as caught:
         asks(secure_kafka.bootstrap("PLAIN"), topic, **options).ask(End.NEWEST)
     assert "not-the-password" not in str(caught.value)
+
+
+def test_a_pattern_chooses_whole_names_and_no_topic_of_kafkas_own(
+    kafka_broker: EmbeddedBroker,
+) -> None:
+    topic = new_topic(kafka_broker)
+    new_topic(kafka_broker, name=f"{topic}-more")
+    consumer = KafkaConsumer(bootstrap_servers=kafka_broker.bootstrap, group_id=topic)
+    consumer.assign([TopicPartition(topic, 0)])
+    consumer.commit({TopicPartition(topic, 0): OffsetAndMetadata(0, "", -1)})
+    consumer.close()
+    cluster = asks(kafka_broker.bootstrap)
+    cluster.timeout_s = 60.0
+    cluster.pattern = topic
+    assert cluster.ask(End.NEWEST) == {topic: {"0": 0}}
+    cluster.pattern = ".*"
+    chosen = cluster.ask(End.NEWEST).keys()
+    cluster.close()
+    assert {topic, f"{topic}-more"} <= chosen
+    assert "__consumer_offsets" not in chosen
+    named = asks(kafka_broker.bootstrap, "__consumer_offsets")
+    named.timeout_s = 60.0
+    assert "__consumer_offsets" in named.ask(End.NEWEST)  # it is there
+    named.close()
+
+
+def test_only_the_first_question_waits_for_a_topic_that_is_gone(
+    kafka_broker: EmbeddedBroker,
+) -> None:
+    kept, gone = new_topic(kafka_broker), new_topic(kafka_broker)
+    cluster = asks(kafka_broker.bootstrap, kept, gone)
+    cluster.timeout_s = 60.0
+    assert cluster.ask(End.NEWEST) == {kept: {"0": 0}, gone: {"0": 0}}
+    delete_topic(kafka_broker, gone)
+    seconds = []
+    for _ in range(2):
+        began = time.monotonic()
+        assert cluster.ask(End.NEWEST) == {kept: {"0": 0}}
+        seconds.append(time.monotonic() - began)
+    assert seconds[0] > GONE_AFTER_S > 2 * seconds[1]
+    new_topic(kafka_broker, name=gone)
+    assert cluster.ask(End.NEWEST) == {kept: {"0": 0}, gone: {"0": 0}}
+    cluster.close()
 
 
 def test_no_broker_and_a_broker_that_comes_back(tmp_path: Path) -> None:

@@ -280,3 +280,17 @@ def test_rows_of_the_moment_are_not_told(tmp_path: Path) -> None:
 
 def quick_findings(table: FileStoreTable) -> list[Finding]:
     return list(TableCheck(table, True, lambda *_: None).findings())
+
+
+@pytest.mark.parametrize("kind", ["first-row", "deletion vectors", "lookup", "full compaction"])
+def test_a_job_without_an_epoch_leaves_them_alone_and_ends_well(tmp_path: Path, kind: str) -> None:
+    """Its compactions would have no identifier to be committed under."""
+    table = a_table(tmp_path, KINDS[kind])
+    died(table, user="other")
+    executor = CompactInCaller(table)
+    job = TableJob(table, lambda _: executor)
+    job.open("a job whose topic is empty")
+    job.while_idle()
+    job.drain()
+    job.check_none_waits()
+    assert executor.requests == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -339,4 +340,55 @@ def test_the_first_table_appears_in_a_job_without_any(tmp_path: Path) -> None:
     batch.work.shape = batch.work.shape.with_splitter(both)
     run(batch, tables, runner, 0)
     assert snapshots(tables) == [1, 1]
+    assert_right(tables)
+
+
+def test_a_table_that_cannot_be_opened_at_the_start_gets_no_row_twice(tmp_path: Path) -> None:
+    """The newest epoch had no row of it, and none comes before it is tried again."""
+    counts = {"merge_engine": "aggregation", "fields__v__aggregate_function": "listagg",
+              "fields__v__ignore_retract": "true", "bucket": 1}  # fmt: skip
+    tables, runner = TwoTables(tmp_path, orders=counts), EpochHere()
+    tables.send([{"k": 1, "v": "once"}], [{"day": "day 1", "n": 1}])
+    batch = started(tables, runner)
+    run(batch, tables, runner, 0)
+    tables.send([], [{"day": "day 1", "n": 2}])
+    run(batch, tables, runner, 1)
+    tables.done(0)
+    tables.done(1)
+    manifests = Path(tables.tables[0].location) / "manifest"
+    manifests.rename(tmp_path / "away")
+    again = started(tables, runner)
+    again.while_idle()
+    assert again.held is not None
+    assert again.held.tables.held.keys() == {"a"}
+    (tmp_path / "away").rename(manifests)
+    last = started(tables, runner)
+    last.while_idle()
+    assert tables.held().tables.held == {}
+    assert_right(tables)
+
+
+def test_a_table_that_fails_while_the_job_drains_is_held_back_alone(tmp_path: Path) -> None:
+    """Another engine has made it a table of another kind."""
+    tables, runner = two_tables(tmp_path)
+    batch = started(tables, runner)
+    run(batch, tables, runner, 0)
+    batch.settle()
+    schemas = tables.tables[0].schemas
+    made = json.loads(Path(schemas.path(0)).read_text())
+    del made["stream_app.digest"]
+    made["options"]["sequence.field"] = "v"
+    Path(schemas.path(1)).write_text(json.dumps({**made, "id": 1}))
+    batch.drain()
+    waiting = tables.held().tables.held
+    assert waiting.keys() == {"a"}
+    assert "sequence.field" in waiting["a"].reason
+    assert waiting["a"].tries == 1
+    tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
+    run(batch, tables, runner, 1)
+    batch.settle()
+    assert snapshots(tables) == [1, 2]
+    Path(schemas.path(1)).unlink()
+    started(tables, runner).while_idle()
+    assert tables.held().tables.held == {}
     assert_right(tables)

@@ -40,7 +40,7 @@ def test_the_users_options_win() -> None:
     options = source.options(cores=6)
     assert options["kafka.isolation.level"] == "read_uncommitted"
     assert options["kafka.security.protocol"] == "SSL"
-    assert options["subscribePattern"] == "a.*"
+    assert options["subscribePattern"] == "^(?:a.*)$"
     assert options["startingOffsets"] == '{"a":{"0":3}}'
     assert options["maxOffsetsPerTrigger"] == "7"
     assert options["minPartitions"] == "2"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,10 +32,19 @@ class Topics:
     newest: dict[str, int]
     oldest: dict[str, int] = field(default_factory=dict)
     is_closed: bool = False
+    asked: threading.Event = field(default_factory=threading.Event)
+    is_away: threading.Event = field(default_factory=threading.Event)
+    given_up: threading.Event = field(default_factory=threading.Event)
 
     def ask(self, end: End) -> Offsets:
+        self.asked.set()
+        if self.is_away.is_set() and self.given_up.wait(WAIT_S):
+            raise OSError("no broker answers")
         ends = self.newest if end == End.NEWEST else self.oldest
         return {"t": {partition: ends.get(partition, 0) for partition in self.newest}}
+
+    def give_up(self) -> None:
+        self.given_up.set()
 
     def close(self) -> None:
         self.is_closed = True
@@ -203,6 +213,47 @@ def test_a_stream_that_goes_on_until_it_is_stopped(checkpoint: Folder) -> None:
     stream.stop()
     assert stream.ended(0.0)
     assert sink.epochs == [(0, [(0, 0, 1)]), (1, [(0, 1, 3)])]
+
+
+def test_a_stop_does_not_wait_for_brokers_that_are_away(checkpoint: Folder) -> None:
+    topics = Topics({"0": 1})
+    topics.is_away.set()
+    stream = stream_of(checkpoint, topics, Sink(), EpochRules())
+    stream.start()
+    assert topics.asked.wait(WAIT_S)
+    began = time.monotonic()
+    stream.stop()
+    assert time.monotonic() - began < WAIT_S / 2
+    assert stream.ended(0.0)
+
+
+def test_a_stop_amid_the_wait_for_lost_offsets_notes_no_epoch(checkpoint: Folder) -> None:
+    """A leader that is new may know less for a while: the job has not lost anything yet."""
+    topics = Topics({"0": 9})
+    drain(checkpoint, topics, Sink())
+    topics.newest["0"] = 4
+    stream = stream_of(checkpoint, topics, Sink(), EpochRules(fails_on_loss=False))
+    stream.patience_s = WAIT_S
+    stream.start()
+    for _ in range(2):  # the first question is not of the wait
+        topics.asked.clear()
+        assert topics.asked.wait(WAIT_S)
+    stream.stop()
+    assert stream.ended(0.0)
+    assert names(checkpoint, "offsets") == ["0"]
+
+
+def test_a_limit_counts_what_a_new_partition_has_and_not_what_it_had(checkpoint: Folder) -> None:
+    topics, rules = Topics({"0": 4}), EpochRules(limit=10, fails_on_loss=False)
+    drain(checkpoint, topics, Sink(), rules)
+    topics.newest |= {"0": 12, "1": 1_000_008}
+    topics.oldest["1"] = 1_000_000
+    sink = Sink()
+    drain(checkpoint, topics, sink, rules)
+    assert sink.epochs == [
+        (1, [(0, 4, 9), (1, 0, 1_000_005)]),
+        (2, [(0, 9, 12), (1, 1_000_005, 1_000_008)]),
+    ]
 
 
 def test_the_sinks_own_error_is_told_and_not_its_first_line(checkpoint: Folder) -> None:
