@@ -98,15 +98,21 @@ class OwnTable:
         kept = np.delete(np.arange(messages.num_rows, dtype=np.int32), list(others))
         some = messages.take(pa.array(kept)) if others else messages
         decoded = moved(self.messages.decode(some), kept)
-        counts = Counter(self._names(some)) if len(decoded.tables) > 1 else {}
+        tables = dict(decoded.tables)
+        is_plain = len(tables) <= 1 and decoded.truncated is None
+        names = [] if is_plain else self._names(some)
+        if decoded.truncated is not None:  # perhaps the only message of its table
+            at = int(np.searchsorted(kept, decoded.truncated))
+            tables.setdefault(names[at], decoded.truncated)
+        counts = Counter(names) if len(tables) > 1 else {}
         rows = some.num_rows - decoded.bad.num_rows - decoded.skipped
         reasons = {at: self.choice.refusal(name) for at, name in others.items()}
         shown = {name: at for at, name in reversed(list(others.items())[:_SHOWN])}
         return replace(
             decoded,
-            tables={**shown, **decoded.tables},
+            tables={**shown, **tables},
             bad=in_order(decoded.bad, bad_records(messages, reasons)),
-            records={name: counts.get(name, rows) for name in decoded.tables},
+            records={name: counts.get(name, rows) for name in tables},
             others=len(others),
         )
 

@@ -223,17 +223,6 @@ class Round(Generic[Messages]):
             return error
         return report
 
-    def _must_be_anew(self, share: Share) -> bool:
-        """Whether a table's rows must be written anew, in a job of this table alone.
-
-        Raises:
-            WrongSourceError: the epoch has many records of another source table, or the table
-                cannot follow what its messages tell.
-        """
-        feed = share.feed
-        has_others = feed.has_others(share.plan, share.output.counts)
-        return has_others or self._is_outdated(share, feed.met())
-
     def _is_outdated(self, share: Share, met: SourcesMet) -> bool:
         """Whether a table's rows must be written anew: by another schema, or without some.
 

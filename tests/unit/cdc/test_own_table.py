@@ -81,6 +81,18 @@ def test_the_truncate_of_another_table_empties_nothing_and_stops_nothing(truncat
         decoder("debezium-json", own).decode(messages(good, ours))
 
 
+def test_a_truncate_shows_its_table_before_the_job_knows_its_own() -> None:
+    source = '"source":{"connector":"mysql","db":"d","table":"customers"}'
+    emptied = f'{{"op":"t","before":null,"after":null,{source}}}'
+    good = of_table("debezium-json", "orders", 1)
+    first = decoder("debezium-json", SourceChoice(), truncate="apply")
+    found = first.decode(messages(good, emptied, good))
+    assert found.records == {"d.orders": 2, "d.customers": 1}, "the job leaves customers out"
+    choice = SourceChoice(others=frozenset({("t", "d.customers")}))
+    found = decoder("debezium-json", choice, truncate="apply").decode(messages(good, emptied, good))
+    assert (found.truncated, found.others, len(rows_of(found))) == (None, 1, 2)
+
+
 def test_a_stranger_that_is_bad_here_tells_nothing_of_the_columns() -> None:
     source = '"source":{"connector":"mysql","db":"d","table":"customers"}'
     after = '{"type":"struct","field":"after","fields":[{"type":"int64","field":"v"}]}'
