@@ -51,7 +51,7 @@ class _JvmWatch:
     def run(self) -> None:
         try:
             while not self.is_over.is_set():
-                if self.jvm.ends_within(_LOOK_S):
+                if self.jvm.ends_within(_LOOK_S) and not self.is_over.is_set():
                     if self.outlet is not None:
                         os.dup2(self.outlet, 1)
                         os.dup2(self.outlet, 2)

@@ -36,6 +36,8 @@ from stream_app.table.job.write_only_bound import WriteOnlyBound
 from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 
 _LOG = logging.getLogger(__name__)
+_OVERTAKEN_MAX = 20
+"""Commits of other writers in the middle of compactions, behind which a drain begins no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,7 @@ class StreamTableCommit:
     Attributes:
         state: what is known of the table.
         index: of its keys, in tables that have one.
+        leaves_rows: whether the last drain ended while other writers' rows came.
     """
 
     def __init__(
@@ -88,6 +91,7 @@ class StreamTableCommit:
         if state.last_identifier is not None:  # else they could not be committed before an epoch
             state.load_waiting()
         self._begun_on: int | None = None
+        self.leaves_rows = False
 
     @property
     def last_identifier(self) -> int | None:
@@ -219,16 +223,32 @@ class StreamTableCommit:
         return list(self.draining())
 
     def draining(self, *, rests: bool = True) -> Iterator[Snapshot]:
-        """As `drain`, snapshot by snapshot; at rest no row of any writer may wait any longer."""
+        """As `drain`, snapshot by snapshot; at rest no row of any writer may wait any longer.
+
+        It ends although other writers go on; then `leaves_rows` is set.
+        """
         if self.last_identifier is None:
             return
         if rests:
             self.state.load_waiting()
+        overtaken = 0
         self.coordinator.trigger(rests=rests)
         while self._is_worth_waiting():
-            if snapshot := self._wait_and_publish():
+            known = self.state.history.known_id
+            snapshot = self._wait_and_publish()
+            overtaken += self.state.history.known_id > known + (snapshot is not None)
+            if snapshot:
                 yield snapshot
-            self.coordinator.trigger(rests=rests)
+            self.leaves_rows = overtaken >= _OVERTAKEN_MAX
+            if not self.leaves_rows:
+                self.coordinator.trigger(rests=rests)
+            elif self.coordinator.is_idle():
+                _LOG.warning(
+                    "%s: other writers commit faster than the job compacts; what they leave, "
+                    "they or the next run compact",
+                    self.table.location,
+                )
+                return
 
     def compact_whole(self, buckets: Collection[BucketId] | None = None) -> list[Snapshot]:
         """Compact buckets whole and publish that, with retries; returns the snapshots.

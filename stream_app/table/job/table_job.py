@@ -238,6 +238,8 @@ class TableJob:
         if commit is None or not rows or self.table.options[WRITE_ONLY]:
             return
         errors = commit.coordinator.failures.stuck().values()
+        if commit.leaves_rows and not (errors or commit.coordinator.failures.to_be_retried()):
+            return
         causes = {one.what if isinstance(one, StreamAppError) else str(one) for one in errors}
         why = f": {'; '.join(sorted(causes))}" if causes else ""
         raise CompactionError(

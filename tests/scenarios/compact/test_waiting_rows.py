@@ -294,3 +294,29 @@ def test_a_job_without_an_epoch_leaves_them_alone_and_ends_well(tmp_path: Path, 
     job.drain()
     job.check_none_waits()
     assert executor.requests == []
+
+
+@dataclass
+class NeverAlone:
+    """Whenever a compaction has begun, another writer commits to its bucket."""
+
+    table: FileStoreTable
+    begun: int = 0
+
+    def submit(self, request: CompactRequest) -> Future[BucketChange]:
+        self.begun += 1
+        assert self.begun < 60, "the drain does not end"
+        future = CompactInCaller(self.table).submit(request)
+        other = self.table.with_options({"write-only": "true"})
+        TableWriter(other, CompactInCaller, f"other {self.begun}").write(rows(0))
+        return future
+
+
+@pytest.mark.parametrize("kind", ["first-row", "lookup", "full compaction"])
+def test_a_run_ends_well_while_another_writer_goes_on(tmp_path: Path, kind: str) -> None:
+    table = a_table(tmp_path, KINDS[kind])
+    died(table)
+    job = TableJob(table, NeverAlone)
+    job.open("writer")
+    job.drain()
+    job.check_none_waits()
