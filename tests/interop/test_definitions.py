@@ -32,6 +32,9 @@ OURS_ALONE = {
     "in 2 sequence-groups": "a column cannot follow two sequences",
     "'num-levels': '1'": "a tree of one level cannot be compacted",
     "of a row that moves to another partition": "Paimon then keeps two rows of a key",
+    "option 'scan.": "readers would read other rows: a read gets its version as an argument",
+    "option 'incremental-": "the same",
+    "(scan.timestamp: ": "Paimon's reads fail: there is no time of day",
 }
 """Words of our refusals where Paimon opens the table, and the reason for each."""
 

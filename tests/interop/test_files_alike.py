@@ -37,6 +37,8 @@ pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 EPOCHS = 6
 ALIKE = {"lookup by column", "lookup of sums that undo", "deletion vectors of sums"}
 """Cases that pick files as others do."""
+AT_START = {"full compaction that looks up"}
+"""Each epoch here begins with a start. A job then compacts what waits for that; Java does not."""
 CASES: dict[str, dict[str, Any]] = {
     "no changelog": {},
     "all changes": {"changelog-producer": "input", "num-sorted-run.compaction-trigger": 3},
@@ -44,7 +46,7 @@ CASES: dict[str, dict[str, Any]] = {
         "merge-engine": "aggregation", "fields.v.aggregate-function": "sum",
         "num-sorted-run.compaction-trigger": 3,
     },
-    **{name: PRODUCERS[name] for name in PRODUCERS if name not in ALIKE},
+    **{name: PRODUCERS[name] for name in PRODUCERS if name not in ALIKE | AT_START},
 }  # fmt: skip
 
 
