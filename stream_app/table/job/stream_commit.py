@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from stream_app.errors import CommitError
@@ -62,7 +62,7 @@ class StreamTableCommit:
     Attributes:
         state: what is known of the table.
         index: of its keys, in tables that have one.
-        leaves_rows: whether the last drain ended while other writers' rows came.
+        leaves_rows: whether the last drain ended although other writers went on.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class StreamTableCommit:
         if not self.coordinator.back_pressure.over_stop_trigger():
             return False
         self.coordinator.trigger()
-        return self._is_worth_waiting()
+        return _is_worth_waiting(self.coordinator)
 
     def commit_epoch(
         self,
@@ -214,41 +214,27 @@ class StreamTableCommit:
             return None
         # Only this shows whether other writers have overtaken them.
         self.state.follow()
-        finished = self.coordinator.finished()
         committable = ManifestCommittable(identifier=self.last_identifier)
-        return self._publisher.publish(committable, finished)
+        return self._publisher.publish(committable, self.coordinator.finished())
 
     def drain(self) -> list[Snapshot]:
         """Wait for all due compactions and publish them; returns the snapshots."""
         return list(self.draining())
 
     def draining(self, *, rests: bool = True) -> Iterator[Snapshot]:
-        """As `drain`, snapshot by snapshot; at rest no row of any writer may wait any longer.
-
-        It ends although other writers go on; then `leaves_rows` is set.
-        """
+        """As `drain`, snapshot by snapshot; at rest no row of any writer may wait any longer."""
         if self.last_identifier is None:
             return
         if rests:
             self.state.load_waiting()
-        overtaken = 0
+        others, self.leaves_rows = _OtherWriters(self.state), False
         self.coordinator.trigger(rests=rests)
-        while self._is_worth_waiting():
-            known = self.state.history.known_id
-            snapshot = self._wait_and_publish()
-            overtaken += self.state.history.known_id > known + (snapshot is not None)
-            if snapshot:
+        while _is_worth_waiting(self.coordinator, retries=not self.leaves_rows):
+            if snapshot := self._wait_and_publish():
                 yield snapshot
-            self.leaves_rows = overtaken >= _OVERTAKEN_MAX
+            self.leaves_rows = others.are_too_many(snapshot)
             if not self.leaves_rows:
                 self.coordinator.trigger(rests=rests)
-            elif self.coordinator.is_idle():
-                _LOG.warning(
-                    "%s: other writers commit faster than the job compacts; what they leave, "
-                    "they or the next run compact",
-                    self.table.location,
-                )
-                return
 
     def compact_whole(self, buckets: Collection[BucketId] | None = None) -> list[Snapshot]:
         """Compact buckets whole and publish that, with retries; returns the snapshots.
@@ -271,7 +257,7 @@ class StreamTableCommit:
         asked = set(pending)
         while True:
             pending = self.coordinator.trigger_full(pending)
-            if not self._is_worth_waiting():
+            if not _is_worth_waiting(self.coordinator):
                 return
             if snapshot := self._wait_and_publish():
                 yield snapshot
@@ -303,18 +289,13 @@ class StreamTableCommit:
             over := self.coordinator.back_pressure.over_stop_trigger()
         ):
             self.coordinator.trigger()
-            if not self._is_worth_waiting():
+            if not _is_worth_waiting(self.coordinator):
                 return  # no compaction can be picked: waiting would not help
             _LOG.info("waiting for compaction: %d buckets are over the stop trigger", over)
             began = self.table.clock.steady_seconds()
             if snapshot := self._wait_and_publish():
                 self._while_waiting.append(snapshot)
             self._publisher.tally.waited_s += self.table.clock.steady_seconds() - began
-
-    def _is_worth_waiting(self) -> bool:
-        """Whether a compaction runs, or will be retried."""
-        coordinator = self.coordinator
-        return not coordinator.is_idle() or coordinator.failures.seconds_until_retry() is not None
 
     def _wait_and_publish(self) -> Snapshot | None:
         """Wait until a compaction ends or a retry is due, and publish the finished ones."""
@@ -323,6 +304,37 @@ class StreamTableCommit:
             return self._publish_idle()
         self.table.clock.sleep(self.coordinator.failures.seconds_until_retry() or 0.0)
         return None
+
+
+def _is_worth_waiting(coordinator: Compactions, *, retries: bool = True) -> bool:
+    """Whether a compaction runs, or will be retried."""
+    will_be_retried = retries and coordinator.failures.seconds_until_retry() is not None
+    return not coordinator.is_idle() or will_be_retried
+
+
+@dataclass(slots=True)
+class _OtherWriters:
+    """Counts how often other writers commit in the middle of a drain's compactions."""
+
+    state: TableState
+    _count: int = 0
+    _known_id: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._known_id = self.state.history.known_id
+
+    def are_too_many(self, ours: Snapshot | None) -> bool:
+        """Whether a drain that waits for them would hardly end; `ours`: what it has just made."""
+        known = self.state.history.known_id
+        before, self._count = self._count, self._count + (known > self._known_id + bool(ours))
+        self._known_id = known
+        if before < _OVERTAKEN_MAX <= self._count:
+            _LOG.warning(
+                "%s: other writers commit faster than the job compacts; they or the next run "
+                "compact what they leave",
+                self.state.table.location,
+            )
+        return self._count >= _OVERTAKEN_MAX
 
 
 def _check(
