@@ -339,9 +339,10 @@ def test_damage_is_found_in_the_rows(shop: Damage, damage: Callable[[Damage], No
 
 def test_every_kind_of_finding_of_a_table_is_tested() -> None:
     tested = set().union(*QUICK.values(), *DEEP.values())
-    of_other_tables = {  # test_double_keys.py, test_hash_index_check.py
+    of_other_tables = {  # test_double_keys.py, test_hash_index_check.py, test_waiting_rows.py
         FindingKind.DOUBLE_KEYS,
         FindingKind.HASH_INDEX,
+        FindingKind.WAITING_ROWS,
     }
     of_a_source = {FindingKind.SOURCE, FindingKind.NOT_COMPARED}
     assert tested == set(FindingKind) - of_a_source - of_other_tables
