@@ -50,15 +50,20 @@ def run(args: argparse.Namespace) -> int:
     """
     config = load_config(args.conf, args.set, os.environ)
     checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
-    for line in resume_tables(checkpoint, args.tables, SystemClock().now_ms()):
+    for line in resume_tables(
+        checkpoint, config.stream.checkpoint, args.tables, SystemClock().now_ms()
+    ):
         print(line)
     return 0
 
 
-def resume_tables(checkpoint: Folder, names: Sequence[str], now_ms: int) -> Iterator[str]:
+def resume_tables(
+    checkpoint: Folder, location: str, names: Sequence[str], now_ms: int
+) -> Iterator[str]:
     """Leave the requests in the checkpoint; a line for each.
 
     Args:
+        location: of the checkpoint, as it is configured.
         names: in the job; empty: all that are held back.
 
     Raises:
@@ -68,7 +73,7 @@ def resume_tables(checkpoint: Folder, names: Sequence[str], now_ms: int) -> Iter
     tables = read_tables(checkpoint)
     if tables is None and not is_begun(checkpoint):
         raise UsageError(
-            not_begun(str(checkpoint)),
+            not_begun(location),
             fix="give the configuration of the job, in the folder where it runs",
         )
     held = {} if tables is None else tables.held

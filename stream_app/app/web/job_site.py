@@ -185,8 +185,8 @@ class JobSite:
 
     def resume(self, name: str) -> Iterator[str]:
         """See `Site.resume`."""
-        own = self._own_name(name) or name
-        yield from resume_tables(self.checkpoint, [own], self.clock.now_ms())
+        own, stream = self._own_name(name) or name, self.config.stream
+        yield from resume_tables(self.checkpoint, stream.checkpoint, [own], self.clock.now_ms())
 
     def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
         """See `Site.compact_command`; secrets travel by the environment alone."""

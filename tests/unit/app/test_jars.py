@@ -169,7 +169,8 @@ def test_two_processes_resolve_once(
         pytest.param(
             "4.1.4", ["4.1.4 4.1.4", "4.1.4 4.1.0-preview1", "4.1.3 4.1.0-preview1"], id="newer"
         ),
-        pytest.param("4.2.0", ["4.2.0 4.2.0"], id="no-fallback-known"),
+        pytest.param("4.2.0", ["4.2.0 4.2.0", "4.2.0 4.1.0-preview1"], id="next-minor"),
+        pytest.param("4.9.0", ["4.9.0 4.9.0"], id="no-fallback-known"),
     ],
 )
 def test_modules_of_spark_that_are_tried(version: str, revisions: list[str]) -> None:

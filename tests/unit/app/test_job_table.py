@@ -134,7 +134,10 @@ def test_a_job_warns_of_changes_that_its_table_cannot_merge(
     options = ["merge-engine=aggregation", "fields.v.aggregate-function=max"]
     settings = [f"table.options.{option}" for option in options]
     table_of(conf(tmp_path, str(tmp_path / "w"), *settings))
-    assert "an update or a delete of a row that is there fails: max of column 'v'" in caplog.text
+    assert (
+        "an update or a delete fails: column 'v': the aggregate function max cannot undo"
+        in caplog.text
+    )
     caplog.clear()
     table_of(conf(tmp_path, str(tmp_path / "w"), *settings, "source.format=json"))
     assert "fails" not in caplog.text, "rows alone: nothing is undone"
