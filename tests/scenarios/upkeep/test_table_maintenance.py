@@ -92,9 +92,11 @@ def test_an_error_is_told_and_counted_and_the_next_time_it_is_done(
 class SlowFileIO(LocalFileIO):
     """Deletes when it may."""
 
+    asked: threading.Event = field(default_factory=threading.Event)
     may: threading.Event = field(default_factory=threading.Event)
 
     def delete(self, path: str) -> None:
+        self.asked.set()
         assert self.may.wait(30)
         LocalFileIO.delete(self, path)
 
@@ -105,6 +107,7 @@ def test_beside_the_job_one_expiry_runs_at_a_time_and_commits_do_not_wait(tmp_pa
     file_io = SlowFileIO()
     maintenance = TableMaintenance(replace(table.table, file_io=file_io))
     maintenance.after_commit()
+    assert file_io.asked.wait(30)  # the expiry has planned: it does not see the commit below
     maintenance.after_commit()
     before = len(table.table.snapshots.ids())
     write_more(table.table)
