@@ -54,7 +54,7 @@ prepare() {
     else
       python=$venv/bin/python
     fi
-    "$python" -I "$here/stream_app/app/set_up.py" "$venv" "$here" "${locks[@]}"
+    "$python" -I "$here/stream_app/app/launch/set_up.py" "$venv" "$here" "${locks[@]}"
     [ -z "${STREAM_APP_PYSPARK:-}" ] || # another Spark than the pinned one, for trials
       "$venv/bin/python" -m pip install -q --disable-pip-version-check "pyspark==$STREAM_APP_PYSPARK" >&2
     echo "$stamp" > "$venv/stamp-$1"

@@ -28,8 +28,8 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.job.database_tables import DatabaseTables
-from stream_app.app.job.job_feeds import job_format
+from stream_app.app.tables.database_tables import DatabaseTables
+from stream_app.app.tables.job_format import job_format
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.clock import SystemClock
 from stream_app.fileio.local_file_io import LocalFileIO

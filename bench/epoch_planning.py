@@ -26,8 +26,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from bench.process_time import ProcessorMeter
 from bench.spark_baseline import bench_session
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
-from stream_app.app.job.job_folders import hadoop_settings
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
+from stream_app.app.tables.job_folders import hadoop_settings
 from stream_app.clock import SystemClock
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.kafka.client_options import client_options

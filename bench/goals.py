@@ -34,7 +34,7 @@ from bench import decode, ingest, steps
 from bench.requests import GoalMissedError
 from bench.shop_topic import TOPIC, write_messages
 from stream_app import __version__
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 
 SMALL_EPOCH, SMALL_EPOCHS, WARM_UP = 5_000, 40, 5
 TOMBSTONES, FEW, MANY = 5, 20, 80

@@ -27,7 +27,7 @@ from typing import Any
 from bench.process_time import run_metered
 from bench.shop import COLUMNS
 from bench.shop_topic import PARTITIONS, TOPIC, fill_topic, write_messages
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars
 from stream_app.spark.session import launch_settings, start_session
 from stream_app.spark.stream.kafka_source import KafkaSource
@@ -222,7 +222,7 @@ trigger = "availableNow"
 def _ingest(job: dict[str, Any]) -> dict[str, Any]:
     """The job itself, with the time from the query's start to the last epoch's commit."""
     from stream_app.app.config.app_config import load_config
-    from stream_app.app.job import ingest_job
+    from stream_app.app.submit import ingest_program
 
     folder = Path(job["folder"])
     folder.mkdir(parents=True)
@@ -231,7 +231,7 @@ def _ingest(job: dict[str, Any]) -> dict[str, Any]:
     events = folder / "events.jsonl"
     from stream_app.clock import SystemClock
 
-    ingest_job.run(load_config(conf, [], {}), SystemClock(), events)
+    ingest_program.run(load_config(conf, [], {}), SystemClock(), events)
     told = [json.loads(line) for line in events.read_text().splitlines()]
     start = next(event["time_ms"] for event in told if event["event"] == "started")
     epochs = [event for event in told if event["event"] == "epoch"]

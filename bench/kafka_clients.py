@@ -23,7 +23,7 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.kafka.client_options import client_options
 from stream_app.kafka.librdkafka import library

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bench.ingest import run_apart
 from bench.shop_topic import write_messages
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 
 WARM_UP = 5
 ARMS = {

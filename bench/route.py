@@ -29,7 +29,7 @@ from bench.process_time import ProcessorMeter
 from bench.shop_changes import fresh_folder, shop_format, shop_schema
 from bench.shop_topic import TOPIC, fill_topic, write_messages
 from bench.spark_baseline import Epoch, bench_session, drain, from_json_epoch, source_of, to_noop
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
 from stream_app.spark.epoch.frame_epochs import route_blocks
 from stream_app.table.opening import create_or_open

@@ -12,7 +12,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from bench.shop import Shop
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 
 TOPIC = "bench.orders"
 PARTITIONS = 4

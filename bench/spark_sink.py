@@ -109,7 +109,7 @@ def _write_messages(folder: Path, rows: int, epochs: int, changes: int) -> None:
 def _ours(job: dict[str, Any]) -> dict[str, Any]:
     """The job in this process; a thread looks at the clock when the first epochs are committed."""
     from stream_app.app.config.app_config import load_config
-    from stream_app.app.job import ingest_job
+    from stream_app.app.submit import ingest_program
     from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars
     from stream_app.clock import SystemClock
     from stream_app.spark.session import launch_settings, start_session
@@ -127,7 +127,7 @@ def _ours(job: dict[str, Any]) -> dict[str, Any]:
     began: list[float] = []
     watch = threading.Thread(target=_watch, args=(events, began), daemon=True)
     watch.start()
-    ingest_job.run(load_config(conf, [], {}), SystemClock(), events)
+    ingest_program.run(load_config(conf, [], {}), SystemClock(), events)
     between = began[0], time.monotonic()
     rows = read_rows(open_table(str(folder / "warehouse/db.db/t")))
     return {"between": between, "rows": len(rows), "total": sum(row["n"] for row in rows)}

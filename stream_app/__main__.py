@@ -17,7 +17,8 @@ def run() -> None:
     is_usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_usual:  # otherwise the parent process wants it ignored
         signal.signal(signal.SIGINT, _end)
-    cli = importlib.import_module("stream_app.app.cli")  # takes a moment, in which Ctrl-C may come
+    # The import takes a moment, in which Ctrl-C may come.
+    cli = importlib.import_module("stream_app.app.cli.main")
     if is_usual:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     code: int = cli.main(sys.argv[1:])

@@ -1,1 +1,1 @@
-"""Composition roots: where the parts are chosen and joined. Start with `cli`."""
+"""Composition roots: where the parts are chosen and joined. Start with `cli.main`."""

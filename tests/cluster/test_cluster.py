@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.table.opening import open_table
 from tests.support.fast_jvm import fast_jvm
 from tests.support.ingest_process import IngestProcess, write_conf

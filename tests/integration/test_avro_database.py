@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from tests.support.ingest_process import write_conf
 from tests.support.ingest_server import IngestServer
 from tests.support.kafka_broker import new_topic, produce

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.cli import main
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.cli.main import main
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.clock import SystemClock
 from stream_app.errors import PERSON_NEEDED
 from stream_app.model.snapshot import SOURCE_END_PROPERTY

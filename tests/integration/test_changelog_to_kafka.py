@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import stream_app
-from stream_app.app.output.kafka_output import KafkaOutput
+from stream_app.app.source.kafka_output import KafkaOutput
 from stream_app.errors import SourceError, UsageError
 from tests.integration.test_cli_processes import COMMAND, REPO
 from tests.support.job_bench import JobBench

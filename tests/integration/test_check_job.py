@@ -11,12 +11,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from stream_app.app.check.comparison import Comparison
-from stream_app.app.check.of_database import splitter_of
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import load_config
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
+from stream_app.app.ops.check.comparison import Comparison
+from stream_app.app.ops.check.of_database import splitter_of
 from stream_app.spark.epoch.epoch_plan import MessageSplitter, Part
 from stream_app.table.check.table_check import CheckReport
 from tests.support.database_job import TOPIC, DatabaseJob

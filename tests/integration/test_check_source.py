@@ -11,8 +11,8 @@ import pytest
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 
-from stream_app.app.cli import main
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.cli.main import main
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
 from stream_app.table.file_store_table import FileStoreTable
 from tests.support.damaged_table import Damage

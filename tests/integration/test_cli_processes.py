@@ -45,7 +45,7 @@ def test_rows_and_errors_go_to_their_own_streams(small: SmallTable) -> None:
 
 def test_reading_and_its_help_do_without_spark() -> None:
     program = (
-        "import sys; from stream_app.app.cli import main; "
+        "import sys; from stream_app.app.cli.main import main; "
         "codes = [main([verb, '--help']) for verb in ('read', 'changelog', 'inspect')]; "
         "sys.exit(any(codes) or 'pyspark' in sys.modules or 'kafka' in sys.modules)"
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.table.opening import open_table
 from tests.support.database_topic import (
     GARBAGE,

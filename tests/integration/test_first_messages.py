@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
-from stream_app.app.job.first_messages import messages_at_both_ends
-from stream_app.app.job.preflight import check_topics
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
+from stream_app.app.source.preflight import check_topics
+from stream_app.app.tables.first_messages import messages_at_both_ends
 from tests.support.kafka_broker import new_topic, produce
 
 MESSAGES = 2_000

@@ -20,7 +20,7 @@ from kafka import KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
 
 from stream_app import open_table
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.table.opening import open_table as open_store_table
 from stream_app.table.upkeep.orphan_files import plan_orphans
 from tests.support.ingest_process import ROOT

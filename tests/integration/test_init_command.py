@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import load_config
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from tests.support.kafka_broker import new_topic, produce
 
 pytestmark = pytest.mark.kafka

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from stream_app import open_table
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.spark.jvm_watch import GRACE_S
 from tests.support.ingest_process import IngestProcess, job_conf
 from tests.support.ingest_server import IngestServer

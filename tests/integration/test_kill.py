@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from bench.shop import COLUMNS, Shop
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from tests.support.fast_jvm import fast_jvm
 from tests.support.ingest_process import IngestProcess, write_conf
 from tests.support.ingest_server import IngestServer

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.cli import main
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.cli.main import main
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from tests.support.ingest_process import IngestProcess, job_conf
 from tests.support.ingest_server import IngestServer
 from tests.support.job_bench import change

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from stream_app import open_table
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from tests.support.ingest_process import IngestProcess, a_free_port, job_conf
 from tests.support.ingest_server import IngestServer
 from tests.support.job_bench import change

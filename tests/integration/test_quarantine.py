@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from tests.support.job_bench import JobBench, Message, change
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]

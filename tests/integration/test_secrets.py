@@ -24,9 +24,9 @@ from kafka.admin import (
 from pyspark.sql import SparkSession
 
 from stream_app.app.config.app_config import load_config
-from stream_app.app.doctor.examination import Examination
-from stream_app.app.doctor.observation import Level
-from stream_app.app.job.preflight import check_topics
+from stream_app.app.ops.doctor.examination import Examination
+from stream_app.app.ops.doctor.observation import Level
+from stream_app.app.source.preflight import check_topics
 from stream_app.clock import SystemClock
 from stream_app.errors import SourceError
 from stream_app.model.schema.data_type import parse_columns

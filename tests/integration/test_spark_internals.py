@@ -8,8 +8,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
 
-from stream_app.app.metrics.jvm_metrics import JvmCollector
-from stream_app.app.monitoring.spark_numbers import SUMS, SparkNumbers
+from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
+from stream_app.app.observe.monitoring.spark_numbers import SUMS, SparkNumbers
 from stream_app.spark import internals
 from stream_app.spark.hadoop_files import HadoopFiles
 from stream_app.spark.supported import SUPPORTED, minor_of

@@ -19,7 +19,7 @@ from pyspark import TaskContext
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.cdc.change_batch import (
     BAD_RECORD_SCHEMA,
     MESSAGE_SCHEMA,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import stream_app
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.table.opening import open_table
 from tests.support.normal_rows import normal_rows
 from tests.support.paimon_java import PaimonError, PaimonJava

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import stream_app
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.errors import UnsupportedTableError
 from stream_app.table.opening import open_for_writing, open_table
 from stream_app.table.upkeep.orphan_files import plan_orphans

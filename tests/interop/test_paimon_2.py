@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import stream_app
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.errors import UnsupportedTableError
 from stream_app.model.options.core_options import option_named, unknown_options
 from stream_app.model.options.option import (

@@ -18,7 +18,7 @@ from random import Random
 from typing import Any
 
 from bench.shop import COLUMNS
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from tests.soak.shop_topic import ShopTopic
 from tests.soak.soak_check import SoakCheck
 from tests.soak.soak_report import SoakReport

@@ -12,13 +12,13 @@ from typing import Any
 import pyarrow as pa
 
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.format_setup import evolution_rules, rules_of, source_of
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.job.database_tables import DatabaseTables
-from stream_app.app.job.job_feeds import job_format
+from stream_app.app.tables.database_tables import DatabaseTables
+from stream_app.app.tables.format_setup import evolution_rules, rules_of, source_of
+from stream_app.app.tables.job_format import job_format
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.epoch.epoch_plan import EpochShape

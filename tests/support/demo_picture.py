@@ -13,8 +13,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
-from stream_app.app.demo.demo import add_parser, run
-from stream_app.app.demo.screen import WIDTH
+from stream_app.demo.demo import add_parser, run
+from stream_app.demo.screen import WIDTH
 
 _THEME = TerminalTheme(
     (24, 25, 31),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.formats import message_format
 from stream_app.cdc.message_format import FormatSetup, MessageFormat

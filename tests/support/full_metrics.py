@@ -9,7 +9,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from stream_app.app.metrics.job_metrics import JobMetrics
+from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.ingest.dead_letters import SetAside

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from stream_app.app.metrics.endpoint import serving as serving_metrics
+from stream_app.app.observe.metrics.endpoint import serving as serving_metrics
 from stream_app.app.web.serving import serving as serving_pages
 from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import SystemClock

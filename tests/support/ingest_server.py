@@ -98,12 +98,12 @@ def _serve() -> None:
     os.dup2(log, 2)
     os.environ["PYSPARK_PYTHON"] = sys.executable
 
-    from stream_app.app.job import compact_job, ingest_job
     from stream_app.app.launch.spark_submit import LOG4J, SCHEDULER
+    from stream_app.app.submit import compact_program, ingest_program
     from stream_app.spark.session import launch_settings, start_session
     from tests.support.sparks_source import sparks_source_jars
 
-    jobs = {"ingest": ingest_job.main, "compact": compact_job.main}
+    jobs = {"ingest": ingest_program.main, "compact": compact_program.main}
     print('{"ready": true}', file=answers, flush=True)
     started = False
     for line in sys.stdin:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from tests.support.ingest_process import job_conf, read_events
 from tests.support.ingest_server import Finished, IngestServer
 from tests.support.kafka_broker import new_topic, produce

@@ -15,7 +15,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from tests.support.ingest_process import a_free_port
 
 _numbers = itertools.count(1)

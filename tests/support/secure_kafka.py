@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from kafka.admin import KafkaAdminClient, ScramMechanism, UserScramCredentialUpsertion
 
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from tests.support.ingest_process import a_free_port
 
 USER = "alice"

@@ -22,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from tests.support.paimon_java import PaimonJava
 from tests.testbed.archives import why_no_databases
 from tests.testbed.database_proof import database_proof

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from tests.testbed.archives import why_no_databases
 from tests.testbed.connect import Connect
 from tests.testbed.mariadb import MariaDb

@@ -18,7 +18,7 @@ from typing import Any
 
 import psycopg
 
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from tests.support.ingest_server import IngestServer
 from tests.support.page_blocks import Block
 

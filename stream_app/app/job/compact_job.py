@@ -7,14 +7,11 @@ compaction is requested again.
 
 from __future__ import annotations
 
-import argparse
 import logging
-import os
-import sys
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from prometheus_client import CollectorRegistry
@@ -22,32 +19,25 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from stream_app.app.arguments.compact import (
-    CompactJob,
-    add_arguments,
-    compact_job,
-    configuration,
-)
-from stream_app.app.config.secrets import Secrets, hiding
-from stream_app.app.config.settings import environment_secrets
+from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.inspect.planned_compactions import planned_compactions
-from stream_app.app.job.event_log import warn_of_ignored_options
-from stream_app.app.job.event_texts import report_line
-from stream_app.app.job.job_log import log_as, log_to_stderr, told
-from stream_app.app.metrics.collectors import (
+from stream_app.app.observe.events.event_texts import report_line
+from stream_app.app.observe.metrics.collectors import (
     CompactionCollector,
     MaintenanceCollector,
     StoreCollector,
 )
-from stream_app.app.metrics.endpoint import serving
-from stream_app.app.metrics.jvm_metrics import JvmCollector
-from stream_app.app.monitoring.listener import Listeners
-from stream_app.app.monitoring.signs_of_life import Activity, SignsOfLife, signs_of_life
-from stream_app.app.monitoring.watchers import watchers
-from stream_app.app.output.listing import size_text
+from stream_app.app.observe.metrics.endpoint import serving
+from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
+from stream_app.app.observe.monitoring.listener import Listeners
+from stream_app.app.observe.monitoring.signs_of_life import Activity, SignsOfLife, signs_of_life
+from stream_app.app.observe.monitoring.watchers import watchers
+from stream_app.app.ops.inspect.planned_compactions import planned_compactions
+from stream_app.app.tables.compaction_request import CompactJob
+from stream_app.app.tables.one_table import warn_of_ignored_options
+from stream_app.app.text.listing import size_text
 from stream_app.clock import Clock
-from stream_app.errors import CompactionError, UsageError
+from stream_app.errors import CompactionError
 from stream_app.log_facts import about
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.options.compaction_options import (
@@ -123,27 +113,7 @@ class CompactionSummary:
         return "\n".join(lines)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the job; returns the process's exit code."""
-    parser = argparse.ArgumentParser(
-        prog="spark-submit … compact.py", description="Compact a Paimon table."
-    )
-    add_arguments(parser)
-    args = parser.parse_args(argv)
-    log_to_stderr()
-    try:
-        config = configuration(args)
-    except UsageError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    if config is not None:
-        log_as(config.stream.log_format)
-    secrets = Secrets(environment_secrets(os.environ)) if config is None else config.secrets
-    with hiding(secrets):
-        return told(lambda: _watched(compact_job(args, config), secrets))
-
-
-def _watched(job: CompactJob, secrets: Secrets) -> None:
+def watched(job: CompactJob, secrets: Secrets) -> None:
     """Run the job, watched as its configuration says."""
     registry, clock = CollectorRegistry(), job.table.clock
     stream = StreamConfig() if job.config is None else job.config.stream

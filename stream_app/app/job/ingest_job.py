@@ -7,58 +7,52 @@ it starts one.
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
-import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from stream_app.app.arguments.ingest import add_arguments
-from stream_app.app.config.app_config import AppConfig, load_config
-from stream_app.app.config.format_setup import format_setup
-from stream_app.app.config.secrets import hidden, hiding
-from stream_app.app.config.source_reader import native_reader
-from stream_app.app.job.damaged_checkpoint import clear_stale_checksums, mend_before
-from stream_app.app.job.database_tables import DatabaseTables
-from stream_app.app.job.first_messages import (
-    check_first_messages,
-    first_messages_of_all,
-    first_remarks,
-    warn_of_first_messages,
-)
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.secrets import hidden
 from stream_app.app.job.job_feeds import JobFeeds
-from stream_app.app.job.job_folders import (
-    check_writable,
-    hadoop_settings,
-    make_local,
-    open_folder,
-)
-from stream_app.app.job.job_log import log_as, log_to_stderr, told
-from stream_app.app.job.one_table import job_table, wanted_schema
-from stream_app.app.job.preflight import (
+from stream_app.app.job.job_stream import runner_of, source_of, stream_of
+from stream_app.app.job.unmet_tables import UnmetTables
+from stream_app.app.observe.monitoring.signs_of_life import Activity, SignsOfLife, signs_of_life
+from stream_app.app.observe.watched_job import WatchedJob
+from stream_app.app.source.preflight import (
     RECREATED_FIX,
     TopicInfo,
     check_topics,
     recreated,
     uncheckable,
 )
-from stream_app.app.job.unmet_tables import UnmetTables
-from stream_app.app.launch.job_stream import runner_of, source_of, stream_of
-from stream_app.app.monitoring.signs_of_life import Activity, SignsOfLife, signs_of_life
-from stream_app.app.monitoring.watched_job import WatchedJob, watched_job
-from stream_app.app.remarks.column_warnings import tell_remarks
-from stream_app.app.web.of_job import page_of_job
+from stream_app.app.source.source_reader import native_reader
+from stream_app.app.tables.column_warnings import tell_remarks
+from stream_app.app.tables.damaged_checkpoint import clear_stale_checksums, mend_before
+from stream_app.app.tables.database_tables import DatabaseTables
+from stream_app.app.tables.first_messages import (
+    check_first_messages,
+    first_messages_of_all,
+    first_remarks,
+    warn_of_first_messages,
+)
+from stream_app.app.tables.format_setup import format_setup
+from stream_app.app.tables.job_folders import (
+    check_writable,
+    hadoop_settings,
+    make_local,
+    open_folder,
+)
+from stream_app.app.tables.one_table import job_table, wanted_schema
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.clock import Clock, SystemClock
-from stream_app.errors import NoGoodRecordError, TablesHeldError, UsageError, WrongSourceError
+from stream_app.clock import Clock
+from stream_app.errors import NoGoodRecordError, TablesHeldError, WrongSourceError
 from stream_app.fileio.file_io_registry import scheme_of
 from stream_app.fileio.local_file_io import local_path
 from stream_app.kafka.range_reader import ReaderSettings
@@ -90,35 +84,17 @@ _LOG = logging.getLogger("stream_app")
 _LOOKING = Activity("no epoch has begun: Spark looks for messages", repeats=False)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the job; returns the process's exit code."""
-    parser = argparse.ArgumentParser(
-        prog="spark-submit … ingest.py", description="Ingest CDC records into a Paimon table."
-    )
-    add_arguments(parser)
-    args = parser.parse_args(argv)
-    log_to_stderr()
-    try:
-        config = load_config(args.conf, args.set, os.environ)
-    except UsageError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    log_as(config.stream.log_format)
-    with hiding(config.secrets):
-        return told(lambda: run(config, SystemClock(), args.events))
-
-
-def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
+def ingest(config: AppConfig, clock: Clock, watched: WatchedJob, events: Path | None) -> None:
     """Run the job until its source is drained or it is stopped.
+
+    Args:
+        watched: gets the job's events.
+        events: file that gets a JSON line for each epoch and commit.
 
     Raises:
         StreamAppError: an error in the setup, or while the job runs.
     """
-    # Take the ports first: if one is taken, the job ends before it reads or writes anything.
     with ExitStack() as stack:
-        watched = stack.enter_context(watched_job(config, clock))
-        checkpoint = partial(_folder, config, config.stream.checkpoint)
-        stack.enter_context(page_of_job(config, checkpoint, clock, watched.log.history))
         signs = stack.enter_context(signs_of_life(clock))
         signs.begin("topics, table and checkpoint are looked at")
         prepared = _prepared(config, clock)
@@ -152,7 +128,7 @@ def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
     topic_ids = _check_source(config)
     if scheme_of(config.stream.checkpoint) in ("", "file"):
         clear_stale_checksums(Path(local_path(config.stream.checkpoint)))
-    checkpoint = _folder(config, config.stream.checkpoint)
+    checkpoint = job_folder(config, config.stream.checkpoint)
     reads_first = config.source.starting_offsets == "earliest" and not is_begun(checkpoint)
     table, first = None, MESSAGE_SCHEMA.empty_table()
     if config.sync is None:
@@ -189,7 +165,8 @@ def _checked_table(
     return job_table(config, wanted, clock)
 
 
-def _folder(config: AppConfig, location: str) -> Folder:
+def job_folder(config: AppConfig, location: str) -> Folder:
+    """A folder of the job; Spark's session begins here where only Spark reaches it."""
     return open_folder(location, config.file_system, lambda: _session(config))
 
 
@@ -236,7 +213,7 @@ def _stream_in(
     feeds = JobFeeds(
         config=config,
         checkpoint=checkpoint,
-        open_folder=lambda location: _folder(config, location),
+        open_folder=lambda location: job_folder(config, location),
         compactions=compactions,
         stopping=stop_requested.is_set,
         log=log,

@@ -12,21 +12,14 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.format_setup import (
+from stream_app.app.observe.events.event_log import EventLog
+from stream_app.app.tables.format_setup import (
     evolution_rules,
-    format_setup,
     full_key,
     rules_of,
     source_of,
-    table_format,
-    without_narrowed,
 )
-from stream_app.app.job.event_log import EventLog
-from stream_app.cdc.formats import origins_in
-from stream_app.cdc.insert_only import InsertOnly
-from stream_app.cdc.message_format import MessageFormat
-from stream_app.cdc.own_table import OwnTable, SourceChoice
-from stream_app.model.options.table_options import IGNORE_DELETE
+from stream_app.app.tables.job_format import job_format, own_table
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.ingest.checkpoint_state import remembered_tables
 from stream_app.spark.ingest.dead_letters import DeadLetters
@@ -127,39 +120,3 @@ class JobFeeds:
             return DeadLetters(None, limit)
         location = f"{quarantine}/{folder}" if folder else quarantine
         return DeadLetters(self.open_folder(location), limit)
-
-
-def own_table(config: AppConfig, messages: MessageFormat, choice: SourceChoice) -> OwnTable:
-    """A format that sets aside what is of other source tables than a job's own."""
-    source = config.source
-    origins = functools.partial(origins_in, source.format, source.format_options)
-    return OwnTable(messages=messages, origins=origins, choice=choice)
-
-
-def job_format(
-    config: AppConfig,
-    table: FileStoreTable,
-    *,
-    restores: bool = False,
-    takes_narrowed: bool = False,
-) -> MessageFormat:
-    """The message format that fills a table, as the job's configuration says.
-
-    Args:
-        restores: whether rows may leave unchanged values out, which their writer finds.
-        takes_narrowed: whether columns may be narrowed, whatever the configuration says.
-    """
-    schema, source = table.schema, source_of(config, table.location)
-    of_table = rules_of(config, table.location, schema)
-    rules = evolution_rules(source, of_table.made)
-    setup = format_setup(source, of_table, schema, rules, restores=restores)
-    decode = table_format(source, of_table, schema, setup)
-    if not takes_narrowed:
-        decode = without_narrowed(decode, source, table, of_table.made)
-    if schema.kind.merges_by_key:
-        return decode
-    return InsertOnly(
-        messages=decode,
-        sets_aside=config.stream.non_insert_records == "quarantine",
-        ignores_deletes=table.options[IGNORE_DELETE],
-    )

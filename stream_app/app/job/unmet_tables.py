@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.job.database_tables import remembered_origins
+from stream_app.app.tables.database_tables import remembered_origins
 from stream_app.planning.sync.named_tables import nearest
 from stream_app.spark.job_folder import Folder
 

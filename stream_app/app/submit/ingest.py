@@ -15,6 +15,6 @@ if __name__ == "__main__":
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda got, _: os._exit(128 + got))
 
-    from stream_app.app.job.ingest_job import main
+    from stream_app.app.submit.ingest_program import main
 
     sys.exit(main())

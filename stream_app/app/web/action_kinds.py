@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stream_app.app.inspect.job_status import HELD
+from stream_app.app.ops.inspect.job_status import HELD
 
 _SPARK = "It is a process of its own, with a Spark of its own: it takes memory beside the job."
 

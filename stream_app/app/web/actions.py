@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from stream_app.app.config.secrets import Secrets
-from stream_app.app.verbs.upkeep.create_tag import check_taggable, create
+from stream_app.app.ops.tags import check_taggable, create
 from stream_app.app.web.action_kinds import ACTIONS
 from stream_app.app.web.site import Site
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError

@@ -13,8 +13,8 @@ from itertools import islice
 
 import pyarrow as pa
 
-from stream_app.app.quarantine.kept_records import KeptRecord, Quarantine
-from stream_app.app.quarantine.replay import messages_of
+from stream_app.app.ops.quarantine.kept_records import KeptRecord, Quarantine
+from stream_app.app.ops.quarantine.replay import messages_of
 from stream_app.app.web.table_parts import BAD_COUNTED, BadRecords, by_kind
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.errors import StreamAppError, UsageError

@@ -12,23 +12,23 @@ from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import Secrets, is_secret
 from stream_app.app.config.settings import file_io_variables
 from stream_app.app.config.toml_text import toml_settings
-from stream_app.app.inspect.job_status import (
+from stream_app.app.observe.events.epoch_history import CompactionsNow, EpochHistory, PastEpoch
+from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
+from stream_app.app.ops.inspect.job_status import (
     MISSING,
     REFUSED,
     JobStatus,
     TableStatus,
     with_waiting_rows,
 )
-from stream_app.app.inspect.source_ends import source_ends
-from stream_app.app.inspect.table_facts import RememberedFacts
-from stream_app.app.job.database_tables import remembered_origins
-from stream_app.app.job.epoch_history import CompactionsNow, EpochHistory, PastEpoch
-from stream_app.app.metrics.quarantine_watch import QuarantineWatch
-from stream_app.app.quarantine.choice import Choice
-from stream_app.app.quarantine.kept_records import Quarantine, can_open, open_quarantine
-from stream_app.app.quarantine.later_changes import ReadRange
-from stream_app.app.quarantine.outcome import replay_lines
-from stream_app.app.verbs.resume import resume_tables
+from stream_app.app.ops.inspect.table_facts import RememberedFacts
+from stream_app.app.ops.quarantine.choice import Choice
+from stream_app.app.ops.quarantine.kept_records import Quarantine, can_open, open_quarantine
+from stream_app.app.ops.quarantine.later_changes import ReadRange
+from stream_app.app.ops.quarantine.outcome import replay_lines
+from stream_app.app.ops.resume import resume_tables
+from stream_app.app.source.source_ends import source_ends
+from stream_app.app.tables.database_tables import remembered_origins
 from stream_app.app.web.homeless import (
     Homeless,
     HomelessRecords,
@@ -174,7 +174,7 @@ class JobSite:
                 "the job has no quarantine", where=self.title, fix="set stream.quarantine"
             )
         # Imported only when it is asked for: it needs Spark's package and a broker's client.
-        replays = importlib.import_module("stream_app.app.quarantine.job_replay")
+        replays = importlib.import_module("stream_app.app.ops.quarantine.job_replay")
         own = self._own_name(name) if name and self.config.sync is not None else None
         found = replays.job_replays(self.config, quarantine, own, self.read)
         if not found:

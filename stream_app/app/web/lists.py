@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from stream_app.app.output.listing import Listing, value_text
-from stream_app.app.output.text_table import Column
+from stream_app.app.text.listing import Listing, value_text
+from stream_app.app.text.text_table import Column
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}Z?")
 _COUNTS = ("rows", "records", "deletes")

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stream_app.app.config.secrets import Secrets
-from stream_app.app.inspect.job_status import (
+from stream_app.app.observe.events.epoch_history import CompactionsNow, PastEpoch
+from stream_app.app.ops.inspect.job_status import (
     EMPTY,
     READY,
     UNREADABLE,
     TableStatus,
     with_waiting_rows,
 )
-from stream_app.app.inspect.table_facts import RememberedFacts, freshness_s
-from stream_app.app.job.epoch_history import CompactionsNow, PastEpoch
-from stream_app.app.quarantine.kept_records import Quarantine
+from stream_app.app.ops.inspect.table_facts import RememberedFacts, freshness_s
+from stream_app.app.ops.quarantine.kept_records import Quarantine
 from stream_app.app.web.homeless import Homeless
 from stream_app.app.web.job_glance import JobGlance
 from stream_app.clock import Clock

@@ -11,15 +11,15 @@ from itertools import islice
 
 import pyarrow as pa
 
-from stream_app.app.inspect.compactions import CompactionRow, compactions_of
-from stream_app.app.inspect.levels import LevelRow, next_compactions, run_rows
-from stream_app.app.inspect.options import OptionRow, option_rows
-from stream_app.app.inspect.overview import Overview, overview
-from stream_app.app.inspect.views import listing
-from stream_app.app.job.epoch_history import CompactionsNow
-from stream_app.app.output.listing import Listing
-from stream_app.app.output.value_text import plain_texts
-from stream_app.app.quarantine.kept_records import Quarantine
+from stream_app.app.observe.events.epoch_history import CompactionsNow
+from stream_app.app.ops.inspect.compactions import CompactionRow, compactions_of
+from stream_app.app.ops.inspect.levels import LevelRow, next_compactions, run_rows
+from stream_app.app.ops.inspect.options import OptionRow, option_rows
+from stream_app.app.ops.inspect.overview import Overview, overview
+from stream_app.app.ops.inspect.views import listing
+from stream_app.app.ops.quarantine.kept_records import Quarantine
+from stream_app.app.text.listing import Listing
+from stream_app.app.text.value_text import plain_texts
 from stream_app.app.web.drawings.rows import RowsChart, rows_chart
 from stream_app.app.web.drawings.snapshots import SHOWN, SnapshotChart, snapshot_chart
 from stream_app.app.web.drawings.trees import BUCKETS_SHOWN, BucketTree, bucket_trees

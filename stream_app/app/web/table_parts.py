@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import TypeVar
 
-from stream_app.app.inspect.files import live_files
-from stream_app.app.inspect.levels import LevelRow
-from stream_app.app.output.listing import time_text
-from stream_app.app.quarantine.kept_records import KeptRecord, Quarantine
+from stream_app.app.ops.inspect.files import live_files
+from stream_app.app.ops.inspect.levels import LevelRow
+from stream_app.app.ops.quarantine.kept_records import KeptRecord, Quarantine
+from stream_app.app.text.listing import time_text
 from stream_app.errors import StreamAppError
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot

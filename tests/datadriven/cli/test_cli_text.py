@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from stream_app import __version__
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.table.opening import open_table
 from tests.support.datadriven import Case, files, run_file
 from tests.support.plain_object import plain_object

@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from stream_app.app.config.app_config import load_config
-from stream_app.app.config.format_setup import format_setup, table_format
-from stream_app.app.job.one_table import wanted_schema
+from stream_app.app.tables.format_setup import format_setup, table_format
+from stream_app.app.tables.one_table import wanted_schema
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.clock import SystemClock
 from stream_app.errors import StreamAppError

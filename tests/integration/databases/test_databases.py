@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from tests.support.ingest_process import ROOT, write_conf
 from tests.support.ingest_server import IngestServer
 from tests.support.page_blocks import run_page

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import AppConfig, load_config
 from tests.testbed.mariadb import PASSWORD
 from tests.testbed.mariadb import USER as MARIADB_USER

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from tests.support.ingest_process import write_conf
 from tests.support.ingest_server import IngestServer
 from tests.support.paimon_java import PaimonJava

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
-from stream_app.app.job.first_messages import first_messages_of_all
-from stream_app.app.job.preflight import check_topics
-from stream_app.app.quarantine.later_changes import topic_reader
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
+from stream_app.app.ops.quarantine.later_changes import topic_reader
+from stream_app.app.source.preflight import check_topics
+from stream_app.app.tables.first_messages import first_messages_of_all
 from tests.integration.test_backfill import a_conf
 from tests.integration.test_check_source import a_table, message, read_up_to
 from tests.support.kafka_broker import new_topic

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.errors import SourceError, UsageError, WrongSourceError
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import RangeReader, ReaderSettings, kept_reader

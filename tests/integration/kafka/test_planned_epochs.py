@@ -13,7 +13,7 @@ import pytest
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.admin import KafkaAdminClient, NewPartitions
 
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.kafka.client_options import client_options
 from stream_app.kafka.cluster_offsets import GONE_AFTER_S, ClusterOffsets, End

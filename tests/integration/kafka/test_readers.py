@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from stream_app.app.demo.embedded_broker import EmbeddedBroker
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.kafka.offset_ranges import OffsetRange
 from tests.support.kafka_broker import delete_topic, new_topic
 from tests.support.topic_reader import Reader, read_natively, reads_by_spark

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from tests.support.small_table import small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")

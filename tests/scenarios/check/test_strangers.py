@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.check.of_database import choice_of
-from stream_app.app.check.source_replay import fill
-from stream_app.app.check.uncompared import Uncompared
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.table_config import TableConfig
+from stream_app.app.ops.check.of_database import choice_of
+from stream_app.app.ops.check.source_replay import fill
+from stream_app.app.source.uncompared import Uncompared
 from stream_app.cdc.formats import format_named
 from stream_app.cdc.own_table import EVERY_SOURCE
 from stream_app.fileio.file_io_registry import file_io_of

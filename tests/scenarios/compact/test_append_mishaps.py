@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.arguments.compact import CompactJob
 from stream_app.app.job.compact_job import _Compaction
+from stream_app.app.tables.compaction_request import CompactJob
 from stream_app.format.deletion_vector import DeletionVector
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind

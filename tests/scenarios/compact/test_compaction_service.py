@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.arguments.compact import CompactJob
 from stream_app.app.job.compact_job import _Compaction
+from stream_app.app.tables.compaction_request import CompactJob
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.schema.data_type import parse_data_type
@@ -193,7 +193,7 @@ def test_set_is_checked_as_the_options_of_a_table_are(tmp_path: Path) -> None:
     """Beside the table's own: it keeps 10 snapshots at least, and says alone which rows expire."""
     import argparse
 
-    from stream_app.app.arguments.compact import add_arguments, compact_job
+    from stream_app.app.cli.arguments.compact import add_arguments, compact_job
     from stream_app.errors import SchemaMismatchError, UnsupportedTableError
 
     table = a_table(tmp_path, write_only="true")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.errors import TableNotFoundError, UnsupportedTableError
 from stream_app.filestore.path_factory import FileStorePathFactory
 from stream_app.model.data_file_meta import EMPTY_ROW

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.errors import UsageError
 from stream_app.filestore.versions.branches import branch_names
 from stream_app.planning.upkeep.expire_config import expire_config

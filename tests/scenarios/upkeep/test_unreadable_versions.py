@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_maintenance import TableMaintenance

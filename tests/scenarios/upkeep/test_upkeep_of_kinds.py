@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import stream_app
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_writing
 from tests.support.cross_partition import CrossPartitionJob, cross_partition_table

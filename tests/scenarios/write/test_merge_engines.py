@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.errors import MergeError, UnsupportedTableError, UsageError
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_arrow_row

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.errors import FAILED, NOT_COMPARED
 from tests.support.small_table import small_table
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.job.damaged_checkpoint import Mending, mend_checkpoint, mending
+from stream_app.app.tables.damaged_checkpoint import Mending, mend_checkpoint, mending
 from stream_app.errors import CheckpointError
 from stream_app.model.job_epoch import JobEpoch
 

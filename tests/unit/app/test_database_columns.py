@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stream_app.app.config.sync_config import OneSetting
-from stream_app.app.job.job_feeds import job_format
+from stream_app.app.tables.job_format import job_format
 from stream_app.spark.epoch.blocks import UNREADABLE
 from tests.support.database_topic import change, creates
 from tests.unit.app.test_database_tables import Database, table_of

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.app.config.sync_config import OneSetting
-from stream_app.app.quarantine.choice import Choice
-from stream_app.app.quarantine.job_replay import job_replays
-from stream_app.app.quarantine.kept_records import open_quarantine
-from stream_app.app.quarantine.replay import Replayed
+from stream_app.app.ops.quarantine.choice import Choice
+from stream_app.app.ops.quarantine.job_replay import job_replays
+from stream_app.app.ops.quarantine.kept_records import open_quarantine
+from stream_app.app.ops.quarantine.replay import Replayed
 from stream_app.spark.ingest.held_tables import resume
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import GARBAGE, Message, a_row, change, creates

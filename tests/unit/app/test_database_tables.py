@@ -16,13 +16,13 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import OneSetting, SyncConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.app.inspect.job_status import JobStatus
-from stream_app.app.job.database_tables import (
+from stream_app.app.ops.inspect.job_status import JobStatus
+from stream_app.app.tables.database_tables import (
     DatabaseTables,
     remembered_origins,
 )
-from stream_app.app.job.first_messages import warn_of_first_messages
-from stream_app.app.job.job_feeds import job_format
+from stream_app.app.tables.first_messages import warn_of_first_messages
+from stream_app.app.tables.job_format import job_format
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, change_schema
 from stream_app.errors import CheckpointError, WrongSourceError
 from stream_app.fileio.local_file_io import LocalFileIO

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.app.output.debezium_output import DebeziumMessages
+from stream_app.app.cli.output.debezium_output import DebeziumMessages
 from stream_app.cdc.formats import message_format
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema

@@ -13,12 +13,12 @@ import pytest
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import load_config
-from stream_app.app.doctor import machine
-from stream_app.app.doctor.examination import Examination
-from stream_app.app.doctor.observation import Level, Observation, observed
-from stream_app.app.doctor.tables import tables_of_database
+from stream_app.app.ops.doctor import machine
+from stream_app.app.ops.doctor.examination import Examination
+from stream_app.app.ops.doctor.observation import Level, Observation, observed
+from stream_app.app.ops.doctor.tables import tables_of_database
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
 from stream_app.spark.ingest.checkpoint_state import open_checkpoint

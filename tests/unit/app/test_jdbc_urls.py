@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from stream_app.app.cli import main
-from stream_app.app.schema.jdbc_source import parse_jdbc_url
+from stream_app.app.cli.main import main
+from stream_app.app.ops.init.jdbc_source import parse_jdbc_url
 from stream_app.errors import UsageError
 
 COMMON = ["init", "--bootstrap-servers", "127.0.0.1:1"]

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import AppConfig, load_config
-from stream_app.app.doctor.examination import Examination
-from stream_app.app.doctor.observation import Level
-from stream_app.app.job.job_folders import make_local
-from stream_app.app.job.one_table import job_table, wanted_schema
+from stream_app.app.ops.doctor.examination import Examination
+from stream_app.app.ops.doctor.observation import Level
+from stream_app.app.tables.job_folders import make_local
+from stream_app.app.tables.one_table import job_table, wanted_schema
 from stream_app.clock import SystemClock
 from stream_app.errors import (
     NoAccessError,

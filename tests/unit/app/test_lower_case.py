@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.check.of_database import splitter_of
-from stream_app.app.job.job_feeds import job_format
+from stream_app.app.ops.check.of_database import splitter_of
+from stream_app.app.tables.job_format import job_format
 from stream_app.cdc.formats import FORMATS
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import Message, a_row, change

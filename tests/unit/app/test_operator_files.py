@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from stream_app.app.cli import VERBS, main
+from stream_app.app.cli.main import VERBS, main
 from stream_app.app.config.app_config import KEYS, PREFIXES, load_config
 from stream_app.app.launch.spark_submit import SCHEDULER
 from stream_app.cdc.alike.options import COLUMN_ENCODING
@@ -74,7 +74,7 @@ def test_locks_hold_what_the_project_asks_for() -> None:
 
 @pytest.mark.parametrize("key", ["listeners", "log.dirs", "controller.quorum.voters"])
 def test_the_brokers_template_leaves_addresses_and_folders_out(key: str) -> None:
-    template = (ROOT / "stream_app" / "app" / "demo" / "server.properties").read_text()
+    template = (ROOT / "stream_app" / "app" / "launch" / "server.properties").read_text()
     assert not re.search(rf"^(advertised\.)?{re.escape(key)}=", template, flags=re.MULTILINE)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stream_app.app.job.preflight import TopicInfo, client_settings, recreated, uncheckable
+from stream_app.app.source.preflight import TopicInfo, client_settings, recreated, uncheckable
 
 JAAS = (
     "org.apache.kafka.common.security.scram.ScramLoginModule required "

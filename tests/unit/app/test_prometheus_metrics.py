@@ -18,12 +18,12 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from stream_app import __version__
-from stream_app.app.job.event_log import EventLog
-from stream_app.app.metrics.collectors import CompactionCollector
-from stream_app.app.metrics.endpoint import serving
-from stream_app.app.metrics.job_metrics import TABLE_LABELS_MAX, JobMetrics
-from stream_app.app.metrics.quarantine_watch import QuarantineWatch
-from stream_app.app.quarantine.kept_records import Mark, Quarantine
+from stream_app.app.observe.events.event_log import EventLog
+from stream_app.app.observe.metrics.collectors import CompactionCollector
+from stream_app.app.observe.metrics.endpoint import serving
+from stream_app.app.observe.metrics.job_metrics import TABLE_LABELS_MAX, JobMetrics
+from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
+from stream_app.app.ops.quarantine.kept_records import Mark, Quarantine
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.errors import UsageError

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_app.app.quarantine.choice import Choice
-from stream_app.app.quarantine.kept_records import REPLAYED, Mark, open_quarantine
-from stream_app.app.quarantine.later_changes import Where
-from stream_app.app.quarantine.replay import Replay, Replayed
+from stream_app.app.ops.quarantine.choice import Choice
+from stream_app.app.ops.quarantine.kept_records import REPLAYED, Mark, open_quarantine
+from stream_app.app.ops.quarantine.later_changes import Where
+from stream_app.app.ops.quarantine.replay import Replay, Replayed
 from stream_app.cdc.change_batch import bad_records
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 
 FIRST = {
     "topic": "orders", "partition": 0, "offset": 7, "timestamp": 1_700_000_000_000,

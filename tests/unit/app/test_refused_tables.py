@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.app.config.sync_config import OneSetting
-from stream_app.app.doctor.examination import Examination
-from stream_app.app.inspect.job_status import own_ends
-from stream_app.app.inspect.refused_tables import TABLES_MAX, RefusedTables
-from stream_app.app.job.first_messages import warn_of_first_messages
+from stream_app.app.ops.doctor.examination import Examination
+from stream_app.app.ops.inspect.job_status import own_ends
+from stream_app.app.tables.first_messages import warn_of_first_messages
+from stream_app.app.tables.refused_tables import TABLES_MAX, RefusedTables
 from stream_app.clock import SystemClock
 from stream_app.errors import CheckpointError
 from stream_app.fileio.local_file_io import LocalFileIO

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.launch.java import unicode_environment
+from stream_app.app.launch.set_up import PipProgress, Steps, pinned
 from stream_app.app.launch.spark_log import log_file
-from stream_app.app.set_up import PipProgress, Steps, pinned
 
 PIP = """\
 Collecting numpy==2.4.6 (from -r requirements.lock (line 9))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.errors import FAILED, PERSON_NEEDED
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import creates

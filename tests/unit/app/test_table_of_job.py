@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.arguments.table_of_job import table_of_job
-from stream_app.app.check.of_database import splitter_of
+from stream_app.app.cli.arguments.table_of_job import table_of_job
 from stream_app.app.config.table_config import TableConfig
+from stream_app.app.ops.check.of_database import splitter_of
 from stream_app.errors import TableNotFoundError, UsageError
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import creates

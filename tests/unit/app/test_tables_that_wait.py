@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.cli import main
-from stream_app.app.inspect.job_status import SHORT_REASON, JobStatus, TableStatus, in_short
+from stream_app.app.cli.main import main
+from stream_app.app.ops.inspect.job_status import SHORT_REASON, JobStatus, TableStatus, in_short
 from stream_app.spark.ingest.held_tables import HeldTable, HeldTables, resume
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import GARBAGE, Message, a_row, change, creates

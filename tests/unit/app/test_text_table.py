@@ -7,7 +7,7 @@ import io
 from rich.cells import cell_len
 from rich.console import Console
 
-from stream_app.app.output.text_table import Column, rich_table, text_lines, visible
+from stream_app.app.text.text_table import Column, rich_table, text_lines, visible
 
 COLUMNS = [Column("n", right=True), Column("text", width_max=10)]
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from stream_app.app.cli import main
-from stream_app.app.inspect.job_status import HELD, READY, TableStatus
-from stream_app.app.top.keyboard import DOWN, PAGE_DOWN, PAGE_UP, UP
-from stream_app.app.top.screen import View, detail_of, screen
+from stream_app.app.cli.main import main
+from stream_app.app.cli.top.keyboard import DOWN, PAGE_DOWN, PAGE_UP, UP
+from stream_app.app.cli.top.screen import View, detail_of, screen
+from stream_app.app.ops.inspect.job_status import HELD, READY, TableStatus
 from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import SystemClock
 from stream_app.fileio.file_io_registry import file_io_of

@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_app.app.output.value_text import json_lines, json_texts, plain_texts, row_values_texts
+from stream_app.app.text.value_text import json_lines, json_texts, plain_texts, row_values_texts
 from stream_app.model.schema.data_type import parse_columns
 
 INT64 = st.integers(-(2**63), 2**63 - 1)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.config.app_config import load_config
-from stream_app.app.doctor.examination import Examination
-from stream_app.app.doctor.observation import Level
-from stream_app.app.job.job_folders import check_writable
+from stream_app.app.ops.doctor.examination import Examination
+from stream_app.app.ops.doctor.observation import Level
+from stream_app.app.tables.job_folders import check_writable
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED, PERSON_NEEDED, StorageError
 from tests.support.ingest_process import write_conf

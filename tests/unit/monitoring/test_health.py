@@ -10,9 +10,9 @@ from urllib.error import HTTPError
 from prometheus_client import CollectorRegistry
 
 from stream_app.app.config.secrets import Secrets
-from stream_app.app.metrics.endpoint import serving
-from stream_app.app.metrics.health import JobHealth, SourceState, source_problems
-from stream_app.app.metrics.job_metrics import JobMetrics
+from stream_app.app.observe.metrics.endpoint import serving
+from stream_app.app.observe.metrics.health import JobHealth, SourceState, source_problems
+from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.kafka.job_position import JobPosition
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.ingest.table_feed import EpochReport

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from stream_app.app.config.secrets import Secrets, hiding
-from stream_app.app.job.event_log import EventLog
-from stream_app.app.job.job_log import log_as, log_to_stderr, tell_end
-from stream_app.app.metrics.job_metrics import JobMetrics
+from stream_app.app.observe.events.event_log import EventLog
+from stream_app.app.observe.metrics.job_metrics import JobMetrics
+from stream_app.app.observe.monitoring.job_log import log_as, log_to_stderr, tell_end
 from stream_app.errors import UsageError
 from stream_app.log_facts import about
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd

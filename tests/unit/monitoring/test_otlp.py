@@ -14,8 +14,8 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from prometheus_client.registry import Collector
 
-from stream_app.app.metrics.job_metrics import JobMetrics
-from stream_app.app.monitoring.otlp import Telemetry
+from stream_app.app.observe.metrics.job_metrics import JobMetrics
+from stream_app.app.observe.monitoring.otlp import Telemetry
 from stream_app.errors import UsageError
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_parts import EpochParts

@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from stream_app.app.metrics.job_metrics import JobMetrics
-from stream_app.app.monitoring.spark_numbers import MAXIMA, SUMS, SparkNumbers, numbers_for_spark
+from stream_app.app.observe.metrics.job_metrics import JobMetrics
+from stream_app.app.observe.monitoring.spark_numbers import (
+    MAXIMA,
+    SUMS,
+    SparkNumbers,
+    numbers_for_spark,
+)
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.compact.metrics import CompactionMetrics

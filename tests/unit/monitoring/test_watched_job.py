@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from stream_app.app.config.app_config import AppConfig, load_config
-from stream_app.app.monitoring.watched_job import watched_job
+from stream_app.app.observe.watched_job import watched_job
 from stream_app.errors import WrongSourceError
 from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.held_tables import HeldTable

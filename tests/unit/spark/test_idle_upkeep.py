@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.job.event_log import EventLog
+from stream_app.app.observe.events.event_log import EventLog
 from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.epoch_log import EpochLog

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from stream_app.app.job.job_folders import hadoop_settings, open_folder, spark_location
+from stream_app.app.tables.job_folders import hadoop_settings, open_folder, spark_location
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.errors import CheckpointError
 from stream_app.spark.hadoop_files import HadoopFiles

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from stream_app.app.cli import main
+from stream_app.app.cli.main import main
 from stream_app.app.config.secrets import HIDDEN
 from stream_app.app.web.action_kinds import offered
 from stream_app.app.web.actions import TOKEN_VARIABLE, Actions, is_same_origin, token_of

@@ -13,11 +13,11 @@ import pytest
 
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.settings import file_io_options, file_io_variables
-from stream_app.app.inspect.job_status import HELD, READY, TableStatus
-from stream_app.app.job.epoch_history import EpochHistory
+from stream_app.app.observe.events.epoch_history import EpochHistory
+from stream_app.app.ops.inspect.job_status import HELD, READY, TableStatus
+from stream_app.app.submit.page_of_job import page_of_job
 from stream_app.app.web.job_glance import JobGlance
 from stream_app.app.web.job_site import JobSite
-from stream_app.app.web.of_job import page_of_job
 from stream_app.app.web.serving import serving
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.decode_counts import DecodeCounts

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.job.epoch_history import CompactionsNow
-from stream_app.app.quarantine.kept_records import open_quarantine
+from stream_app.app.observe.events.epoch_history import CompactionsNow
+from stream_app.app.ops.quarantine.kept_records import open_quarantine
 from stream_app.app.web.drawings.rows import SPANS, rows_chart
 from stream_app.app.web.pages import page
 from stream_app.app.web.site import WarehouseSite

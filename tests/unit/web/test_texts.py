@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from stream_app.app.output.listing import Listing
-from stream_app.app.quarantine.kept_records import KeptRecord
+from stream_app.app.ops.quarantine.kept_records import KeptRecord
+from stream_app.app.text.listing import Listing
 from stream_app.app.web.lists import PageList, short_times
 from stream_app.app.web.pages import ENVIRONMENT, block, payload
 from stream_app.app.web.table_parts import BadRecords

@@ -6,8 +6,8 @@ import re
 import shutil
 from pathlib import Path
 
-from stream_app.app.inspect.refused_tables import TABLES_MAX
-from stream_app.app.job.epoch_history import EpochHistory
+from stream_app.app.observe.events.epoch_history import EpochHistory
+from stream_app.app.tables.refused_tables import TABLES_MAX
 from tests.support.busy_job import Busy
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import GARBAGE, creates

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stream_app.app.job.epoch_history import PastEpoch
+from stream_app.app.observe.events.epoch_history import PastEpoch
 from stream_app.app.web.drawings.axis import HEIGHT, Axis, Tick, linear_axis
 from stream_app.spark.epoch.epoch_parts import parts_text
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stream_app.app.output.listing import time_text
+from stream_app.app.text.listing import time_text
 from stream_app.app.web.drawings.axis import HEIGHT, Tick, linear_axis, short_number
 from stream_app.model.snapshot import CommitKind, Snapshot
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from stream_app.app.output.listing import time_text
+from stream_app.app.text.listing import time_text
 from stream_app.app.web.drawings.axis import HEIGHT, Tick, log_axis, short_number
 from stream_app.model.consumer import Consumer
 from stream_app.model.snapshot import Snapshot

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from stream_app.app.inspect.levels import LevelRow, NextCompactions
-from stream_app.app.output.listing import size_text
+from stream_app.app.ops.inspect.levels import LevelRow, NextCompactions
+from stream_app.app.text.listing import size_text
 from stream_app.table.compact.metrics import CompactionUnderWay
 
 BUCKETS_SHOWN = 32

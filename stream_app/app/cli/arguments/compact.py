@@ -1,0 +1,153 @@
+"""The arguments of ``stream-app compact``, the same for its job under ``spark-submit``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from stream_app.app.cli.arguments.table import add_table, named_table
+from stream_app.app.cli.arguments.table_of_job import table_of_job
+from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.config.secrets import is_secret
+from stream_app.app.tables.compaction_request import CompactJob
+from stream_app.errors import UsageError
+from stream_app.model.options.core_options import option_problems
+from stream_app.model.options.option import parse_duration_ms
+from stream_app.predicate.parser import parse_predicate
+from stream_app.table.compact.compacted_buckets import CompactionChoice, parse_partition
+from stream_app.table.opening import open_for_writing
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add them."""
+    add_table(parser)
+    parser.add_argument(
+        "--conf",
+        type=Path,
+        metavar="FILE",
+        help="the configuration of the table's job: its table by name, file systems, Spark "
+        "settings, form of the log, webhook and OpenTelemetry are this one's too",
+    )
+    parser.add_argument(
+        "--partition",
+        action="append",
+        default=[],
+        metavar="K=V,…",
+        help="only this partition, e.g. dt=2026-11-20; may be repeated",
+    )
+    parser.add_argument(
+        "--where", metavar="CONDITION", help="only partitions for which this is true"
+    )
+    parser.add_argument(
+        "--partition-idle-time",
+        metavar="TIME",
+        help="only partitions without new files for this time, e.g. 1h",
+    )
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
+        "--full", action="store_true", help="merge each bucket whole (default without --follow)"
+    )
+    how.add_argument(
+        "--minor", action="store_true", help="merge only what the table's triggers ask for"
+    )
+    parser.add_argument(
+        "--follow",
+        action="store_true",
+        help="run as a service: look for work every continuous.discovery-interval (10 s), until "
+        "Ctrl-C",
+    )
+    parser.add_argument(
+        "--metrics-port",
+        type=int,
+        metavar="PORT",
+        help="with --follow: answer http://…:PORT/metrics, for Prometheus",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="OPTION=VALUE",
+        help="a table option for this run, or a Spark setting (spark.…=…); may be repeated",
+    )
+    # spark-submit stands between: the job itself sees a pipe, whatever there is behind it.
+    parser.add_argument("--terminal-width", type=int, default=0, help=argparse.SUPPRESS)
+
+
+def configuration(args: argparse.Namespace) -> AppConfig | None:
+    """The configuration that the arguments name.
+
+    Raises:
+        UsageError: it has problems.
+    """
+    return None if args.conf is None else load_config(args.conf, [], os.environ)
+
+
+def compact_job(args: argparse.Namespace, config: AppConfig | None) -> CompactJob:
+    """The job that the arguments ask for.
+
+    Args:
+        config: see `configuration`.
+
+    Raises:
+        UsageError: an argument is wrong.
+        TableNotFoundError: there is no such table.
+        UnsupportedTableError: we cannot write it.
+    """
+    if args.full and args.follow:
+        raise UsageError(
+            "--full and --follow do not go together: each flush would rewrite the whole bucket",
+            fix="use --follow alone; 'compaction.optimization-interval' has each bucket merged "
+            "whole that often",
+        )
+    port = args.metrics_port
+    if port is not None and not (args.follow and 0 < port < 65536):
+        raise UsageError(
+            f"--metrics-port {port} needs --follow, and a port from 1 to 65535",
+            fix="give both, or leave it out",
+        )
+    options, spark = _settings(args.set)
+    if config is None:
+        table = named_table(args.table)
+    else:
+        table = table_of_job(args.table, config, str(args.conf))
+        spark = {**config.spark, **spark}
+    table = open_for_writing(table)
+    table = open_for_writing(table.with_options({**options, "write-only": "false"}))
+    choice = CompactionChoice(
+        partitions=tuple(map(parse_partition, args.partition)),
+        where=None if args.where is None else parse_predicate(args.where, table.schema.fields),
+        idle_ms=None if args.partition_idle_time is None else _idle_ms(args.partition_idle_time),
+    )
+    choice.check(table)
+    full = not (args.minor or args.follow)
+    return CompactJob(table, choice, full, args.follow, spark, port, args.terminal_width, config)
+
+
+def _settings(words: list[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Table options and Spark settings."""
+    given = {}
+    for word in words:
+        key, sign, value = word.partition("=")
+        if not sign:
+            raise UsageError(f"--set {word} has no value", fix="write OPTION=VALUE")
+        if is_secret(key):
+            raise UsageError(
+                f"--set {key.strip()}: is a secret, and command lines are public on this machine",
+                fix="give Spark's secrets in $SPARK_HOME/conf/spark-defaults.conf",
+            )
+        given[key.strip()] = value.strip()
+    spark = {key: value for key, value in given.items() if key.startswith("spark.")}
+    options = {key: value for key, value in given.items() if key not in spark}
+    if problems := option_problems(options):
+        raise UsageError("; ".join(problems), fix="mend --set")
+    return options, spark
+
+
+def _idle_ms(text: str) -> int:
+    try:
+        return parse_duration_ms(text)
+    except ValueError as error:
+        raise UsageError(
+            f"--partition-idle-time {text}: {error}", fix="write it as 30min, 1h or 2d"
+        ) from None

@@ -1,0 +1,72 @@
+"""A table of a job that a command line names: by its name in the warehouse."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from stream_app.app.cli.arguments.table import table_location
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.settings import file_io_options
+from stream_app.errors import TableNotFoundError, UsageError
+from stream_app.planning.sync.named_tables import nearest
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_table
+
+_SHOWN_MAX = 20
+
+
+def known_table(name: str, known: Collection[str], where: str) -> None:
+    """Check that a job has a table.
+
+    Raises:
+        UsageError: it has none of that name; suggests the nearest.
+    """
+    if name in known:
+        return
+    near = nearest(name, known)
+    meant = f"did you mean {near}? " if near else ""
+    names = ", ".join(sorted(known)[:_SHOWN_MAX])
+    more = f" and {len(known) - _SHOWN_MAX} more" if len(known) > _SHOWN_MAX else ""
+    tables = f"the tables are {names}{more}" if known else "the job has met no table yet"
+    raise UsageError(f"the job has no table {name!r}", where=where, fix=f"{meant}{tables}")
+
+
+def names_of_job(config: AppConfig) -> Sequence[str]:
+    """The tables that a job has met, as far as the checkpoint can be read here."""
+    if config.sync is None:
+        return [config.table.name]
+    # Imported only when it is asked for: it needs Spark's package.
+    of_database = importlib.import_module("stream_app.app.ops.check.of_database")
+    try:
+        paths = of_database.database_paths(config, needs_one=False)
+    except UsageError:
+        return []
+    return [path.rpartition("/")[2] for path in paths]
+
+
+def table_of_job(text: str, config: AppConfig, where: str) -> FileStoreTable:
+    """Open a table of a job: by its folder, its name, or the database's and its name.
+
+    Args:
+        where: of the configuration.
+
+    Raises:
+        TableNotFoundError: there is no table in this folder.
+        UsageError: the job has no table of this name.
+    """
+    options = {**file_io_options(os.environ), **config.file_system}
+    of_job = config.table if config.sync is None else config.sync
+    name = text.removeprefix(f"{of_job.database}.")
+    if Path(text).exists() or "/" in name or "." in name:
+        return open_table(table_location(text, os.environ), file_io_options=options)
+    try:
+        if config.sync is None and name != config.table.name:
+            raise TableNotFoundError(name)
+        path = config.table.path if config.sync is None else config.sync.path(name)
+        return open_table(path, file_io_options=options)
+    except TableNotFoundError:
+        known_table(name, names_of_job(config), where)
+        raise

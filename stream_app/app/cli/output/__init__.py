@@ -1,0 +1,1 @@
+"""Rows and changes as `read` and `changelog` print them."""

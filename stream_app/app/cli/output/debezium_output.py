@@ -1,0 +1,121 @@
+"""Changes as Debezium's JSON messages, put together in columns.
+
+=====================  ======================================================
+rows                   message
+=====================  ======================================================
++I                     op c, the row as ``after``; op r of rows read first
+-U and then +U         op u with ``before`` and ``after``
+-U alone, -D           op d, the row as ``before``
++U alone               op c: without the old row an op u would be refused
+=====================  ======================================================
+
+Values are those of `value_text`, and decimals are texts. Debezium writes them so with
+``decimal.handling.mode = string`` and ``time.precision.mode = isostring``. There is no schema
+envelope and there are no tombstones.
+
+Source: Debezium documentation, "Data change events"; Flink's
+`DebeziumJsonDeserializationSchema.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app import __version__
+from stream_app.app.text.value_text import json_lines, plain_texts
+from stream_app.model.row_kind import RowKind
+from stream_app.table.follow.changelog_follow import ChangelogBatch
+from stream_app.table.read.projection import ROW_KIND
+
+_NULL = "null"
+_KINDS = pa.array([kind.short for kind in RowKind])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebeziumMessages:
+    """Makes messages of the changes of one table.
+
+    Attributes:
+        table: its folder, …/db.db/table, for the field ``source``.
+        keys: columns of the primary key; without any, messages have no key.
+    """
+
+    table: str
+    keys: tuple[str, ...]
+
+    def values(self, batch: ChangelogBatch) -> tuple[pa.Array, pa.Array]:
+        """Keys (null without a primary key) and values of the messages, as strings."""
+        rows = batch.rows
+        kinds = pc.index_in(rows.column(ROW_KIND), value_set=_KINDS).to_numpy()
+        pairs = self._pairs(rows, kinds)
+        places = np.flatnonzero(~_followers(pairs))
+        texts = _row_texts(rows, [name for name in rows.schema.names if name != ROW_KIND])
+        nulls = pa.nulls(len(places), pa.string())
+        is_pair, is_old = pairs[places], kinds[places] & 1 == 1
+        here = texts.take(pa.array(places))
+        next_rows = pa.array(np.minimum(places + 1, len(kinds) - 1))
+        before = pc.if_else(pa.array(is_old), here, nulls)
+        after = pc.if_else(pa.array(is_old), nulls, here)
+        after = pc.if_else(pa.array(is_pair), texts.take(next_rows), after)
+        ops = np.where(is_pair, "u", np.where(is_old, "d", "r" if batch.is_full else "c"))
+        values = pc.binary_join_element_wise(
+            '{"before":',
+            before.fill_null(_NULL),
+            ',"after":',
+            after.fill_null(_NULL),
+            ',"op":"',
+            pa.array(ops),
+            self._tail(batch),
+            "",
+        )
+        if not self.keys:
+            return nulls, values
+        return _row_texts(rows, self.keys).take(pa.array(places)), values
+
+    def _pairs(self, rows: pa.RecordBatch, kinds: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+        """Where a -U is followed by the +U of the same key."""
+        found = np.zeros(len(kinds), dtype=bool)
+        found[:-1] = (kinds[:-1] == RowKind.UPDATE_BEFORE) & (kinds[1:] == RowKind.UPDATE_AFTER)
+        if not self.keys or not found.any():
+            return np.zeros(len(kinds), dtype=bool)
+        for name in self.keys:
+            column = rows.column(name)
+            same = pc.equal(column.slice(0, len(kinds) - 1), column.slice(1))
+            found[:-1] &= same.to_numpy(zero_copy_only=False).astype(bool)
+        return found
+
+    def _tail(self, batch: ChangelogBatch) -> str:
+        place = PurePosixPath(self.table)
+        source = {
+            "version": __version__,
+            "connector": "stream_app",
+            "ts_ms": batch.commit_time_millis,
+            "snapshot": "true" if batch.is_full else "false",
+            "db": place.parent.name.removesuffix(".db"),
+            "table": place.name,
+            "snapshot_id": batch.snapshot_id,
+        }
+        return f'","ts_ms":{batch.commit_time_millis},"source":{orjson.dumps(source).decode()}}}'
+
+
+def _followers(pairs: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """The +U of each pair, which has no message of its own."""
+    found = np.zeros_like(pairs)
+    found[1:] = pairs[:-1]
+    return found
+
+
+def _row_texts(rows: pa.RecordBatch, names: Sequence[str]) -> pa.Array:
+    columns = (rows.column(name) for name in names)
+    return json_lines(
+        names,
+        [plain_texts(column) if pa.types.is_decimal(column.type) else column for column in columns],
+    )

@@ -1,0 +1,220 @@
+"""What the terminal shows: the list of tables, and below it one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from stream_app.app.cli.top.keyboard import DOWN, PAGE_DOWN, PAGE_UP, UP
+from stream_app.app.ops.inspect.compactions import compactions_of
+from stream_app.app.ops.inspect.job_status import EMPTY, READY, WAITING, TableStatus, in_short
+from stream_app.app.ops.inspect.levels import next_compactions
+from stream_app.app.text.age_text import age_text
+from stream_app.app.text.listing import size_text, time_text
+from stream_app.app.text.text_table import visible
+from stream_app.app.web.site import Site
+from stream_app.app.web.table_list import ORDERS, TROUBLE, ListChoice
+from stream_app.errors import StreamAppError
+from stream_app.model.snapshot import (
+    BATCH_COMMIT_IDENTIFIER,
+    SECONDS_PROPERTY,
+    CommitKind,
+    Snapshot,
+)
+from stream_app.spark.epoch.epoch_parts import parts_text, parts_told
+
+_STYLES = {READY: "green", WAITING: "yellow", EMPTY: "yellow"}
+_LINES_AROUND = 5
+"""The title, the head of the list with its rules, and the line of keys."""
+_SNAPSHOTS, _LOOKED_BACK, _COMPACTIONS = 4, 30, 4
+DETAIL_LINES = 5 + _SNAPSHOTS + _COMPACTIONS
+_COLUMNS = (
+    "table", "state", "behind", "lag", "changed", "epoch", "snapshot", "runs", "reason"
+)  # fmt: skip
+_NARROW = 100
+"""Characters: on a narrower terminal names and reasons take the room of some numbers."""
+_LEFT_OUT = ("changed", "epoch", "snapshot", "runs")
+_NAME = 24
+"""Characters of a name that are shown at least."""
+_WIDE = {"table": 2, "reason": 3}
+"""Columns that are cut where they do not fit, and their shares of the room that is left."""
+_KEYS = "q quits · ↑ ↓ choose a table · s sorts by {}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Where one is in the list.
+
+    Attributes:
+        order: one of `ORDERS`.
+        chosen: place of the table whose details are shown.
+        height, width: lines and characters of the terminal.
+    """
+
+    order: str = TROUBLE
+    chosen: int = 0
+    height: int = 24
+    width: int = _NARROW
+
+    @property
+    def rows(self) -> int:
+        """Tables that fit on the screen."""
+        return max(1, self.height - _LINES_AROUND - DETAIL_LINES)
+
+    def after(self, key: str | None, tables: int) -> View:
+        """The view after a key, of a list of so many tables."""
+        steps = {UP: -1, DOWN: 1, PAGE_UP: -self.rows, PAGE_DOWN: self.rows}
+        if key == "s":
+            order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+            return replace(self, order=order, chosen=0)
+        place = self.chosen + steps.get(key or "", 0)
+        return replace(self, chosen=max(0, min(place, tables - 1)))
+
+    def sorted(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
+        """The tables in the order of the view."""
+        return ListChoice(order=self.order).chosen(tables)
+
+
+def screen(
+    title: str, tables: Sequence[TableStatus], view: View, detail: RenderableType
+) -> RenderableType:
+    """One screen.
+
+    Args:
+        tables: in the order of the view.
+        detail: of the chosen one.
+    """
+    first = max(0, min(view.chosen - view.rows // 2, len(tables) - view.rows))
+    shown = tables[first : first + view.rows]
+    left_out = _LEFT_OUT if view.width < _NARROW else ()
+    listed = table_list(
+        [_named(one, title) for one in shown], chosen=view.chosen - first, left_out=left_out
+    )
+    keys = _KEYS.format(ORDERS[(ORDERS.index(view.order) + 1) % len(ORDERS)])
+    if len(shown) < len(tables):
+        keys += f" · tables {first + 1} to {first + len(shown)} of {len(tables)}"
+    return Group(summary(title, tables), listed, detail, Text(keys, style="dim"))
+
+
+def summary(title: str, tables: Sequence[TableStatus]) -> Text:
+    """One line: how many tables, and how they are."""
+    troubles = sum(one.reason is not None for one in tables)
+    ages = [one.fresh_s for one in tables if one.fresh_s is not None]
+    text = Text(no_wrap=True, overflow="ellipsis").append(visible(title), style="bold")
+    text.append(f"  {len(tables)} table{'' if len(tables) == 1 else 's'}")
+    if troubles:
+        text.append(f", {troubles} in trouble", style="bold red")
+    if ages and max(ages) > 0:
+        text.append(f", at most {age_text(max(ages))} behind")
+    elif ages and len(ages) == len(tables) and not troubles:
+        text.append(", all up to date")
+    if ages and (unknown := len(tables) - len(ages)):
+        text.append(f", {unknown} of unknown age")
+    return text
+
+
+def _named(one: TableStatus, title: str) -> TableStatus:
+    """Without the database, when that is the title."""
+    return replace(one, table=one.table.removeprefix(f"{title}."))
+
+
+def table_list(
+    tables: Sequence[TableStatus], *, chosen: int | None = None, left_out: Sequence[str] = ()
+) -> Table:
+    """The tables as rows; `chosen` is the place of one that stands out.
+
+    A column of which nothing is known is left out, and so are those of `left_out`.
+    """
+    found = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=chosen is not None)
+    rows = [_cells(one) for one in map(in_short, tables)]
+    shown = [name for name in _COLUMNS if name not in left_out and any(row[name] for row in rows)]
+    for name in shown:
+        is_text, width = name in _WIDE, max(len(name), *(len(row[name]) for row in rows))
+        found.add_column(
+            name,
+            justify="left" if is_text or name == "state" else "right",
+            no_wrap=True,
+            overflow="ellipsis",
+            min_width=min(width, _NAME) if name == "table" else None if is_text else width,
+            ratio=_WIDE.get(name) if chosen is not None else None,
+        )
+    for place, (one, row) in enumerate(zip(tables, rows, strict=True)):
+        style = _STYLES.get(one.state, "red")
+        cells = [
+            escape(row[name] or "-") if name != "reason" else escape(row[name]) for name in shown
+        ]
+        cells[shown.index("state")] = f"[{style}]{one.state}[/]"
+        found.add_row(*cells, style="reverse" if place == chosen else "")
+    return found
+
+
+def _cells(one: TableStatus) -> dict[str, str]:
+    """The texts of a row by column; empty: unknown."""
+    numbers = {
+        "lag": one.lag,
+        "epoch": one.epoch,
+        "snapshot": one.snapshot,
+        "runs": one.sorted_runs,
+    }
+    ages = {"behind": one.fresh_s, "changed": one.changed_s}
+    return {
+        "table": visible(one.table),
+        "state": one.state,
+        **{name: "" if age is None else age_text(age) for name, age in ages.items()},
+        **{name: "" if number is None else f"{number:,}" for name, number in numbers.items()},
+        "reason": visible(one.reason or ""),
+    }
+
+
+def detail_of(site: Site, name: str) -> RenderableType:
+    """The newest snapshots and compactions of a table, and what is compacted next."""
+    try:
+        return Group(*_details(site, name))
+    except (StreamAppError, OSError) as error:
+        return Text(f"{name}: {visible(str(error))}", style="red", overflow="ellipsis")
+
+
+def _parts(newest: Sequence[Snapshot]) -> Iterator[str]:
+    """Where the seconds of each epoch went, before its commit."""
+    for one in newest:
+        parts = parts_told((one.properties or {}).get(SECONDS_PROPERTY))
+        if parts:
+            yield visible(f"epoch {one.commit_identifier}: {parts_text(parts)}")
+
+
+def _details(site: Site, name: str) -> list[Text]:
+    table = site.open(name)
+    newest = list(islice(table.snapshots.backwards(), _LOOKED_BACK))
+    lines = [Text(visible(name), style="bold")]
+    if not newest:
+        return [*lines, Text("no snapshot yet")]
+    for one in newest[:_SNAPSHOTS]:
+        added = f"{one.delta_record_count or 0:+,} records in files"
+        is_epoch = one.commit_identifier < BATCH_COMMIT_IDENTIFIER
+        epoch = f", epoch {one.commit_identifier}" if is_epoch else ""
+        kind, time = one.commit_kind.value, time_text(one.time_millis)
+        lines.append(Text(f"  snapshot {one.snapshot_id} {kind} {time}{epoch}, {added}"))
+    lines += [Text(f"  {told}") for told in islice(_parts(newest), 1)]
+    compacts = (one for one in newest if one.commit_kind is CommitKind.COMPACT)
+    rows = (row for one in compacts for row in compactions_of(table, one))
+    for row in islice(rows, _COMPACTIONS):
+        where = f"{row.partition} bucket {row.bucket}".strip()
+        level = "-" if row.output_level is None else row.output_level
+        told = (
+            f"  compacted {where}: {row.reason or 'by another engine'}, levels {row.levels} → "
+            f"{level}, {size_text(row.bytes_in)} → {size_text(row.bytes_out)}"
+        )
+        lines.append(Text(told, style="cyan"))
+    planned = next_compactions(table, newest[0])
+    due = [plan.reason for plan in planned.plans.values()]
+    told = planned.obstacle or "nothing is due"
+    if due:
+        told = f"{len(due)} compaction{'s are' if len(due) > 1 else ' is'} due: {due[0]}"
+    return [*lines, Text(f"  next: {told}", style="dim")]

@@ -1,0 +1,148 @@
+"""``stream-app backfill``: reads a table's topics again, and writes what differs."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from stream_app.app.cli.arguments.table import named_table
+from stream_app.app.cli.arguments.table_of_job import table_of_job
+from stream_app.app.cli.arguments.version import timestamp_argument
+from stream_app.app.cli.verbs.check import source_of
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import (
+    DRY_RUN,
+    NOTHING,
+    add_upkeep_parser,
+    counted,
+)
+from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.ops.quarantine.kept_records import Quarantine, open_quarantine
+from stream_app.app.text.progress import ProgressLine
+from stream_app.errors import UsageError
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.time_travel import millis_of
+
+_EARLIEST = "earliest"
+_EPILOG = """\
+The topics are read again, up to where the table's job has read them, and decoded as the job does.
+The table's rows that differ from theirs become one snapshot: rows are added, changed and deleted,
+with a changelog where the table has one. A second run finds nothing to do.
+
+With --from TIME, or when a topic has lost its oldest messages, only keys that the messages tell
+are compared: no other row is changed or deleted.
+
+Stop the job before. A backfill does not stand on rows that come meanwhile: it fails, and changes
+nothing.
+
+examples:
+  stream-app backfill orders --conf conf/orders.toml --dry-run
+  stream-app backfill orders --conf conf/orders.toml
+  stream-app backfill orders --conf conf/orders.toml --from 2026-01-31
+  stream-app backfill warehouse/shop.db/orders --from-topic 127.0.0.1:9092/shop.public.orders"""
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser = add_upkeep_parser(
+        verbs,
+        "backfill",
+        summary="read a table's topics again, and write what differs",
+        description="Bring a table to the state that its topics tell.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument(
+        "--conf", type=Path, metavar="FILE", help="the configuration of the table's job"
+    )
+    parser.add_argument(
+        "--from-topic",
+        dest="source_kafka",
+        metavar="BOOTSTRAP/TOPIC",
+        help="the topic; with --conf: another address of the job's topics",
+    )
+    parser.add_argument(
+        "--from",
+        dest="begin",
+        default=_EARLIEST,
+        metavar="earliest|TIME",
+        help="the time of the oldest messages that are read (default: earliest, all of them)",
+    )
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it.
+
+    Raises:
+        UsageError: wrong arguments, or the topics do not tell the table's rows.
+    """
+    since = None
+    if args.begin != _EARLIEST:
+        since = millis_of(timestamp_argument(args.begin))
+    config = None if args.conf is None else load_config(args.conf, [], os.environ)
+    table = (
+        named_table(args.table)
+        if config is None
+        else table_of_job(args.table, config, str(args.conf))
+    )
+    source, rules = source_of(args, table, option="--from-topic")
+    if source is None:
+        raise UsageError(
+            "no topic is named",
+            fix="give --conf with the configuration of the table's job, or --from-topic",
+        )
+    # Imported only when it is asked for: it needs Spark's package and a broker's client.
+    backfills = importlib.import_module("stream_app.app.ops.backfill.backfill")
+    of_database = importlib.import_module("stream_app.app.ops.check.of_database")
+    progress = ProgressLine.of_terminal()
+    backfill = backfills.Backfill(
+        table=table,
+        source=source,
+        rules=rules,
+        progress=progress,
+        since_ms=since,
+        splitter=of_database.splitter_of(config, table),
+        choice=of_database.choice_of(config),
+        quarantines=[] if config is None else _quarantines(config, table),
+    )
+    done = backfill.run(dry_run=args.dry_run)
+    progress.clear()
+    for line in _lines(done, dry_run=args.dry_run):
+        print(line)
+    return 0
+
+
+def _quarantines(config: AppConfig, table: FileStoreTable) -> Sequence[Quarantine]:
+    """The folders in which records of the table may wait; none that only Spark reaches."""
+    if config.stream.quarantine is None:
+        return []
+    with contextlib.suppress(UsageError):
+        whole = open_quarantine(config.stream.quarantine, config.file_system)
+        if config.sync is None:
+            return [whole]
+        return [whole.of_table(config.sync.name_of(table.location)), whole]
+    return []
+
+
+def _lines(done: Any, *, dry_run: bool) -> Iterator[str]:
+    yield f"read {counted(done.read, 'change')}"
+    if not done.is_whole:
+        yield "keys that no message tells were left alone"
+    if done.covered:
+        records = counted(done.covered, "quarantined record")
+        yield f"{records} among them; they do not wait any more, once this is written"
+    if done.is_empty:
+        yield NOTHING
+        return
+    told = f"{counted(done.added, 'row')} added, {done.changed} changed, {done.deleted} deleted"
+    if dry_run:
+        yield f"would write: {told}"
+        yield DRY_RUN
+    else:
+        yield f"wrote in snapshot {done.snapshot.snapshot_id}: {told}"
+        if done.waiting:
+            yield done.waiting

@@ -1,0 +1,51 @@
+"""``stream-app broker``: a Kafka broker for trials."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from pathlib import Path
+from typing import Any
+
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
+
+PORT = 9092
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "broker",
+        help="run a Kafka broker for trials",
+        description="Run a Kafka broker for trials, at 127.0.0.1, until Ctrl-C.\n"
+        "Programs that write to it must create their topics, as Kafka Connect does.",
+        epilog="example:\n  stream-app broker /tmp/kafka 9092",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "folder",
+        metavar="DIR",
+        type=Path,
+        help="an empty folder, or one that it kept topics in",
+    )
+    parser.add_argument(
+        "port", metavar="PORT", type=int, nargs="?", default=PORT, help=f"default: {PORT}"
+    )
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until Ctrl-C or SIGTERM.
+
+    Raises:
+        SourceError: the broker does not start.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with EmbeddedBroker(args.folder, port=args.port) as broker:
+            print(f"Kafka serves at {broker.bootstrap}; Ctrl-C stops it", flush=True)
+            signal.pause()
+    except KeyboardInterrupt:
+        return 0
+    return 0

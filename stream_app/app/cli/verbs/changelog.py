@@ -1,0 +1,220 @@
+"""``stream-app changelog``: what each snapshot changed, row by row, printed or sent to Kafka."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pyarrow as pa
+
+from stream_app.app.cli.arguments.changelog_start import EARLIEST, check_start, start_of
+from stream_app.app.cli.arguments.table import add_table_parser, named_table
+from stream_app.app.cli.output.debezium_output import DebeziumMessages
+from stream_app.app.cli.output.row_output import with_constant, write_jsonl, write_table
+from stream_app.app.cli.verbs.read import columns_of
+from stream_app.app.source.kafka_output import KafkaOutput
+from stream_app.errors import UsageError
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.follow.changelog_follow import (
+    ChangelogBatch,
+    ChangelogFollow,
+    Following,
+    changelog_batches,
+)
+from stream_app.table.follow.stream_read import StreamRead
+from stream_app.table.versions.row_filter import row_filter
+
+_DEBEZIUM = "debezium-json"
+_EPILOG = """\
+Row kinds: +I a new row, -U and +U a row before and after an update, -D a row that was deleted.
+The table's changelog-producer decides: 'input' has every change with its old row; 'none' has only
+the new rows and the deletes, as they were flushed.
+Within a bucket, changes of one key come in their order; different keys come in key order.
+
+where to begin:
+  N               the changes of snapshot N and later      N-full  all rows of N, then changes
+  TIME            snapshots from this time on: ISO 8601, local without a zone
+  earliest        the earliest snapshot
+  latest          changes from now on                      latest-full     all rows, then changes
+  compacted-full  all rows of the newest compacted snapshot, then changes
+
+formats:
+  table          aligned columns; with --follow one for each snapshot
+  jsonl          a line a change; `stream-app read --help` explains the values:
+                 {"_row_kind":"+U","_snapshot":7,"id":1,"amount":12.50}
+  debezium-json  Debezium's envelope, a line a message; -U and +U become one of op u:
+                 {"before":null,"after":{"id":1,"amount":"12.50"},"op":"c","ts_ms":…,"source":{…}}
+                 `ingest` reads it with decimal.handling.mode = string and time.precision.mode =
+                 isostring, Flink's debezium-json with timestamp-format.standard = ISO-8601
+
+The table stores a consumer's progress: a command with the same --consumer continues behind the
+last snapshot that was written completely, at least once. Expiry keeps what it has yet to take.
+
+examples:
+  stream-app changelog warehouse/shop.db/orders --from 3 --to 5
+  stream-app changelog warehouse/shop.db/orders --follow --format jsonl
+  stream-app changelog warehouse/shop.db/orders --follow --from latest-full --consumer search \\
+    --to-kafka localhost:9092/orders-changes"""
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser = add_table_parser(
+        verbs,
+        "changelog",
+        summary="print a table's changes",
+        description="Print the changes that each snapshot brought, oldest first.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument(
+        "--from",
+        dest="start",
+        metavar="WHERE",
+        help="where to begin, see below; default: the earliest",
+    )
+    parser.add_argument(
+        "--to", type=int, dest="end", metavar="N", help="last snapshot; default: the latest"
+    )
+    parser.add_argument(
+        "--follow", action="store_true", help="wait for new snapshots, until --to or Ctrl-C"
+    )
+    parser.add_argument("--columns", metavar="A,B", help="these columns, in this order")
+    parser.add_argument(
+        "--where", metavar="CONDITION", help="rows for which this is true, as in `read`"
+    )
+    parser.add_argument(
+        "--consumer",
+        metavar="ID",
+        help="continue at this consumer's position, and store the progress",
+    )
+    parser.add_argument(
+        "--ignore-progress",
+        action="store_true",
+        help="begin at --from, even if the consumer has progress",
+    )
+    parser.add_argument(
+        "--format",
+        choices=("table", "jsonl", _DEBEZIUM),
+        help=f"default: table; with --to-kafka {_DEBEZIUM}",
+    )
+    parser.add_argument(
+        "--to-kafka",
+        metavar="BROKERS/TOPIC",
+        help="send messages instead of printing: HOST:PORT[,…]/TOPIC; key: the primary key as JSON",
+    )
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print or send changes as they are found.
+
+    Raises:
+        UsageError: a snapshot has expired or does not exist, or arguments that do not go together.
+    """
+    # A supervisor's SIGTERM ends this as Ctrl-C does: the producer is closed, the exit is clean.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        _run(args)
+    except KeyboardInterrupt:
+        if not args.follow:
+            raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return 0
+
+
+def _run(args: argparse.Namespace) -> None:
+    if args.to_kafka is not None and args.format not in (None, _DEBEZIUM):
+        raise UsageError(
+            f"--to-kafka sends {_DEBEZIUM}, not {args.format}", fix="leave --format out"
+        )
+    table = named_table(args.table)
+    if args.to_kafka is not None or args.format == _DEBEZIUM:
+        _check_keys(table, columns_of(args.columns))
+    follow, schema = _follow(table, args)
+    messages = DebeziumMessages(table=table.location, keys=table.schema.primary_keys)
+    sink = sys.stdout.buffer
+    with ExitStack() as stack:
+        if args.to_kafka is not None:
+            output = stack.enter_context(KafkaOutput(args.to_kafka))
+            _by_step(follow, lambda batch: output.send(*messages.values(batch)), output.flush)
+        elif args.format == _DEBEZIUM:
+            _by_step(follow, lambda batch: sink.write(_lines(messages, batch)), sink.flush)
+        else:
+            write = write_jsonl if args.format == "jsonl" else write_table
+            if not args.follow and args.consumer is None:
+                write(_rows(changelog_batches(follow), schema), schema, sink)
+                return
+            for step in follow.steps():  # a text table for each, so that it is seen at once
+                write(_rows(follow.batches(step), schema), schema, sink)
+                sink.flush()
+
+
+def _by_step(
+    follow: ChangelogFollow, give: Callable[[ChangelogBatch], object], flush: Callable[[], object]
+) -> None:
+    """Give away each step whole before the next one is asked for, which writes the progress."""
+    for step in follow.steps():
+        for batch in follow.batches(step):
+            give(batch)
+        flush()
+
+
+def _follow(table: FileStoreTable, args: argparse.Namespace) -> tuple[ChangelogFollow, pa.Schema]:
+    start = start_of(args.start or EARLIEST)
+    if args.end is not None and args.end < 1:
+        raise UsageError(f"--to {args.end} is below 1", fix="snapshots begin with 1")
+    if args.end is not None and start.snapshot_id is not None and start.snapshot_id > args.end:
+        raise UsageError(f"--from {args.start} is after --to {args.end}", fix="give --from ≤ --to")
+    if args.ignore_progress and args.consumer is None:
+        raise UsageError("--ignore-progress is about a consumer", fix="add --consumer ID")
+    goes_on = (
+        args.consumer is not None
+        and not args.ignore_progress
+        and table.consumers.next_snapshot(args.consumer) is not None
+    )
+    if not goes_on:
+        check_start(table, start, follow=args.follow)
+    columns = columns_of(args.columns)
+    read = StreamRead(
+        table,
+        None if columns is None else tuple(columns),
+        None if args.where is None else row_filter(args.where, table.schema),
+    )
+    how = Following(
+        start=start,
+        end=args.end,
+        follow=args.follow,
+        consumer_id=args.consumer,
+        ignore_progress=args.ignore_progress,
+    )
+    kind, snapshot = pa.field("_row_kind", pa.string()), pa.field("_snapshot", pa.int64())
+    schema = pa.schema([kind, snapshot, *list(read.schema)[1:]])
+    return ChangelogFollow(read, how), schema
+
+
+def _check_keys(table: FileStoreTable, columns: list[str] | None) -> None:
+    missing = [name for name in table.schema.primary_keys if columns and name not in columns]
+    if missing:
+        raise UsageError(
+            f"--columns leaves out {', '.join(missing)} of the primary key, which identifies the "
+            f"row of a message",
+            fix="add them to --columns",
+        )
+
+
+def _rows(batches: Iterable[ChangelogBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Rows with `_row_kind` and `_snapshot` in front of the table's columns."""
+    for batch in batches:
+        kinds, *columns = batch.rows.columns
+        number = with_constant(batch.snapshot_id, pa.int64(), batch.rows.num_rows)
+        yield pa.RecordBatch.from_arrays([kinds, number, *columns], schema=schema)
+
+
+def _lines(messages: DebeziumMessages, batch: ChangelogBatch) -> bytes:
+    _, values = messages.values(batch)
+    return ("\n".join(values.to_pylist()) + "\n").encode()

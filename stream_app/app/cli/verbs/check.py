@@ -1,0 +1,357 @@
+"""``stream-app check``: is a table as it must be?"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import itertools
+import os
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from stream_app.app.cli.arguments.table import add_table_parser, named_table
+from stream_app.app.cli.arguments.table_of_job import table_of_job
+from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.table_config import TableConfig
+from stream_app.app.source.bootstrap_servers import bootstrap_servers
+from stream_app.app.tables.format_setup import rules_of
+from stream_app.app.tables.format_setup import source_of as source_of_tables
+from stream_app.app.text.progress import ProgressLine
+from stream_app.errors import (
+    FAILED,
+    NOT_COMPARED,
+    CorruptFileError,
+    StreamAppError,
+    UsageError,
+)
+from stream_app.fileio.file_io_registry import is_same_location
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.table.check.table_check import CheckReport, TableCheck
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_table
+from stream_app.table.upkeep.upkeep_refusals import check_versions_known
+
+_EPILOG = """\
+checks of every snapshot, tag and changelog of the table and of its branches:
+  snapshots    consecutive numbers, hints, record counts, epochs that were written twice
+  consumers    whether the next snapshot exists or is still to come
+  manifests    readable; lists and counts agree with them; merged ones have the same entries; each
+               deletion has its file
+  levels       files of a level above 0 do not overlap, and lie in the right bucket
+  files        existence and size; then, row by row: counts, key order and range, sequence numbers,
+               bucket and partition of each row, statistics, deletion vectors
+  waiting-rows rows that readers, or followers of the changelog, get only when their compaction is
+               committed; a job that runs compacts them
+  changes      they lead to the table's rows: the changelog, or without one the appended rows,
+               replayed on top of the oldest version
+  source       on request: the topics, read again up to the table's newest epoch, give its rows;
+               what cannot be compared (bad records, columns, deleted offsets) is a finding
+
+It may run beside the table's jobs, ignores versions that expire meanwhile, and changes nothing.
+
+examples:
+  stream-app check warehouse/shop.db/orders
+  stream-app check warehouse/shop.db/orders --quick && echo sound
+  stream-app check warehouse/shop.db/orders --format jsonl
+  stream-app check warehouse/shop.db/orders --conf conf/orders.toml
+  stream-app check --conf conf/shop-database.toml
+  stream-app check warehouse/shop.db/orders --source-kafka 127.0.0.1:9092/shop.public.orders
+
+exit codes: 0 no finding; 1 findings; 3 the only findings are what was not compared, and rows that
+wait for a compaction"""
+_NOTHING_WRONG = {FindingKind.NOT_COMPARED, FindingKind.WAITING_ROWS}
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser = add_table_parser(
+        verbs,
+        "check",
+        summary="check that a table is sound",
+        description="Check a table's metadata against its files, and both against the format.",
+        epilog=_EPILOG,
+        or_all="absent: all tables of --conf",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="metadata alone: no data file is opened"
+    )
+    parser.add_argument(
+        "--source-kafka",
+        metavar="BOOTSTRAP/TOPIC",
+        help="compare the rows with this topic, read again; with --conf: another address of the "
+        "job's topics",
+    )
+    parser.add_argument(
+        "--conf",
+        type=Path,
+        metavar="FILE",
+        help="the configuration of the table's job: compare the table with its topics, decoded "
+        "as the job does",
+    )
+    parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print each finding as it comes, then what was examined."""
+    progress = ProgressLine.of_terminal()
+    config = None if args.conf is None else load_config(args.conf, [], os.environ)
+    if args.table is not None:
+        if config is None:
+            table = named_table(args.table)
+        else:
+            table = table_of_job(args.table, config, str(args.conf))
+        check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
+        source, rules = source_of(args, table)
+        if source is None:
+            return _check_one(args, table, None, progress)
+        with _comparison(progress) as comparison:
+            compared = comparison.add(table, source, rules, _of_database().choice_of(config))
+            comparison.read(_splitter(args, table))
+            return _check_one(args, table, compared, progress)
+    if config is None:
+        raise UsageError("no table is named", fix="give its folder, or --conf for all of a job")
+    with _comparison(progress) as comparison:
+        return exit_code(_check_all(args, config, comparison, progress))
+
+
+def _check_all(
+    args: argparse.Namespace, config: AppConfig, comparison: Any, progress: ProgressLine
+) -> set[FindingKind]:
+    """Check each table of a job; one that cannot be opened or compared stops no other."""
+    refused = _of_database().refused_sources(config)
+    choice = _of_database().choice_of(config)
+    _check_source_kind(args, config)
+    found: list[tuple[str, FileStoreTable | None, Any]] = []
+    for path in _of_database().database_paths(config, needs_one=not refused):
+        table = None
+        try:
+            table = open_table(path, file_io_options=config.file_system)
+            check_versions_known(table)
+            compared = comparison.add(table, *source_of(args, table), choice)
+        except StreamAppError as error:
+            compared = error
+        found.append((path, table, compared))
+    tables = [table for _, table, it in found if table and not isinstance(it, StreamAppError)]
+    comparison.read(_splitter(args, *tables))
+    seen: dict[str, set[FindingKind]] = {}
+    details: list[str] = []
+    for path, table, compared in found:
+        if table is not None:
+            kinds, report = _check(args, table, compared, progress, heading=path)
+            details.append(f"{path}: {'; '.join(detail_lines(report, quick=args.quick))}")
+        else:
+            kinds = _print(_not_opened(path, compared), path, args, progress, heading=path)
+        seen[path.rpartition("/")[2]] = set(kinds)
+    for origin, why in refused.items():
+        heading = f"table {origin} of the source"
+        kinds = _print(_refused(origin, why), "", args, progress, heading=heading)
+        seen[str(origin)] = set(kinds)
+    if args.format == "text":
+        for line in (summary_of(seen), *details):
+            print(line)
+    return set().union(*seen.values())
+
+
+def summary_of(seen: Mapping[str, Collection[FindingKind]]) -> str:
+    """What was found in each of many tables, in a line."""
+    by_code: dict[int, list[str]] = {}
+    for name, kinds in seen.items():
+        by_code.setdefault(exit_code(kinds), []).append(name)
+    words = {FAILED: "findings in", NOT_COMPARED: "not all was compared in"}
+    parts = [f"{word} {', '.join(by_code[it])}" for it, word in words.items() if it in by_code]
+    if 0 in by_code:
+        sound = f" in {len(by_code[0])}" if parts else ""
+        parts.append(f"nothing is wrong{sound}")
+    return f"{len(seen)} table{'s' if len(seen) != 1 else ''}: {'; '.join(parts)}"
+
+
+def exit_code(kinds: Collection[FindingKind]) -> int:
+    """What is wrong comes before what was not compared, and what waits."""
+    if not kinds:
+        return 0
+    return NOT_COMPARED if set(kinds) <= _NOTHING_WRONG else FAILED
+
+
+def _of_database() -> Any:
+    """Imported only when it is asked for: it needs Spark's package."""
+    return importlib.import_module("stream_app.app.ops.check.of_database")
+
+
+@contextmanager
+def _comparison(progress: ProgressLine) -> Iterator[Any]:
+    """Imported only when it is asked for: it needs Spark's package and a broker's client."""
+    module = importlib.import_module("stream_app.app.ops.check.comparison")
+    with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
+        yield module.Comparison(folder, progress)
+
+
+def _splitter(args: argparse.Namespace, *tables: FileStoreTable) -> Any:
+    config = None if args.conf is None else load_config(args.conf, [], os.environ)
+    return _of_database().splitter_of(config, *tables)
+
+
+def _check(
+    args: argparse.Namespace,
+    table: FileStoreTable,
+    compared: Any,
+    progress: ProgressLine,
+    *,
+    heading: str = "",
+) -> tuple[list[FindingKind], CheckReport]:
+    """Check a table, and tell what its comparison has found; returns the kinds of findings.
+
+    Args:
+        compared: a `comparison.Compared`; the error that kept it from being one; None: it was not
+            asked for.
+    """
+    check = TableCheck(table, args.quick, progress)
+    findings = check.findings()
+    if isinstance(compared, StreamAppError):
+        findings = itertools.chain(findings, _not_compared(table.location, compared))
+    elif compared is not None:
+        findings = itertools.chain(findings, compared.findings(check.report))
+    kinds = _print(findings, table.location, args, progress, heading=heading)
+    return kinds, check.report
+
+
+def _check_one(
+    args: argparse.Namespace, table: FileStoreTable, compared: Any, progress: ProgressLine
+) -> int:
+    kinds, report = _check(args, table, compared, progress)
+    if args.format == "text":
+        for line in result_lines(report, len(kinds)):
+            print(line)
+        for line in detail_lines(report, quick=args.quick):
+            print(line)
+    return exit_code(kinds)
+
+
+def _not_opened(where: str, error: StreamAppError) -> Iterator[Finding]:
+    if isinstance(error, CorruptFileError):
+        kind, what = FindingKind.SCHEMA, f"the table cannot be opened: {error.what}"
+        yield Finding(kind=kind, what=what, where=error.where or where, fix=error.fix)
+    else:
+        yield from _not_compared(where, error)
+
+
+def _refused(origin: Any, why: str) -> Iterator[Finding]:
+    yield Finding(
+        kind=FindingKind.NOT_COMPARED,
+        what=f"nothing of {origin} is stored, its messages are set aside: {why}",
+        where="stream.quarantine",
+        fix="mend this, and replay the records (stream-app quarantine replay)",
+    )
+
+
+def _not_compared(where: str, error: StreamAppError) -> Iterator[Finding]:
+    what = f"the table was not compared with its source: {error.what}"
+    yield Finding(kind=FindingKind.NOT_COMPARED, what=what, where=where, fix=error.fix)
+
+
+def source_of(
+    args: argparse.Namespace, table: FileStoreTable, *, option: str = "--source-kafka"
+) -> tuple[SourceConfig | None, TableConfig]:
+    """The topics to compare with, None when none are named; and how their rows are made.
+
+    Args:
+        option: the argument that names a topic.
+
+    Raises:
+        UsageError: the configuration is wrong or another table's, or a topic is not written as it
+            must be.
+    """
+    source, rules, location = SourceConfig(), TableConfig(), table.location
+    if args.conf is None and args.source_kafka is None:
+        return None, rules
+    if args.conf is not None:
+        config = load_config(args.conf, [], os.environ)
+        path = config.table.path
+        if config.sync is not None:
+            path = config.sync.path(config.sync.name_of(location))
+        if not is_same_location(path, location):
+            raise UsageError(
+                f"{args.conf} is the configuration of another table: {path}",
+                where=location,
+                fix="give the configuration of this table's job, from the folder where that job "
+                f"runs; or only {option}",
+            )
+        source = source_of_tables(config, location)
+        rules = rules_of(config, location, table.schema)
+        _check_source_kind(args, config)
+    if args.source_kafka is not None:
+        servers, sign, topic = args.source_kafka.rpartition("/")
+        if not (servers and sign and topic):
+            raise UsageError(
+                f"{option} {args.source_kafka} is no topic",
+                fix="write it as 127.0.0.1:9092/shop.public.orders",
+            )
+        bootstrap_servers(servers, f"{option} {args.source_kafka}")
+        source = replace(source, bootstrap_servers=servers, topics=(topic,))
+    return source, rules
+
+
+def _check_source_kind(args: argparse.Namespace, config: AppConfig) -> None:
+    if config.source.kind != "kafka":
+        raise UsageError(
+            f"the source of {args.conf} is of kind {config.source.kind!r}",
+            fix="only topics of Kafka are compared",
+        )
+
+
+def _print(
+    findings: Iterable[Finding],
+    location: str,
+    args: argparse.Namespace,
+    progress: ProgressLine,
+    *,
+    heading: str = "",
+) -> list[FindingKind]:
+    """Print findings as they come, the first behind the heading; returns the kind of each."""
+    kinds = []
+    for finding in findings:
+        kinds.append(finding.kind)
+        progress.clear()
+        where = finding.where.removeprefix(f"{location}/")
+        if args.format == "jsonl":
+            line = {"kind": finding.kind.value, "what": finding.what, "where": where}
+            needed = {"needed_by": finding.needed_by} if finding.needed_by else {}
+            print(orjson.dumps({**line, **needed, "fix": finding.fix}).decode(), flush=True)
+        else:
+            if heading and len(kinds) == 1:
+                print(heading)
+            print(f"{finding.kind.value}: {finding.what}\n  where: {where}")
+            if finding.needed_by:
+                print(f"  needed by: {finding.needed_by}")
+            print(f"  to fix: {finding.fix}", flush=True)
+    progress.clear()
+    return kinds
+
+
+def result_lines(report: CheckReport, count: int) -> list[str]:
+    """The result."""
+    lines = [f"{count} findings" if count > 1 else "1 finding" if count else "nothing is wrong"]
+    if report.damaged and count > 1:
+        lines.append(f"damaged: {report.damaged}\n  to fix: {report.fix}")
+    return lines
+
+
+def detail_lines(report: CheckReport, *, quick: bool) -> list[str]:
+    """What was examined."""
+    looked = f"{report.versions} version{'s' if report.versions != 1 else ''}"
+    if report.branches:
+        looked += f" of the table and {report.branches} of its branches"
+    looked += "" if quick else f", {report.files} files with {report.rows} rows"
+    lines = [f"checked: {looked}" + (" (metadata alone)" if quick else "")]
+    lines += [f"replayed: {text}" for text in report.replayed]
+    lines += [f"not checked: {text}" for text in report.left_out]
+    if report.unread:
+        lines.append(f"not checked: {len(report.unread)} files, such as {report.unread[0]}")
+    return lines

@@ -1,0 +1,80 @@
+"""``stream-app compact``: compacts a table outside of the job that writes it.
+
+Builds the ``spark-submit`` command line of `compact_job` and becomes it; ``--dry-run`` needs no
+Spark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from typing import Any
+
+from stream_app.app.cli.arguments.compact import (
+    CompactJob,
+    add_arguments,
+    compact_job,
+    configuration,
+)
+from stream_app.app.launch.spark_log import become_spark
+from stream_app.app.launch.spark_submit import submit_command
+from stream_app.app.ops.inspect.planned_compactions import PlannedCompaction, planned_compactions
+from stream_app.app.text.listing import Listing
+from stream_app.table.file_store_table import table_label
+
+_EPILOG = """\
+examples:
+  stream-app compact warehouse/shop.db/orders --dry-run
+  stream-app compact warehouse/shop.db/orders --partition dt=2026-11-20 --partition dt=2026-11-21
+  stream-app compact warehouse/shop.db/orders --where "dt < '2026-11-01'" --partition-idle-time 1d
+  stream-app compact warehouse/shop.db/orders --follow        # beside a job with write-only = true
+  stream-app compact orders --conf conf/orders.toml --follow  # with its log, webhook and settings
+
+The table's writers continue meanwhile. If another writer changes a bucket first, this command drops
+its compaction of that bucket, and no row is lost."""
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "compact",
+        help="compact a table outside of its job",
+        description="Merge the files of a table's buckets, once or as a service, on Spark.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add_arguments(parser)
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show what would be compacted, and why"
+    )
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come back
+    """Check the arguments, then show the plan or become ``spark-submit``.
+
+    Raises:
+        UsageError: an argument is wrong.
+    """
+    job = compact_job(args, configuration(args))
+    if args.dry_run:
+        plan = planned(job)
+        for line in Listing(PlannedCompaction, plan).lines():
+            print(line)
+        if not plan:
+            print("nothing is due")
+        return 0
+    arguments = sys.argv[sys.argv.index("compact") + 1 :]
+    if sys.stdout.isatty():
+        arguments += ["--terminal-width", str(shutil.get_terminal_size().columns)]
+    command = submit_command("compact.py", arguments, job.spark)
+    become_spark(command, f"compact-{table_label(job.table.location)}", job.table.location)
+
+
+def planned(job: CompactJob) -> list[PlannedCompaction]:
+    """What the job would begin with."""
+    snapshot = job.table.snapshots.latest()
+    buckets = job.choice.buckets(job.table, snapshot)
+    return planned_compactions(job.table, snapshot, buckets, full=job.full)

@@ -1,0 +1,57 @@
+"""``stream-app doctor``: what a job needs, looked at before it runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+from stream_app.app.cli.arguments.configuration import add_configuration
+from stream_app.app.config.app_config import load_config
+from stream_app.app.ops.doctor.examination import Examination
+from stream_app.app.ops.doctor.observation import Level
+from stream_app.clock import SystemClock
+from stream_app.errors import FAILED
+
+_EPILOG = """\
+It looks at Java, Python's packages, memory and disk; asks the broker for the topics and fetches a
+record of each; tries the rights, the clock and the promises of the stores; holds table and
+checkpoint against the configuration; and sees that the topics have what the job reads next, and
+that the newest snapshot has all its files. It starts no Spark, and makes no table.
+
+examples:
+  stream-app doctor --conf conf/orders.toml
+  stream-app doctor --conf conf/shop-database.toml --set source.bootstrap-servers=kafka:9092
+
+exit codes: 0 a job can run, perhaps with warnings; 1 there is a problem; 2 the configuration is
+wrong"""
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "doctor",
+        help="look at all that a job needs, and say what to mend",
+        description="Look at everything that a job needs before it runs, and say what to mend.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add_configuration(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print each observation as it is made.
+
+    Raises:
+        UsageError: the configuration is wrong.
+    """
+    config = load_config(args.conf, args.set, os.environ)
+    worst = Level.OK
+    for seen in Examination(config, SystemClock()).observations():
+        for line in seen.lines():
+            print(config.secrets.hide(line), flush=True)
+        if seen.level is Level.PROBLEM:
+            worst = Level.PROBLEM
+    return FAILED if worst is Level.PROBLEM else 0

@@ -1,0 +1,95 @@
+"""``stream-app ingest``: builds the ``spark-submit`` command line of the job and becomes it.
+
+The configuration is checked first, so that a mistake shows at once and not after Spark's start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from pathlib import Path
+from typing import Any
+
+from stream_app.app.cli.arguments.ingest import add_arguments
+from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.launch.jars import installed_spark_version, s3a_jars, spark_kafka_jars
+from stream_app.app.launch.spark_log import become_spark
+from stream_app.app.launch.spark_submit import submit_command
+from stream_app.app.source.source_reader import needs_sparks_source
+from stream_app.errors import UsageError
+from stream_app.fileio.file_io_registry import absolute_location, is_on_s3
+from stream_app.spark.supported import check_spark
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "ingest",
+        help="run the job: Kafka CDC into a Paimon table, or a whole database",
+        description=(
+            "Read change records and write them into a Paimon table, until the source is drained "
+            '(stream.trigger = "availableNow") or the job is stopped (Ctrl-C: the running epoch '
+            "is finished first). It may be killed at any moment: started again with the same "
+            "checkpoint it goes on, with nothing lost and nothing twice."
+        ),
+        epilog=(
+            "examples:\n"
+            "  stream-app ingest --conf conf/orders.toml\n"
+            "  stream-app ingest --conf conf/orders.toml --set stream.trigger=availableNow\n"
+            "  stream-app ingest --conf conf/orders.toml --print   "
+            "# the spark-submit command, to run it elsewhere"
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_arguments(parser)
+    parser.add_argument(
+        "--print", action="store_true", help="print the spark-submit command instead of running it"
+    )
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come back
+    """Check the configuration and become ``spark-submit``.
+
+    Raises:
+        UsageError: the configuration is wrong.
+    """
+    config = load_config(args.conf, args.set, os.environ)
+    check_spark(installed_spark_version())
+    command = ingest_command(config, args)
+    if args.print:
+        print(shlex.join(command))
+        return 0
+    become_spark(command, f"ingest-{config.name}", absolute_location(config.stream.checkpoint))
+
+
+def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:
+    """The words of the command line."""
+    arguments = ["--conf", str(args.conf)]
+    for setting in args.set:
+        arguments += ["--set", setting]
+    if args.events:
+        arguments += ["--events", str(args.events)]
+    command = submit_command("ingest.py", arguments, config.spark, _jars(config))
+    if config.secrets.are_in("\n".join(command)):
+        raise UsageError(
+            "a secret among Spark's settings would stand on the command line of its JVM, which "
+            "is public on this machine",
+            where="[spark]: settings of the driver, of the cluster manager and of files",
+            fix="give that setting in $SPARK_HOME/conf/spark-defaults.conf",
+        )
+    return command
+
+
+def _jars(config: AppConfig) -> list[Path]:
+    """What Spark's own query needs: its Kafka source, and S3A for a checkpoint there.
+
+    A configuration that names jars names all of them. The native reader needs none.
+    """
+    if {"spark.jars", "spark.jars.packages"} & config.spark.keys():
+        return []
+    reads_topics = needs_sparks_source(config.source)
+    kafka = spark_kafka_jars(installed_spark_version()) if reads_topics else []
+    writes_checkpoint = reads_topics or config.source.kind == "files"
+    return kafka + (s3a_jars() if writes_checkpoint and is_on_s3(config.stream.checkpoint) else [])

@@ -1,0 +1,239 @@
+"""``stream-app init``: a configuration in writing, of what a topic's messages tell."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from stream_app.app.config.app_config import load_config
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.ops.init.jdbc_source import jdbc_table, parse_jdbc_url
+from stream_app.app.ops.init.written_configuration import JobDraft, configuration_text
+from stream_app.app.source.preflight import check_topics
+from stream_app.app.tables.first_messages import messages_at_both_ends, other_format
+from stream_app.cdc.column_drift import INEXACT
+from stream_app.cdc.formats import DEFAULT_FORMAT, format_named, source_reader
+from stream_app.cdc.message_format import SourceReader
+from stream_app.errors import UsageError, WrongSourceError
+from stream_app.model.schema.mapping_options import (
+    Inexact,
+    MappingOptions,
+    parse_mapping_options,
+)
+from stream_app.model.schema.source_table import SourceTable
+from stream_app.planning.sync.column_remarks import remarks_of_new
+from stream_app.planning.sync.partition_roots import PARTITIONED, PUBLISH_FIX
+
+_EPILOG = """\
+From a topic it reads a few messages of both ends, from a database the definition of a table. It
+writes neither a table nor a checkpoint. Look through the result: of a topic, types are exact where
+the messages bring their schema. The result never has the database's user or password.
+
+examples:
+  stream-app init --from-topic shop.public.orders --bootstrap-servers 127.0.0.1:9092 > orders.toml
+  stream-app init --from-topic shop.public.orders --conf conf/customers.toml --output orders.toml
+  stream-app init --from-jdbc "jdbc:postgresql://db:5432/shop?user=me" --table public.orders \\
+    --topic shop.public.orders --bootstrap-servers 127.0.0.1:9092"""
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "init",
+        help="write a configuration from a topic's messages or a database's table",
+        description="Write the configuration of a job from the messages of its topic, or from the "
+        "definition of the table in its database.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    of = parser.add_mutually_exclusive_group(required=True)
+    of.add_argument("--from-topic", metavar="TOPIC", help="the topic")
+    of.add_argument(
+        "--from-jdbc", metavar="URL", help="a database: jdbc:postgresql:…, jdbc:mysql:…"
+    )
+    parser.add_argument("--table", metavar="[SCHEMA.]NAME", help="with --from-jdbc: its table")
+    parser.add_argument("--topic", metavar="TOPIC", help="with --from-jdbc: where its changes are")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--bootstrap-servers", metavar="HOST:PORT,…", help="brokers of Kafka")
+    where.add_argument(
+        "--conf",
+        type=Path,
+        metavar="FILE",
+        help="the configuration of another job: its brokers, client settings and format",
+    )
+    parser.add_argument(
+        "--source-format", metavar="FORMAT", help=f"of the messages (default: {DEFAULT_FORMAT})"
+    )
+    parser.add_argument(
+        "--type-mapping", default="", metavar="OPTION,…", help="Paimon's options of types"
+    )
+    parser.add_argument(
+        "--inexact",
+        default=Inexact.NUMBER.value,
+        choices=[each.value for each in Inexact],
+        help="columns for times of day that Paimon's TIME cannot hold (default: number)",
+    )
+    parser.add_argument("--warehouse", default="./warehouse", metavar="FOLDER")
+    parser.add_argument("--database", metavar="NAME", help="of the table (default: the source's)")
+    parser.add_argument("--name", metavar="NAME", help="of the table (default: the source's)")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="a new file; default: stdout")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the configuration.
+
+    Raises:
+        SourceError: no broker answers, or there is no such topic.
+        WrongSourceError: the messages tell no columns, or of several tables.
+        UsageError: an argument is wrong, or the file exists.
+    """
+    text = configuration_text(_draft(args) if args.from_jdbc is None else _draft_of_table(args))
+    if args.output is None:
+        print(text, end="")
+        return 0
+    try:
+        with args.output.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(f"{args.output} exists", fix="name another file with --output") from None
+    print(f"wrote {args.output}; run it with: stream-app ingest --conf {args.output}")
+    return 0
+
+
+def _draft_of_table(args: argparse.Namespace) -> JobDraft:
+    mapping = _mapping(args)
+    if args.topic is None:
+        raise UsageError("--from-jdbc needs --topic", fix="name the topic with the table's changes")
+    source = _source(args, args.topic)
+    found = jdbc_table(parse_jdbc_url(args.from_jdbc), args.table, mapping)
+    _tell(found.table, source)
+    if found.is_root:
+        print(f"{PARTITIONED}\n  to fix: {PUBLISH_FIX}", file=sys.stderr)
+    for column in found.untyped:
+        print(f"{column} has no counterpart: the column is STRING", file=sys.stderr)
+    of = f"{found.schema}.{found.name}"
+    return _job_draft(args, source, (found.schema, found.name), found.table, f"the table {of}")
+
+
+def _mapping(args: argparse.Namespace) -> MappingOptions:
+    names = args.type_mapping.split(",")
+    return parse_mapping_options(names, inexact=args.inexact, where="--type-mapping")
+
+
+def _draft(args: argparse.Namespace) -> JobDraft:
+    mapping = _mapping(args)
+    if args.table is not None or args.topic is not None:
+        raise UsageError("--table and --topic are for --from-jdbc", fix="leave them out")
+    source = _source(args, args.from_topic)
+    topics = check_topics(
+        source.bootstrap_servers, topics=source.topics, kafka_options=source.kafka_options
+    )
+    messages = messages_at_both_ends(source, topics).get(args.from_topic)
+    reader = source_reader(source.format, source.format_options)
+    table = None if messages is None else reader.describe(messages, mapping)
+    if messages is None or table is None:
+        notice = None if messages is None else other_format(source.format, [messages])
+        told = "" if notice is None else f": {notice.what}"
+        raise WrongSourceError(
+            f"no message tells a column{told}",
+            where=f"topic {args.from_topic}",
+            fix="begin again when the topic has rows, or name their format with --source-format",
+        )
+    _tell(table, source)
+    names = _names(args, reader, messages)
+    return _job_draft(args, source, names, table, f"the messages of the topic {args.from_topic}")
+
+
+def _tell(table: SourceTable, source: SourceConfig) -> None:
+    """What the columns lose on their way, as far as it is known."""
+    found = format_named(source.format)
+    for each in remarks_of_new(table.columns):
+        print(f"{each.what()}\n  to fix: {each.remedy(found.full_key)}", file=sys.stderr)
+
+
+def _job_draft(
+    args: argparse.Namespace,
+    source: SourceConfig,
+    names: tuple[str, str],
+    table: SourceTable,
+    origin: str,
+) -> JobDraft:
+    """Args: names: of the table's database and of the table; origin: what is written of."""
+    found = format_named(source.format)
+    options = dict(source.format_options)
+    if args.inexact != Inexact.NUMBER.value:
+        options[INEXACT] = args.inexact
+    given = {f"{found.section}.{key}": value for key, value in options.items()}
+    return JobDraft(
+        origin=origin,
+        topic=source.topics[0],
+        bootstrap_servers=source.bootstrap_servers,
+        format=found.name,
+        format_section=found.section,
+        warehouse=args.warehouse,
+        database=args.database or names[0],
+        name=args.name or names[1],
+        table=_checked(table),
+        settings={**{f"kafka.{key}": v for key, v in _told(source).items()}, **given},
+    )
+
+
+def _source(args: argparse.Namespace, topic: str) -> SourceConfig:
+    if args.conf is None:
+        source = SourceConfig(bootstrap_servers=args.bootstrap_servers)
+    else:
+        source = load_config(args.conf, (), os.environ).source
+    if source.kind != "kafka":
+        raise UsageError("its source is no topic", where=str(args.conf), fix="name another file")
+    given = args.source_format or source.format
+    own = source.format_options if given == source.format else {}
+    return replace(source, format=given, format_options=own, topics=(topic,), topic_pattern=None)
+
+
+def _told(source: SourceConfig) -> dict[str, str]:
+    """Client settings without those that may be secret: people add them."""
+    secret = ("password", "jaas", "secret", "key")
+    return {
+        key: value
+        for key, value in source.kafka_options.items()
+        if not any(word in key.lower() for word in secret)
+    }
+
+
+def _names(
+    args: argparse.Namespace, reader: SourceReader, messages: pa.RecordBatch
+) -> tuple[str, str]:
+    """Database and name of the source's table, else of the topic.
+
+    Raises:
+        WrongSourceError: the messages tell of several tables.
+    """
+    tables = reader.origins(messages).tables
+    if len(tables) > 1:
+        raise WrongSourceError(
+            f"the messages tell of {len(tables)} tables: {', '.join(map(str, sorted(tables)))}",
+            where=f"topic {args.from_topic}",
+            fix="write a configuration with [sync], which takes all of them",
+        )
+    *before, last = args.from_topic.split(".")
+    if tables:
+        return tables[0].schema or tables[0].database or "default", tables[0].table
+    return (before[-1] if before else "default"), last
+
+
+def _checked(table: SourceTable) -> SourceTable:
+    odd = [each.name for each in table.columns if "`" in each.name and '"' in each.name]
+    if odd:
+        raise WrongSourceError(
+            f"the column {odd[0]!r} has a name that no configuration can spell",
+            fix="rename it at the source",
+        )
+    return table

@@ -1,0 +1,145 @@
+"""``stream-app inspect``: what a table is made of, without reading a row."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from rich.console import Console
+
+from stream_app.app.cli.arguments.table import add_table_parser, named_table
+from stream_app.app.cli.arguments.version import add_version, version_of
+from stream_app.app.ops.inspect.bucket_choice import BucketChoice
+from stream_app.app.ops.inspect.compactions import CompactionRow, compaction_rows
+from stream_app.app.ops.inspect.levels import (
+    LevelRow,
+    level_rows,
+    levels_picture,
+    next_compactions,
+    run_rows,
+)
+from stream_app.app.ops.inspect.options import OptionRow, option_rows
+from stream_app.app.ops.inspect.overview import Overview, overview, overview_lines
+from stream_app.app.ops.inspect.views import VIEWS, listing
+from stream_app.app.text.listing import Listing
+from stream_app.errors import UsageError
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.compact.compacted_buckets import parse_partition
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.time_travel import snapshot_of
+
+_LISTINGS: dict[str, Callable[[FileStoreTable, Snapshot | None, BucketChoice], Listing]] = {
+    **{name: partial(listing, name) for name in VIEWS},
+    "levels": lambda table, snapshot, choice: Listing(
+        LevelRow, level_rows(table, snapshot, choice, next_compactions(table, snapshot))
+    ),
+    "compactions": lambda table, _, choice: Listing(CompactionRow, compaction_rows(table, choice)),
+    "options": lambda table, *_: Listing(OptionRow, option_rows(table)),
+    "overview": lambda table, snapshot, _: Listing(Overview, [overview(table, snapshot)]),
+}
+_WITH_BUCKETS = ("files", "levels", "compactions")
+"""What can be shown of some buckets alone."""
+_EPILOG = """\
+what there is to see:
+  snapshots    the log of commits: user, time, numbers of records and files
+  schemas      every version of the columns, keys and options
+  files        live data files: rows, deletes, size, key range, sequence numbers
+  levels       the LSM tree of each bucket: sorted runs, sizes and key ranges, a picture, and what
+               would be compacted next, or why nothing is due
+  compactions  compactions with time, user and reason; '-': another engine does not record it
+  partitions   rows and files of each partition
+  buckets      rows and files of each bucket
+  tags         snapshots with a name, and how long they are kept
+  consumers    followers of the table, their progress, and what they protect from expiry
+  manifests    the files that list the files
+  options      every option, set or by default, and what it means
+  branches, table_indexes, file_key_ranges, aggregation_fields, statistics
+               Paimon's system tables of these names, with its columns
+
+examples:
+  stream-app inspect warehouse/shop.db/orders
+  stream-app inspect warehouse/shop.db/orders snapshots
+  stream-app inspect warehouse/shop.db/orders levels --snapshot 3
+  stream-app inspect warehouse/shop.db/orders compactions --partition dt=2026-01-01 --bucket 0
+  stream-app inspect warehouse/shop.db/orders files --format jsonl"""
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser = add_table_parser(
+        verbs,
+        "inspect",
+        summary="show snapshots, files and levels of a table",
+        description="Show the metadata of a table. Reads no row and no data file.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument(
+        "what",
+        metavar="WHAT",
+        nargs="?",
+        default="overview",
+        choices=tuple(_LISTINGS),
+        help="one of those below; default: a page about all",
+    )
+    add_version(parser)
+    parser.add_argument(
+        "--partition",
+        action="append",
+        default=[],
+        metavar="K=V,…",
+        help="files, levels and compactions of this partition alone; may be repeated",
+    )
+    parser.add_argument(
+        "--bucket",
+        type=int,
+        metavar="N",
+        help="files, levels and compactions of the bucket with this number alone",
+    )
+    parser.add_argument(
+        "--format", choices=("table", "jsonl"), default="table", help="default: table"
+    )
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what was asked for.
+
+    Raises:
+        UsageError: no such version, or no such partition column.
+    """
+    choice = BucketChoice(
+        partitions=tuple(map(parse_partition, args.partition)), bucket=args.bucket
+    )
+    if not choice.is_all and args.what not in _WITH_BUCKETS:
+        raise UsageError(
+            f"--partition and --bucket do not go with {args.what}",
+            fix=f"leave them out, or ask for one of {', '.join(_WITH_BUCKETS)}",
+        )
+    table = named_table(args.table)
+    choice.check(table, without_partitions="leave --partition out")
+    snapshot = snapshot_of(table, version_of(args))
+    found = _LISTINGS[args.what](table, snapshot, choice)
+    if not found.rows:
+        here = "" if choice.is_all else " in what was chosen"
+        print(f"there are no {args.what}{here}", file=sys.stderr)
+    if args.format == "jsonl":
+        _print_lines(found.json_lines())
+    elif args.what == "overview":
+        _print_lines(overview_lines(found.rows[0]))
+    else:
+        _print_lines(found.lines())
+        if args.what == "levels" and found.rows:
+            print()
+            picture = levels_picture(
+                run_rows(table, snapshot, choice), next_compactions(table, snapshot)
+            )
+            Console(highlight=False).print(picture, soft_wrap=True)
+    return 0
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line)

@@ -1,0 +1,350 @@
+"""``stream-app quarantine``: the records that a job could not take, and what becomes of them."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import importlib
+import os
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from stream_app.app.cli.arguments.table_of_job import known_table, names_of_job
+from stream_app.app.cli.arguments.version import timestamp_argument
+from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.ops.quarantine.choice import Choice, offset_range
+from stream_app.app.ops.quarantine.kept_records import (
+    DROPPED,
+    KeptRecord,
+    Mark,
+    Quarantine,
+    open_quarantine,
+)
+from stream_app.app.ops.quarantine.outcome import replay_lines
+from stream_app.app.text.listing import time_text
+from stream_app.app.text.outcomes import DRY_RUN, NOTHING, counted
+from stream_app.app.text.text_table import Column, text_lines
+from stream_app.cdc.bad_reasons import REASON_KINDS
+from stream_app.errors import TableNotFoundError, UsageError
+from stream_app.table.commit.job_epochs import newest_epochs
+from stream_app.table.opening import open_table
+from stream_app.table.versions.time_travel import millis_of
+
+_EPILOG = """\
+list    how many records wait, by table, kind of reason, topic and partition
+show    the records themselves, with reason, key and value
+replay  decodes records again, by the configuration and the table of today, and writes the rows
+        of those that are good now; once, and never over a newer change of the same row.
+        The topics must still have what came behind the records. Stop the job, or expect to try
+        again: a replay gives way to it
+drop    removes records for good
+
+examples:
+  stream-app quarantine list --conf conf/orders.toml
+  stream-app quarantine show --conf conf/shop-database.toml --table items
+  stream-app quarantine show ./quarantine/orders --reason value --offset 1042
+  stream-app quarantine replay --conf conf/orders.toml --reason missing-column --dry-run
+  stream-app quarantine replay --conf conf/orders.toml --all
+  stream-app quarantine drop --conf conf/orders.toml --topic shop.old --until 2026-01-31"""
+_COLUMNS = (
+    Column("reason"),
+    Column("topic"),
+    Column("partition", right=True),
+    Column("records", right=True),
+    Column("offsets"),
+    Column("first"),
+    Column("last"),
+)
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "quarantine",
+        help="records that could not be taken: list, show, replay, drop",
+        description="Look at the records of a quarantine, replay them, or drop them.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("action", choices=tuple(_ACTIONS), metavar="list|show|replay|drop")
+    parser.add_argument(
+        "folder", nargs="?", metavar="FOLDER", help="the quarantine; instead of --conf"
+    )
+    parser.add_argument("--conf", type=Path, metavar="FILE", help="the job's configuration")
+    parser.add_argument(
+        "--table",
+        metavar="NAME",
+        help="of a whole database: records of this table; absent: of no table, and list: of all",
+    )
+    parser.add_argument(
+        "--reason",
+        action="append",
+        choices=REASON_KINDS,
+        default=[],
+        metavar="KIND",
+        help=f"kind of reason, also several times: {', '.join(REASON_KINDS)}",
+    )
+    parser.add_argument("--topic", action="append", default=[], metavar="T", help="their topic")
+    parser.add_argument("--partition", type=int, metavar="N", help="their Kafka partition")
+    parser.add_argument("--offset", metavar="N[..M]", help="their offset, or the first and last")
+    parser.add_argument("--since", metavar="TIME", help="the least time of the records themselves")
+    parser.add_argument("--until", metavar="TIME", help="the time before which they are")
+    parser.add_argument("--all", action="store_true", help="replay and drop: all that wait")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="replay and drop: tell it, and change nothing"
+    )
+    parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it.
+
+    Raises:
+        UsageError: wrong arguments, or a record that cannot be replayed safely.
+        CorruptFileError: a file of the folder is no quarantine's.
+    """
+    if (args.folder is None) == (args.conf is None):
+        raise UsageError(
+            "name one quarantine", fix="give its folder, or --conf with the job's configuration"
+        )
+    config = None if args.conf is None else load_config(args.conf, [], os.environ)
+    choice = _choice(args)
+    if args.action in ("replay", "drop") and choice.is_everything and not args.all:
+        raise UsageError(
+            f"no records are chosen for {args.action}",
+            fix="choose them (--reason, --topic, --partition, --offset, --since, --until), or give "
+            "--all",
+        )
+    action = _ACTIONS[args.action]
+    for line in action(args, config, _quarantine(args, config), choice):
+        print(line, flush=True)
+    return 0
+
+
+def _choice(args: argparse.Namespace) -> Choice:
+    return Choice(
+        reasons=tuple(args.reason),
+        topics=tuple(args.topic),
+        partition=args.partition,
+        offsets=None if args.offset is None else offset_range(args.offset),
+        since_ms=None if args.since is None else millis_of(timestamp_argument(args.since)),
+        until_ms=None if args.until is None else millis_of(timestamp_argument(args.until)),
+    )
+
+
+def _quarantine(args: argparse.Namespace, config: AppConfig | None) -> Quarantine:
+    whole = _whole(args, config)
+    if args.table is None:
+        return whole
+    known = {*whole.tables(), *(() if config is None else names_of_job(config))}
+    known_table(args.table, known, str(args.conf or args.folder))
+    return whole.of_table(args.table)
+
+
+def _whole(args: argparse.Namespace, config: AppConfig | None) -> Quarantine:
+    """The folder of the job."""
+    if config is None:
+        found = open_quarantine(args.folder, {})
+        if not found.is_there:
+            raise UsageError(
+                "there is no such folder",
+                where=args.folder,
+                fix="give the folder of a quarantine, or --conf with the job's configuration",
+            )
+        return found
+    if config.stream.quarantine is None:
+        raise UsageError(
+            "the job has no quarantine", where=str(args.conf), fix="set stream.quarantine"
+        )
+    if args.table is not None and config.sync is None:
+        raise UsageError("the job has one table", where=str(args.conf), fix="leave --table out")
+    return open_quarantine(config.stream.quarantine, config.file_system)
+
+
+def _waiting(
+    args: argparse.Namespace, quarantine: Quarantine, config: AppConfig | None, choice: Choice
+) -> Sequence[KeptRecord]:
+    """The chosen ones of the records with which nothing was done."""
+    return choice.chosen(quarantine.waiting(_committed(config, args.table)))
+
+
+def _of_tables(
+    args: argparse.Namespace, quarantine: Quarantine, config: AppConfig | None, choice: Choice
+) -> Mapping[str, Sequence[KeptRecord]]:
+    """The same of each table of a database, by its name; empty where one table is meant."""
+    is_of_one = config is not None and config.sync is None
+    return {
+        name: choice.chosen(quarantine.of_table(name).waiting(_committed(config, name)))
+        for name in ([] if is_of_one or args.table is not None else quarantine.tables())
+    }
+
+
+def _elsewhere(
+    args: argparse.Namespace, quarantine: Quarantine, config: AppConfig | None, choice: Choice
+) -> Iterator[str]:
+    """Of no table nothing is chosen: the tables that have such records."""
+    counts = {
+        name: len(records)
+        for name, records in _of_tables(args, quarantine, config, choice).items()
+        if records
+    }
+    if counts:
+        told = ", ".join(f"{name} ({count})" for name, count in counts.items())
+        yield f"such records wait in tables; choose one with --table: {told}"
+
+
+def _committed(config: AppConfig | None, name: str | None) -> frozenset[str]:
+    """Commit users in the tables; without a configuration the marks alone must tell."""
+    users: set[str] = set()
+    for path in [] if config is None else _paths(config, name):
+        with contextlib.suppress(TableNotFoundError):
+            table = open_table(path, file_io_options=config.file_system if config else {})
+            users.update(newest_epochs(table.snapshots))
+    return frozenset(users)
+
+
+def _paths(config: AppConfig, name: str | None) -> Sequence[str]:
+    """The tables into which records of a quarantine may have been replayed."""
+    if config.sync is None:
+        return [config.table.path]
+    if name is not None:
+        return [config.sync.path(name)]
+    # Imported only when it is asked for: it needs Spark's package.
+    of_database = importlib.import_module("stream_app.app.ops.check.of_database")
+    paths: Sequence[str] = of_database.database_paths(config, needs_one=False)
+    return paths
+
+
+def _list(
+    args: argparse.Namespace, config: AppConfig | None, quarantine: Quarantine, choice: Choice
+) -> Iterator[str]:
+    tables = _of_tables(args, quarantine, config, choice)
+    summaries = _summaries(_waiting(args, quarantine, config, choice))
+    columns: tuple[Column, ...] = _COLUMNS
+    if tables:
+        columns = (Column("table"), *_COLUMNS)
+        summaries = [{"table": None, **each} for each in summaries]
+        for name, records in tables.items():
+            summaries += [{"table": name, **each} for each in _summaries(records)]
+    if args.format == "jsonl":
+        yield from (orjson.dumps(summary).decode() for summary in summaries)
+    elif not summaries:
+        yield f"no record waits in {quarantine.location}"
+    else:
+        yield from text_lines(columns, ([*map(_cell, each.values())] for each in summaries))
+
+
+def _summaries(records: Sequence[KeptRecord]) -> list[dict[str, object]]:
+    groups: dict[tuple[str, str, int], list[KeptRecord]] = defaultdict(list)
+    for record in records:
+        groups[record.kind, record.topic, record.partition].append(record)
+    return [_summary(*group, some) for group, some in sorted(groups.items())]
+
+
+def _summary(
+    kind: str, topic: str, partition: int, records: Sequence[KeptRecord]
+) -> dict[str, object]:
+    offsets = [record.offset for record in records]
+    times = [record.timestamp for record in records if record.timestamp is not None]
+    return {
+        "reason": kind,
+        "topic": topic,
+        "partition": partition,
+        "records": len(records),
+        "offsets": f"{min(offsets)}..{max(offsets)}",
+        "first": time_text(min(times, default=None)),
+        "last": time_text(max(times, default=None)),
+    }
+
+
+def _cell(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _show(
+    args: argparse.Namespace, config: AppConfig | None, quarantine: Quarantine, choice: Choice
+) -> Iterator[str]:
+    records = _waiting(args, quarantine, config, choice)
+    if not records and args.format == "text":
+        yield from _elsewhere(args, quarantine, config, choice)
+    for record in records:
+        if args.format == "jsonl":
+            yield orjson.dumps(_as_json(record)).decode()
+            continue
+        time = time_text(record.timestamp)
+        yield f"{record.place}{'' if time is None else f', {time}'} ({record.file})"
+        yield f"  {record.kind}: {record.reason}"
+        yield f"  key:   {_text(record.key)}"
+        yield f"  value: {_text(record.value)}"
+
+
+def _as_json(record: KeptRecord) -> Mapping[str, object]:
+    found: dict[str, object] = {
+        name: getattr(record, name)
+        for name in ("file", "topic", "partition", "offset", "timestamp", "kind", "reason")
+    }
+    for name in ("key", "value"):
+        data: bytes | None = getattr(record, name)
+        try:
+            found[name] = None if data is None else data.decode()
+        except UnicodeDecodeError:
+            found[f"{name}_base64"] = base64.b64encode(data or b"").decode()
+    return found
+
+
+def _text(data: bytes | None) -> str:
+    return "null" if data is None else data.decode(errors="backslashreplace")
+
+
+def _drop(
+    args: argparse.Namespace, config: AppConfig | None, quarantine: Quarantine, choice: Choice
+) -> Iterator[str]:
+    records = _waiting(args, quarantine, config, choice)
+    if not records:
+        yield NOTHING
+        yield from _elsewhere(args, quarantine, config, choice)
+        return
+    yield f"drop {counted(len(records), 'record')} of {quarantine.location}"
+    if args.dry_run:
+        yield DRY_RUN
+        return
+    # The mark comes first: a repeated epoch may write a removed record again.
+    quarantine.write_mark(
+        Mark(
+            name=uuid.uuid4().hex,
+            records=tuple(record.identity for record in records),
+            outcomes=(DROPPED,) * len(records),
+        )
+    )
+    quarantine.remove(records)
+    yield f"dropped {counted(len(records), 'record')}"
+
+
+def _replay(
+    args: argparse.Namespace, config: AppConfig | None, quarantine: Quarantine, choice: Choice
+) -> Iterator[str]:
+    if config is None:
+        raise UsageError(
+            "a replay needs the job's configuration", fix="give --conf instead of the folder"
+        )
+    # Imported only when it is asked for: it needs Spark's package and a broker's client.
+    replays = importlib.import_module("stream_app.app.ops.quarantine.job_replay")
+    found = replays.job_replays(config, quarantine, args.table)
+    for name, replay in found.items():
+        if args.table is None and config.sync is not None:
+            yield f"{name}:"
+        yield from replay_lines(replay.run(choice, dry_run=args.dry_run), dry_run=args.dry_run)
+    if not found:
+        yield NOTHING
+        yield from _elsewhere(args, quarantine, config, choice)
+
+
+_ACTIONS = {"list": _list, "show": _show, "replay": _replay, "drop": _drop}

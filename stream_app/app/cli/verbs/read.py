@@ -1,0 +1,93 @@
+"""``stream-app read``: the rows of a table, merged while they are read."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from stream_app.app.cli.arguments.table import add_table_parser, table_location
+from stream_app.app.cli.arguments.version import add_version, version_of
+from stream_app.app.cli.output.row_output import WRITERS, output
+from stream_app.app.config.settings import file_io_options
+from stream_app.errors import UsageError
+from stream_app.table.api.paimon_table import open_table
+
+_EPILOG = """\
+conditions:
+  = <> != < <= > >=   IN (…)   BETWEEN … AND …   LIKE 'a%_'   IS [NOT] NULL   AND OR NOT ( )
+  12  -1.5  'it''s'  TRUE  X'00ff'  DATE '2024-02-29'  TIMESTAMP '2024-02-29 12:34:56.789'
+  A condition that names a partition or the whole primary key reads only the buckets it needs.
+
+formats:
+  table    aligned columns; NULL is null, wide values are cut
+  jsonl    a JSON object a line. Numbers have all their digits (parse decimals as such), bytes are
+           base64, dates and times ISO 8601 (TIMESTAMP_LTZ in UTC with Z); NaN and the infinities
+           are the texts "NaN", "Infinity" and "-Infinity"
+  csv      with a header; null is nothing, an empty text is ""; bytes are base64; decimals have all
+           their digits (tiny ones as 1E-9)
+  parquet  with all types as they are; needs --out
+
+examples:
+  stream-app read warehouse/shop.db/orders --limit 10
+  stream-app read warehouse/shop.db/orders --columns id,amount --where "amount >= 99.90"
+  stream-app read warehouse/shop.db/orders --where "dt = '2026-01-01' AND customer LIKE 'A%'"
+  stream-app read warehouse/shop.db/orders --snapshot 3 --format parquet --out orders.parquet
+  stream-app read warehouse/shop.db/orders --timestamp "2026-01-31 12:00" --where "id = 7\""""
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser = add_table_parser(
+        verbs,
+        "read",
+        summary="print a table's rows",
+        description="Print the rows of a table at a snapshot: the newest version of each key.",
+        epilog=_EPILOG,
+    )
+    add_version(parser)
+    parser.add_argument("--columns", metavar="A,B", help="these columns, in this order")
+    parser.add_argument(
+        "--where", metavar="CONDITION", help="rows for which this is true; see below"
+    )
+    parser.add_argument("--limit", type=int, metavar="N", help="at most so many rows")
+    parser.add_argument(
+        "--protect",
+        metavar="D",
+        help="keep the version from expiring while it is read, for at most this time, such as 1h; "
+        "by a tag, so it writes to the table",
+    )
+    parser.add_argument("--format", choices=tuple(WRITERS), default="table", help="default: table")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="write a file instead of standard output"
+    )
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read and write, batch by batch.
+
+    Raises:
+        UsageError: no such version or column, or a wrong condition.
+    """
+    if args.format == "parquet" and args.out is None:
+        raise UsageError("--format parquet writes a file, and needs its name", fix="add --out FILE")
+    location = table_location(args.table, os.environ)
+    reader = open_table(location, file_io_options=file_io_options(os.environ)).read(
+        columns=columns_of(args.columns),
+        where=args.where,
+        **asdict(version_of(args)),
+        limit=args.limit,
+        threads=1,  # so that the same table is printed in the same order
+        protect=args.protect,
+    )
+    with output(args.out) as sink:
+        WRITERS[args.format](reader, reader.schema, sink)
+    return 0
+
+
+def columns_of(text: str | None) -> list[str] | None:
+    """The names that ``--columns`` lists; None: all."""
+    return None if text is None else [part.strip() for part in text.split(",")]

@@ -1,0 +1,114 @@
+"""``stream-app status``: what a job has done, and where it is stuck, table by table."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Any
+
+from stream_app.app.cli.arguments.configuration import add_configuration
+from stream_app.app.cli.arguments.table_of_job import known_table
+from stream_app.app.config.app_config import load_config
+from stream_app.app.ops.inspect.job_status import (
+    HELD,
+    MISSING,
+    REFUSED,
+    UNREADABLE,
+    JobStatus,
+    TableStatus,
+    in_short,
+)
+from stream_app.app.source.source_ends import source_ends
+from stream_app.app.tables.job_folders import not_begun, open_folder
+from stream_app.app.text.listing import Listing
+from stream_app.clock import SystemClock
+from stream_app.errors import FAILED, UsageError
+from stream_app.spark.ingest.checkpoint_state import is_begun
+from stream_app.spark.ingest.held_tables import read_tables
+
+_TROUBLES = (HELD, MISSING, UNREADABLE, REFUSED)
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "status",
+        help="show how far a job is, table by table",
+        description=(
+            "Show the state of each table of a job: its newest epoch and snapshot, how far it is "
+            "behind its topics, its sorted runs, and why it is held back. Reads the checkpoint and "
+            "the tables; the job may run or not."
+        ),
+        epilog=(
+            "states:\n"
+            "  ready       the table has all epochs, and readers get them\n"
+            "  waiting     it waits for its compactions: rows that nobody gets before, or its next "
+            "epoch\n"
+            "  held        an error holds it back, and the other tables go on\n"
+            "  empty       no epoch had rows for it\n"
+            "  missing, unreadable   see the reason\n"
+            "  refused     nothing of a table of the source is stored: see the reason\n\n"
+            "examples:\n"
+            "  stream-app status --conf conf/shop-database.toml\n"
+            "  stream-app status --conf conf/shop-database.toml --table orders\n"
+            "  stream-app status --conf conf/shop-database.toml --json\n\n"
+            "exit codes: 0 no trouble; 1 a table is held, missing, unreadable or refused, or no "
+            "job has begun"
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_configuration(parser)
+    parser.add_argument(
+        "--table",
+        metavar="NAME",
+        help="one table, by its name in the warehouse, with the whole reason",
+    )
+    parser.add_argument("--json", action="store_true", help="a JSON object for each table")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the status.
+
+    Raises:
+        UsageError: the configuration is wrong, or the checkpoint lies where only Spark reads.
+        CheckpointError: the checkpoint is damaged.
+    """
+    config = load_config(args.conf, args.set, os.environ)
+    checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
+    status = JobStatus(
+        config=config,
+        checkpoint=checkpoint,
+        ends=source_ends(config.source, _lag_is_unknown),
+        now_ms=SystemClock().now_ms(),
+    )
+    rows = list(status.tables())
+    is_there = is_begun(checkpoint) or read_tables(checkpoint) is not None
+    if args.table is not None:
+        known_table(args.table, [row.table for row in rows], str(args.conf))
+        rows = [row for row in rows if row.table == args.table]
+    whole = Listing(TableStatus, rows)
+    shown = Listing(TableStatus, [in_short(row) for row in rows])
+    if not is_there:
+        print(not_begun(config.stream.checkpoint), file=sys.stderr)
+    elif not rows:
+        print("the job has met no table yet", file=sys.stderr)
+    for line in whole.json_lines() if args.json else shown.lines():
+        print(line)
+    for row in rows if args.table is not None and not args.json else ():
+        if row.reason is not None:
+            print(f"\n{row.reason}")
+    return FAILED if not is_there or any(row.state in _TROUBLES for row in rows) else 0
+
+
+def _no_session() -> Any:
+    raise UsageError(
+        "the checkpoint lies on a file system that only Spark reaches",
+        where="stream.checkpoint",
+        fix="see the job's metrics instead",
+    )
+
+
+def _lag_is_unknown(why: str) -> None:
+    print(f"the lag is unknown: {why}", file=sys.stderr)

@@ -1,0 +1,104 @@
+"""``stream-app top``: the tables of a warehouse or of a job in a terminal, live."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+
+from stream_app.app.cli.top.keyboard import keys_of
+from stream_app.app.cli.top.screen import View, detail_of, screen, summary, table_list
+from stream_app.app.cli.verbs.web import add_site, site_of
+from stream_app.app.ops.inspect.job_status import TableStatus
+from stream_app.app.web.site import Site
+from stream_app.errors import UsageError
+
+_INTERVAL_S = 2.0
+_INTERVAL_MIN_S = 0.2
+_PIPE_WIDTH = 200
+_EPILOG = """\
+keys: q quits, arrows (or j and k) choose the table whose snapshots and compactions are shown, s
+sorts: trouble first, stalest, most lag, most sorted runs, by name.
+
+Without a terminal, or with --once, the list is printed once. Nothing is written.
+
+examples:
+  stream-app top
+  stream-app top --warehouse s3://lake/warehouse --interval 5
+  stream-app top --conf conf/shop-database.toml --once"""
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "top",
+        help="watch tables in a terminal",
+        description="Show the tables of a warehouse, or those of a job, in a terminal, live.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add_site(parser)
+    parser.add_argument("--once", action="store_true", help="print the list once")
+    parser.add_argument(
+        "--interval",
+        type=float,
+        default=_INTERVAL_S,
+        metavar="SECONDS",
+        help=f"between two looks at the tables; default: {_INTERVAL_S:g}",
+    )
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show them until ``q``.
+
+    Raises:
+        UsageError: the warehouse is not there, or the configuration is wrong.
+    """
+    if not args.interval >= _INTERVAL_MIN_S:
+        raise UsageError(
+            f"--interval {args.interval:g} is too short", fix=f"give {_INTERVAL_MIN_S:g} or more"
+        )
+    site = site_of(args)
+    if args.once or not (sys.stdout.isatty() and sys.stdin.isatty()):
+        # A pipe has no width: what reads it wants whole lines.
+        _print(site, Console(highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH))
+    else:
+        _watch(site, Console(highlight=False), args.interval)
+    return 0
+
+
+def _print(site: Site, console: Console) -> None:
+    tables = View().sorted(site.tables())
+    console.print(summary(site.title, tables))
+    if tables:
+        console.print(table_list(tables))
+
+
+def _watch(site: Site, console: Console, interval_s: float) -> None:
+    view, key = View(), None
+    with (
+        keys_of(sys.stdin.fileno()) as wait,
+        Live(console=console, screen=True, auto_refresh=False) as live,
+    ):
+        tables = site.tables()
+        while key != "q":
+            view = replace(view, height=console.height, width=console.width)
+            live.update(_drawn(site, tables, view), refresh=True)
+            key = wait(interval_s)
+            view = view.after(key, len(tables))
+            if key is None:
+                tables = site.tables()
+
+
+def _drawn(site: Site, tables: Sequence[TableStatus], view: View) -> RenderableType:
+    ordered = view.sorted(tables)
+    place = min(view.chosen, len(ordered) - 1)
+    detail = detail_of(site, ordered[place].table) if ordered else "there is no table yet"
+    return screen(site.title, ordered, view, detail)

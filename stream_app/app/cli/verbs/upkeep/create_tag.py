@@ -1,0 +1,81 @@
+"""``stream-app create-tag``: a name for a version, which keeps it when snapshots expire."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from stream_app.app.cli.arguments.table import named_table
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import (
+    add_upkeep_parser,
+    duration_argument,
+    run_upkeep,
+)
+from stream_app.app.ops.tags import check_taggable, create
+from stream_app.app.text.listing import time_text
+from stream_app.model.tag import Tag
+from stream_app.table.upkeep.tags import new_tag
+
+_EPILOG = """\
+examples:
+  stream-app create-tag warehouse/shop.db/orders before-migration
+  stream-app create-tag warehouse/shop.db/orders 2026-01-31 --snapshot 42 --time-retained 90d
+  stream-app read warehouse/shop.db/orders --tag 2026-01-31
+  stream-app inspect warehouse/shop.db/orders tags"""
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser = add_upkeep_parser(
+        verbs,
+        "create-tag",
+        summary="name a version, and keep it from expiring",
+        description="Give a snapshot a name, under which it stays readable after its expiry.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument("name", metavar="NAME", help="of the tag")
+    parser.add_argument(
+        "--snapshot", type=int, metavar="N", help="the snapshot to tag; default: the latest"
+    )
+    parser.add_argument(
+        "--time-retained",
+        metavar="D",
+        help="time to live, such as 90d; default: tag.default-time-retained, which is for ever",
+    )
+    return parser
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    tag: Tag
+
+    def is_empty(self) -> bool:
+        return False
+
+    def lines(self) -> Iterator[str]:
+        snapshot, retained = self.tag.snapshot, self.tag.time_retained_ms
+        kept = "for ever" if retained is None else f"for {timedelta(milliseconds=retained)}"
+        yield (
+            f"tag {self.tag.name!r}: snapshot {snapshot.snapshot_id} of "
+            f"{time_text(snapshot.time_millis)}, kept {kept}"
+        )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Create the tag.
+
+    Raises:
+        UsageError: there is no such snapshot, or the name is taken.
+        UnsupportedTableError: its versions are others than those in its folder.
+        StorageError: two makers of the same tag could both win.
+    """
+    table = named_table(args.table)
+    check_taggable(table)
+    retained_ms = None
+    if args.time_retained is not None:
+        retained_ms = duration_argument("--time-retained", args.time_retained)
+    tag = new_tag(table, args.name, args.snapshot, retained_ms)
+    return run_upkeep(args, _Plan(tag), lambda plan: create(table, plan.tag))

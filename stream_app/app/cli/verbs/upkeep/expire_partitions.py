@@ -1,0 +1,158 @@
+"""``stream-app expire-partitions``: partitions that are too old are dropped."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stream_app.app.cli.arguments.table import named_table
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import (
+    add_upkeep_parser,
+    counted,
+    duration_argument,
+    run_upkeep,
+)
+from stream_app.app.text.listing import Listing, time_text
+from stream_app.errors import UsageError
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_for_writing
+from stream_app.table.upkeep.expire_partitions import (
+    ExpirePartitions,
+    PartitionExpiry,
+    partition_retention,
+)
+
+_EPILOG = """\
+examples:
+  stream-app expire-partitions warehouse/shop.db/orders --dry-run
+  stream-app expire-partitions warehouse/shop.db/orders --expiration-time 30d
+  stream-app expire-partitions warehouse/shop.db/orders --expiration-time 90d \\
+      --timestamp-formatter yyyyMMdd
+
+The table's options partition.… are the defaults. The files are deleted when the snapshots expire
+that still have the partitions: see `stream-app expire-snapshots`."""
+_OPTIONS = {
+    "--expiration-time": ("D", "age from which on a partition is dropped, e.g. 30d"),
+    "--strategy": ("S", "source of its age: values-time or update-time"),
+    "--timestamp-formatter": ("F", "form of the time in its values, e.g. yyyyMMdd"),
+    "--timestamp-pattern": ("P", "how its values combine to a time, e.g. '$year-$month-$day'"),
+    "--max-num": ("N", "most partitions to drop"),
+    "--batch-size": ("N", "partitions to drop in one snapshot"),
+}
+_KEYS = {
+    "expiration_time": "partition.expiration-time",
+    "strategy": "partition.expiration-strategy",
+    "timestamp_formatter": "partition.timestamp-formatter",
+    "timestamp_pattern": "partition.timestamp-pattern",
+    "max_num": "partition.expiration-max-num",
+    "batch_size": "partition.expiration-batch-size",
+}
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser = add_upkeep_parser(
+        verbs,
+        "expire-partitions",
+        summary="drop expired partitions",
+        description="Drop expired partitions, by the time in their values or by their newest file.",
+        epilog=_EPILOG,
+    )
+    for name, (metavar, meaning) in _OPTIONS.items():
+        parser.add_argument(name, metavar=metavar, help=meaning)
+    return parser
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiredPartitionRow:
+    """A partition that goes.
+
+    Attributes:
+        time: by which its age counts, local.
+        rows: of all files, deletes and older versions included.
+    """
+
+    partition: str
+    time: str | None
+    files: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    table: FileStoreTable
+    expiry: PartitionExpiry
+
+    def is_empty(self) -> bool:
+        return not self.expiry.partitions
+
+    def lines(self) -> Iterator[str]:
+        rows = [
+            ExpiredPartitionRow(
+                partition=self.table.paths.partition(each.partition),
+                time=time_text(each.time_ms, zone=""),
+                files=each.files,
+                rows=each.rows,
+                bytes=each.bytes,
+            )
+            for each in self.expiry.partitions
+        ]
+        yield from Listing(ExpiredPartitionRow, rows).lines()
+        if self.expiry.undated:
+            yield f"kept, because they have no time: {counted(self.expiry.undated, 'partition')}"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Drop them.
+
+    Raises:
+        UsageError: an argument is wrong, or no option gives the age of expired partitions.
+        TableNotFoundError: there is no such table.
+        UnsupportedTableError: we cannot write it.
+    """
+    if args.expiration_time is not None:
+        duration_argument("--expiration-time", args.expiration_time)
+    given = {key: getattr(args, name) for name, key in _KEYS.items()}
+    table = open_for_writing(named_table(args.table)).with_options(
+        {key: value for key, value in given.items() if value is not None}
+    )
+    retention = partition_retention(table.options)
+    if not table.schema.partition_keys:
+        raise UsageError(
+            "the table has no partitions",
+            where=table.location,
+            fix="delete rows by their age with record-level.expire-time",
+        )
+    if retention is None:
+        raise UsageError(
+            "no option gives the age of expired partitions",
+            where=table.location,
+            fix="give --expiration-time, or set the table's option 'partition.expiration-time'",
+        )
+    _check_pattern(args.timestamp_pattern, table.schema.partition_keys)
+    expire = ExpirePartitions(table, retention)
+
+    def drop(plan: _Plan) -> Iterator[str]:
+        left = len(plan.expiry.partitions)
+        for done in expire.execute(plan.expiry):
+            yield f"snapshot {done.snapshot.snapshot_id} drops them"
+            left -= len(done.partitions)
+        if left:
+            yield f"kept, because of writes meanwhile: {counted(left, 'partition')}"
+        yield f"dropped {counted(len(plan.expiry.partitions) - left, 'partition')}"
+
+    return run_upkeep(args, _Plan(table, expire.plan()), drop)
+
+
+def _check_pattern(pattern: str | None, keys: Sequence[str]) -> None:
+    """See that each ``$column`` is one: else no partition would ever tell its time."""
+    for name in re.findall(r"\$(\w+)", pattern or ""):
+        if not name.startswith(tuple(keys)):
+            raise UsageError(
+                f"--timestamp-pattern: {name!r} is no partition column",
+                fix=f"name some of {', '.join(keys)}",
+            )

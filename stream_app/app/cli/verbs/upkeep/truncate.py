@@ -1,0 +1,50 @@
+"""``stream-app truncate``: all rows of a table go, in one snapshot."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from stream_app.app.cli.arguments.table import named_table
+from stream_app.app.cli.verbs.upkeep.dropped_rows import DroppedRows, committer
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_parser, run_upkeep
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.table.opening import open_for_writing
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+_EPILOG = """\
+Readers see the change at once. Expiry deletes the files with the earlier snapshots; until then
+rollback-to brings the rows back. The changelog does not record it. Running jobs continue.
+
+example:
+  stream-app truncate warehouse/shop.db/orders --dry-run"""
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    return add_upkeep_parser(
+        verbs,
+        "truncate",
+        summary="delete all rows of a table",
+        description="Delete all rows of a table, in one snapshot; the table itself stays.",
+        epilog=_EPILOG,
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Delete all rows.
+
+    Raises:
+        UnsupportedTableError: stream_app cannot write the table.
+        CommitError: others won every race.
+    """
+    table = open_for_writing(named_table(args.table))
+    live = FileStoreScan(table).live(table.snapshots.latest())
+    plan = DroppedRows(table, live, "no row in the table")
+
+    def do(_: DroppedRows) -> Iterator[str]:
+        snapshot = committer(table).truncate(BATCH_COMMIT_IDENTIFIER)
+        yield f"truncated the table in snapshot {snapshot.snapshot_id}"
+
+    return run_upkeep(args, plan, do)

@@ -1,0 +1,99 @@
+"""Chooses what reads the source of a job, and what cuts it into epochs.
+
+The native reader plans its epochs by itself. Files, and topics that only Spark's Kafka source can
+read, are a streaming query of Spark. Called by `ingest_job`.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.tables.job_folders import spark_location
+from stream_app.clock import Clock
+from stream_app.kafka.cluster_offsets import ClusterOffsets
+from stream_app.kafka.range_reader import ReaderSettings
+from stream_app.spark.epoch.frame_epochs import FrameEpochs
+from stream_app.spark.epoch.range_epochs import RangeEpochs
+from stream_app.spark.job_folder import Folder
+from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
+from stream_app.spark.stream.files_source import FilesSource
+from stream_app.spark.stream.kafka_source import KafkaSource
+from stream_app.spark.stream.running_stream import RunningStream, Stream
+from stream_app.spark.stream.spark_stream import SparkStream
+from stream_app.spark.stream.topic_stream import EpochRules, JobGroup, TopicStream
+
+
+def source_of(source: SourceConfig) -> KafkaSource | FilesSource:
+    """The source, as the configuration says."""
+    if source.kind == "files":
+        return FilesSource(
+            path=source.path or "", max_files_per_trigger=source.max_files_per_trigger
+        )
+    return KafkaSource(
+        bootstrap_servers=source.bootstrap_servers,
+        topics=source.topics,
+        topic_pattern=source.topic_pattern,
+        starting_offsets=source.starting_offsets,
+        max_offsets_per_trigger=source.max_offsets_per_trigger,
+        min_partitions=source.min_partitions,
+        fail_on_data_loss=source.fail_on_data_loss,
+        kafka_options=source.kafka_options,
+    )
+
+
+def runner_of(
+    config: SourceConfig,
+    reader: ReaderSettings | None,
+    spark: SparkSession,
+    source: KafkaSource | FilesSource,
+) -> FrameEpochs | RangeEpochs:
+    """What runs the tasks of an epoch.
+
+    Args:
+        reader: settings of the native reader; None: Spark reads.
+    """
+    if reader is None:
+        return FrameEpochs(spark, source.read_between if isinstance(source, KafkaSource) else None)
+    return RangeEpochs(
+        spark, reader, config.min_partitions or spark.sparkContext.defaultParallelism
+    )
+
+
+def stream_of(
+    config: AppConfig,
+    runner: FrameEpochs | RangeEpochs,
+    source: KafkaSource | FilesSource,
+    running: RunningStream,
+    checkpoint: Folder,
+    clock: Clock,
+) -> Stream:
+    """What cuts the source into epochs, and gives them to the sink."""
+    batch, stream, topics = running.batch, config.stream, config.source
+    if isinstance(runner, FrameEpochs):
+        return SparkStream(
+            messages=source.read_stream(runner.spark),
+            name=config.name,
+            batch=batch,
+            checkpoint=spark_location(checkpoint.location),
+            trigger=None if stream.is_available_now else stream.trigger,
+            stop_requested=running.stop_requested,
+        )
+    return TopicStream(
+        rules=EpochRules(
+            starting_offsets=topics.starting_offsets,
+            limit=topics.max_offsets_per_trigger,
+            fails_on_loss=topics.fail_on_data_loss,
+            trigger_s=None if stream.is_available_now else stream.trigger_ms / 1000,
+        ),
+        source=ClusterOffsets(
+            dict(runner.settings.client), topics=topics.topics, pattern=topics.topic_pattern
+        ),
+        log=batch.log,
+        writer=EpochLogWriter(checkpoint),
+        give=batch,
+        failure=lambda: batch.failure,
+        jobs=JobGroup(runner.spark, f"stream {config.name}"),
+        clock=clock,
+    )

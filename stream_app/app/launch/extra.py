@@ -1,0 +1,36 @@
+"""Modules whose packages are an extra: imported when they are asked for."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from stream_app.errors import UsageError
+
+
+def otlp_module() -> Any:
+    """`stream_app.app.observe.monitoring.otlp`.
+
+    Raises:
+        UsageError: a package is missing.
+    """
+    return _imported("stream_app.app.observe.monitoring.otlp", "stream.otlp-endpoint", "otel")
+
+
+def serving_module() -> Any:
+    """`stream_app.app.web.serving`.
+
+    Raises:
+        UsageError: a package is missing.
+    """
+    return _imported("stream_app.app.web.serving", "the page in a browser", "web")
+
+
+def _imported(module: str, what: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise UsageError(
+            f"{what} needs a package that is missing: {error.name}",
+            fix=f"install it with pip install 'stream_app[{extra}]'",
+        ) from None

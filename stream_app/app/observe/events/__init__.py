@@ -1,0 +1,1 @@
+"""The events of a job: what its log says of epochs, commits and tables."""

@@ -1,0 +1,329 @@
+"""Reports of a running job: a line for people on stderr, a JSON line for programs.
+
+`ingest_job` calls it, and it passes the same facts to `metrics.job_metrics`. ``--events FILE`` adds
+a JSON line for each event: an object with ``event`` and ``time_ms`` first. At start it names the
+table options that the job ignores.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import IO
+
+from stream_app.app.observe.events.epoch_history import EpochHistory
+from stream_app.app.observe.events.event_objects import (
+    epoch_event,
+    idle_event,
+    rounded,
+    set_aside_event,
+)
+from stream_app.app.observe.events.event_texts import (
+    bytes_text,
+    compaction_text,
+    drained_text,
+    report_line,
+    snapshots_text,
+)
+from stream_app.app.observe.metrics.collectors import CompactionSource
+from stream_app.app.observe.metrics.health import JobHealth
+from stream_app.app.observe.metrics.job_metrics import OTHER_TABLES, JobMetrics
+from stream_app.app.observe.monitoring.listener import Listeners
+from stream_app.app.ops.inspect.table_facts import newest_snapshots
+from stream_app.cdc.column_drift import Column, DriftKind
+from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS
+from stream_app.cdc.message_format import Format
+from stream_app.clock import Clock
+from stream_app.errors import StreamAppError
+from stream_app.kafka.job_position import JobPosition
+from stream_app.log_facts import about
+from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, ColumnSighting
+from stream_app.spark.ingest.dead_letters import SetAside
+from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.stream.running_stream import SourceProgress
+from stream_app.table.compact.report import CompactionReport
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.table_job import IdleReport
+from stream_app.table.job.table_maintenance import MaintenanceMetrics
+
+_LOG = logging.getLogger("stream_app")
+
+
+@dataclass(slots=True)
+class EventLog:
+    """Reports epochs, the source's lag, and commits between epochs.
+
+    Attributes:
+        table: whose events these are; None: of the whole job, or of its only table.
+        history: keeps the newest epochs.
+        health: knows the tables that are held back.
+        listeners: get the events too.
+    """
+
+    clock: Clock
+    sink: IO[str] | None = None
+    metrics: JobMetrics | None = None
+    message_format: Format = FORMATS[DEFAULT_FORMAT]
+    table: str | None = None
+    history: EpochHistory = field(default_factory=EpochHistory)
+    health: JobHealth | None = None
+    listeners: Listeners = field(default_factory=Listeners)
+    _told: set[Column] = field(default_factory=set)
+    _epochs: set[int] = field(default_factory=set)
+
+    def of_table(self, name: str) -> EventLog:
+        """The log of one of many tables."""
+        of_one = replace(self, table=name, _told=set())
+        if self.metrics is not None:
+            of_one.metrics = self.metrics.of_table(name)
+        return of_one
+
+    def started(self, table: str, checkpoint: str) -> None:
+        """The stream begins."""
+        _LOG.info("writing %s, checkpoint %s", table, checkpoint)
+        self._write("started", {"table": table, "checkpoint": checkpoint})
+
+    def watch_compactions(self, source: CompactionSource) -> None:
+        """Numbers about compactions are available from `source` from here on."""
+        if self.metrics is not None:
+            self.metrics.compactions.add(self.metrics.table, source)
+
+    def watch_maintenance(self, source: Callable[[], MaintenanceMetrics]) -> None:
+        """Numbers about expiry are available from `source` from here on."""
+        if self.metrics is not None:
+            self.metrics.maintenance.add(self.metrics.table, source)
+
+    def opened(self, table: FileStoreTable, topics: Collection[str]) -> None:
+        """The table is opened, and has brought messages from these topics so far."""
+        if self.metrics is None:
+            return
+        try:
+            newest = newest_snapshots(table)
+        except (StreamAppError, OSError):  # an epoch that needs them tells
+            return
+        self.metrics.opened(newest, topics)
+
+    def watch_source(self, position: Callable[[], JobPosition | None]) -> None:
+        """`position` tells from here on how far the job is."""
+        if self.metrics is not None:
+            self.metrics.source.position = position
+
+    def epoch(self, report: EpochReport) -> None:
+        """An epoch is committed."""
+        offsets = report.counts.last_offsets()
+        seconds = {} if report.skipped else rounded(report.parts)
+        with about(table=self._name, epoch=report.epoch, offsets=offsets, seconds=seconds):
+            self._epoch(report)
+        self.listeners.tell(lambda each: each.epoch(self._name, report))
+
+    def _epoch(self, report: EpochReport) -> None:
+        self._count(lambda metrics: metrics.epoch(report))
+        if report.skipped:
+            _LOG.info("%sepoch %d: in the table already", self._prefix, report.epoch)
+            self._write("epoch", {"epoch": report.epoch, "skipped": True})
+            return
+        self._epochs.add(report.epoch)
+        self.history.add(self.table or "", report, self.clock.now_ms())
+        counts = report.counts
+        total = report.parts.seconds
+        _LOG.info(
+            "%sepoch %d: %d messages, %d changes in %.2f s (%.0f/s), %d bad, %d skipped; "
+            "%d files in %d buckets, %s; snapshots %s; %s",
+            self._prefix,
+            report.epoch,
+            counts.messages,
+            counts.changes,
+            total,
+            counts.messages / total if total else 0,
+            counts.bad,
+            counts.skipped,
+            report.files,
+            report.buckets,
+            bytes_text(report.bytes),
+            snapshots_text(report.snapshots),
+            compaction_text(report.metrics, report.parts.wait_s),
+        )
+        _tell_set_aside(report.epoch, report.set_aside, self._prefix)
+        columns = self._columns(counts.columns)
+        _tell_compactions(report.compactions, self._prefix)
+        self._write(
+            "epoch",
+            epoch_event(report, columns),
+        )
+
+    def progress(self, progress: SourceProgress) -> None:
+        """Spark has finished an epoch."""
+        self.idle(progress)
+        with about(table=self._name, epoch=progress.epoch, offsets=progress.end_offsets):
+            _LOG.info(
+                "epoch %d: lag %s, next offsets %s",
+                progress.epoch,
+                "unknown" if progress.lag is None else progress.lag,
+                json.dumps(progress.end_offsets),
+            )
+        self._write(
+            "progress",
+            {
+                "epoch": progress.epoch,
+                "messages": progress.messages,
+                "lag": progress.lag,
+                "end_offsets": dict(progress.end_offsets),
+            },
+        )
+
+    def idle(self, progress: SourceProgress) -> None:
+        """Spark has polled the source, with or without new messages."""
+        self._count(lambda metrics: metrics.progress(progress, self.clock.now_ms()))
+
+    def drained(self, progress: SourceProgress | None) -> None:
+        """The source was read to its end; None: Spark does not report the offsets."""
+        lag = None if progress is None else progress.lag
+        ends = {} if progress is None else dict(progress.end_offsets)
+        _LOG.info(
+            "%s; lag %s, next offsets %s",
+            drained_text(len(self._epochs), lag),
+            "unknown" if lag is None else lag,
+            json.dumps(ends),
+        )
+        self._write("drained", {"epochs": len(self._epochs), "lag": lag, "end_offsets": ends})
+
+    def idle_commit(self, report: IdleReport) -> None:
+        """A compaction was committed between epochs."""
+        self._count(lambda metrics: metrics.committed((report.snapshot,), report.compactions))
+        self.listeners.tell(lambda each: each.idle_commit(self._name, report))
+        snapshots = snapshots_text((report.snapshot,))
+        with about(table=self._name):
+            _LOG.info("%sidle commit: snapshot %s", self._prefix, snapshots)
+            _tell_compactions(report.compactions, self._prefix)
+        self._write(
+            "idle_commit",
+            idle_event(report),
+        )
+
+    def looked(self, is_running: bool) -> None:
+        """The job has looked at its query; False: for the last time."""
+        if self.health is not None:
+            self.health.looked(is_running)
+        self._count(lambda metrics: metrics.source.looked(metrics.table))
+        self.listeners.tell(lambda each: each.looked())
+
+    def held(self, table: str, waiting: HeldTable | None) -> None:
+        """A table is held back, or has all epochs again."""
+        self._count(lambda metrics: metrics.held(table, waiting))
+        if self.health is not None:
+            self.health.held.pop(table, None)
+            if waiting is not None and waiting.has_failed:
+                self.health.held[table] = waiting.reason
+        label = table if self.metrics is None else f"{self.metrics.table}.{table}"
+        self.listeners.tell(lambda each: each.held(label, waiting))
+        if waiting is None:
+            with about(table=label):
+                _LOG.info("%s: has all epochs again", table)
+            self._write("caught_up", {"table": table})
+        elif waiting.has_failed:
+            with about(table=label, epoch=waiting.since_epoch, offsets=waiting.begin):
+                _LOG.error(
+                    "%s: held back from epoch %d on, while the other tables go on: %s",
+                    table,
+                    waiting.since_epoch,
+                    waiting.reason,
+                )
+            told = {"since_epoch": waiting.since_epoch, "tries": waiting.tries}
+            self._write("held", {"table": table, **told, "reason": waiting.reason})
+
+    def unassigned(self, epoch: int, set_aside: SetAside) -> None:
+        """Messages of an epoch belong to no table."""
+        self._count(lambda metrics: metrics.unassigned(set_aside))
+        with about(epoch=epoch):
+            _tell_set_aside(epoch, set_aside, "messages without a table: ")
+        self.listeners.tell(lambda each: each.set_aside(self._name, set_aside))
+        self._write("unassigned", {"epoch": epoch, **set_aside_event(set_aside)})
+
+    def ended(self) -> None:
+        """The stream has ended by itself or on request."""
+        _LOG.info("ended")
+        self._write("ended", {})
+
+    def _count(self, call: Callable[[JobMetrics], None]) -> None:
+        """Numbers that fail do not end the job: its tables have the epoch already."""
+        if self.metrics is not None:
+            self.listeners.guard(self.metrics, call)
+
+    @property
+    def _name(self) -> str:
+        """As labels of metrics have it; but each table has its own, however many there are."""
+        if self.metrics is None or (self.table and self.metrics.table.endswith(OTHER_TABLES)):
+            return self.table or ""
+        return self.metrics.table
+
+    @property
+    def _prefix(self) -> str:
+        return "" if self.table is None else f"{self.table}: "
+
+    def _columns(self, found: Mapping[Column, ColumnSighting]) -> dict[str, object]:
+        """Warns of each column once, and counts its records; returns the event's part."""
+        counts: dict[str, Counter[str]] = {kind.value: Counter() for kind in DriftKind}
+        for (kind, given), sighting in sorted(found.items(), key=lambda item: item[1].place):
+            column = (kind, given)
+            if column not in self._told and len(self._told) >= COLUMN_NAMES_MAX:
+                column = (kind, OTHER_COLUMNS)
+            if column not in self._told:
+                self._told.add(column)
+                option = self.message_format.full_key(kind.option)
+                _warn_of_column(*column, sighting, option, self._prefix)
+            counts[kind.value][column[1]] += sighting.records
+            told = partial(JobMetrics.column, kind=kind, name=column[1], records=sighting.records)
+            self._count(told)
+        return {f"{kind}_columns": dict(records) for kind, records in counts.items()}
+
+    def _write(self, event: str, values: Mapping[str, object]) -> None:
+        if self.sink is not None:
+            of_table = {} if self.table is None else {"table": self.table}
+            line = {"event": event, "time_ms": self.clock.now_ms(), **of_table, **values}
+            self.sink.write(json.dumps(line) + "\n")
+            self.sink.flush()
+
+
+def _warn_of_column(
+    kind: DriftKind, name: str, sighting: ColumnSighting, option: str, prefix: str
+) -> None:
+    said = {
+        DriftKind.UNKNOWN: "column %r is not in the table, so its values are left out: add it to "
+        "the table, or say what becomes of such records (%s)",
+        DriftKind.MISSING: "column %r of the table is missing in messages, so it becomes null in "
+        "their rows: was it renamed or dropped, or does the source generate it, which a log leaves "
+        "out (compute it here: computed-column)? %s says what becomes of such records",
+        DriftKind.CUT: "column %r cuts off digits of times that it cannot hold: make its type "
+        "finer (stream-app alter --change-type), or say what becomes of such records (%s); a TIME "
+        "keeps milliseconds, a STRING or a BIGINT all that the source sends",
+    }
+    _LOG.warning(
+        "%s" + said[kind] + "; the first is topic %s, partition %d, offset %d",
+        prefix,
+        name,
+        option,
+        *sighting.place,
+    )
+
+
+def _tell_set_aside(epoch: int, set_aside: SetAside | None, prefix: str) -> None:
+    if set_aside is not None:
+        _LOG.warning(
+            "%sepoch %d: bad records: %d (%s), kept in %s; the first is %s",
+            prefix,
+            epoch,
+            sum(set_aside.reasons.values()),
+            ", ".join(f"{count} {kind}" for kind, count in set_aside.reasons.items()),
+            set_aside.file,
+            set_aside.first,
+        )
+
+
+def _tell_compactions(reports: Sequence[CompactionReport], prefix: str) -> None:
+    for report in reports:
+        _LOG.info("%scompacted %s", prefix, report_line(report))

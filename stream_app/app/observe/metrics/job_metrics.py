@@ -1,0 +1,288 @@
+"""A job's numbers for Prometheus.
+
+`event_log` fills them. Each scrape reads the compaction numbers afresh, so that a waiting epoch
+shows before it ends. Each job has a registry of its own: nothing is global.
+
+Source: Prometheus, "Metric and label naming"; Paimon `operation/metrics/CompactionMetrics.java`.
+"""
+
+from __future__ import annotations
+
+import copy
+import platform
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
+
+from stream_app import __version__
+from stream_app.app.observe.metrics.collectors import (
+    PREFIX,
+    CompactionCollector,
+    MaintenanceCollector,
+    StoreCollector,
+)
+from stream_app.app.observe.metrics.disk_metrics import DiskCollector
+from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
+from stream_app.app.observe.metrics.source_metrics import SourceMetrics
+from stream_app.app.ops.inspect.table_facts import newest_source_ms
+from stream_app.cdc.bad_reasons import REASON_KINDS
+from stream_app.cdc.column_drift import DriftKind
+from stream_app.clock import Clock, SystemClock
+from stream_app.model.row_kind import RowKind
+from stream_app.model.snapshot import Snapshot
+from stream_app.spark.ingest.dead_letters import SetAside
+from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.stream.running_stream import SourceProgress
+from stream_app.table.compact.report import CompactionReport
+
+TABLE_LABELS_MAX = 200
+"""Tables with numbers of their own: each is some dozens of time series."""
+OTHER_TABLES = "(others)"
+_COUNTERS = (
+    ("epochs", "Epochs that were committed."),
+    ("messages", "Messages that were read."),
+    ("changes", "Changes that were written."),
+    ("skipped_messages", "Messages that mean no row."),
+    ("bad_records", "Records that could not be decoded."),
+    ("decoder_errors", "Bad records at which the decoder failed: a bug, to be reported."),
+)
+"""Counters of an epoch without further labels."""
+_SECONDS = (0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600)
+"""Upper bounds of the histogram: from a few rows to an epoch that waits for compaction."""
+
+
+@dataclass(slots=True)
+class JobMetrics:
+    """The numbers of one job.
+
+    Attributes:
+        table: ``database.table``, the label of all numbers; of a job of many tables ``database``,
+            for the numbers of the whole job.
+        name: of one of many tables, which may share the label; empty: of the job's own.
+        registry: what `serving` serves.
+        compactions, maintenance, store, jvm, disks: numbers that each scrape reads afresh.
+        source: how far the tables are behind.
+    """
+
+    table: str
+    clock: Clock = field(default_factory=SystemClock)
+    name: str = ""
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+    compactions: CompactionCollector = field(init=False)
+    maintenance: MaintenanceCollector = field(init=False)
+    store: StoreCollector = field(init=False)
+    jvm: JvmCollector = field(init=False)
+    disks: DiskCollector = field(init=False)
+    source: SourceMetrics = field(init=False)
+    _labels: set[str] = field(init=False, default_factory=set)
+    _newest_work: list[tuple[int, int]] = field(init=False, default_factory=list)
+    _held_tables: dict[str, set[str]] = field(init=False, default_factory=lambda: defaultdict(set))
+    _counters: Mapping[str, Counter] = field(init=False)
+    _operations: Counter = field(init=False)
+    _task_seconds: Counter = field(init=False)
+    _reasons: Counter = field(init=False)
+    _columns: Mapping[DriftKind, Counter] = field(init=False)
+    _snapshots: Counter = field(init=False)
+    _seconds: Histogram = field(init=False)
+    _compaction_seconds: Histogram = field(init=False)
+    _committed: Gauge = field(init=False)
+    _records: Gauge = field(init=False)
+    _held: Gauge = field(init=False)
+    _quarantine: Gauge = field(init=False)
+
+    def __post_init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.compactions, self.maintenance = CompactionCollector(), MaintenanceCollector()
+        self.source = SourceMetrics(self._gauge, self.clock)
+        self.store, self.jvm = StoreCollector(self.table), JvmCollector(self.table)
+        self.disks = DiskCollector(self.table)
+        for each in (self.compactions, self.maintenance, self.store, self.jvm, self.disks):
+            self.registry.register(each)
+        ProcessCollector(registry=self.registry)
+        build = Gauge(
+            PREFIX + "build_info", "1, with the versions.", ["version", "python"],
+            registry=self.registry,
+        )  # fmt: skip
+        build.labels(__version__, platform.python_version()).set(1)
+        self._make_counters()
+        self._seconds = self._histogram(
+            "epoch_seconds",
+            "Duration of an epoch, by part: wait, read, decode, route, write, commit.",
+            "part",
+        )
+        self._compaction_seconds = self._histogram(
+            "compaction_duration_seconds", "Duration of a compaction that was committed."
+        )
+        self._committed = self._gauge(
+            "last_commit_timestamp_seconds", "When the newest snapshot was committed."
+        )
+        self._records = self._gauge("table_records", "Records in the files of the newest snapshot.")
+        self._held = self._gauge(
+            "held_tables", "Tables held back by an error while the others go on."
+        )
+        self._quarantine = self._gauge(
+            "quarantine_records", "Records in quarantine with which nothing was done yet."
+        )
+
+    def _make_counters(self) -> None:
+        self._counters = {name: self._counter(name, meaning) for name, meaning in _COUNTERS}
+        self._operations = self._labelled("records", "Changes that were written.", "operation")
+        for kind in RowKind:
+            self._operations.labels(self.table, kind.short)
+        self._task_seconds = self._labelled(
+            "task_seconds", "Time of tasks for messages, by part: read, decode.", "part"
+        )
+        self._reasons = self._labelled(
+            "bad_records_by_reason",
+            "Records that could not be decoded, by kind of reason.",
+            "reason",
+        )
+        for reason in REASON_KINDS:
+            self._reasons.labels(self.table, reason)
+        self._columns = {
+            kind: self._labelled(f"{kind.value}_column_records", meaning, "column")
+            for kind, meaning in (
+                (DriftKind.UNKNOWN, "Records with a column that the table does not have."),
+                (DriftKind.MISSING, "Records without a column of the table."),
+                (DriftKind.CUT, "Records with a time of which a column cuts digits off."),
+            )
+        }
+        self._snapshots = self._labelled("snapshots", "Snapshots that were committed.", "kind")
+
+    def of_table(self, name: str) -> JobMetrics:
+        """The numbers of one of many tables; the tables beyond the first have one label together.
+
+        Args:
+            name: of the table; the label has the database too.
+        """
+        of_one = copy.copy(self)
+        label = f"{self.table}.{name}"
+        if label not in self._labels and len(self._labels) >= TABLE_LABELS_MAX:
+            label = f"{self.table}.{OTHER_TABLES}"
+        self._labels.add(label)
+        of_one.table, of_one.name = label, name
+        return of_one
+
+    def held(self, name: str, waiting: HeldTable | None) -> None:
+        """A table waits; those of one label that an error holds back are counted."""
+        label = self.of_table(name).table
+        names = self._held_tables[label]
+        is_held = waiting is not None and waiting.has_failed
+        (names.add if is_held else names.discard)(name)
+        self._held.labels(label).set(len(names))
+        self.source.held(label, name, waiting)
+
+    def opened(self, newest: Sequence[Snapshot], topics: Collection[str]) -> None:
+        """The table is opened, before its first epoch of this run.
+
+        Args:
+            newest: its newest snapshots, from the newest on.
+            topics: those that have brought it messages.
+        """
+        self.source.opened(self.table, self.name, newest_source_ms(newest), topics)
+        if newest:
+            self._newest(newest[0])
+
+    def unassigned(self, set_aside: SetAside) -> None:
+        """Messages that belong to no table were set aside."""
+        self._counters["bad_records"].labels(self.table).inc(sum(set_aside.reasons.values()))
+        self._count_reasons(set_aside)
+
+    def quarantined(self, waiting: Mapping[str, int]) -> None:
+        """How many records wait in quarantine.
+
+        Args:
+            waiting: by the table's name; '' has those of the job's only table, or of no table.
+        """
+        totals: dict[str, int] = defaultdict(int)
+        for name, count in waiting.items():
+            totals[self.of_table(name).table if name else self.table] += count
+        for label, count in totals.items():
+            self._quarantine.labels(label).set(count)
+
+    def epoch(self, report: EpochReport) -> None:
+        """An epoch is committed."""
+        if report.skipped:
+            return
+        counts = report.counts
+        for name, count in (
+            ("epochs", 1),
+            ("messages", counts.messages),
+            ("changes", counts.changes),
+            ("skipped_messages", counts.skipped),
+            ("bad_records", counts.bad),
+            ("decoder_errors", counts.decoder_errors),
+        ):
+            self._counters[name].labels(self.table).inc(count)
+        for kind in RowKind:
+            # A refused row may have got another kind from `rowkind.field` than it was counted as.
+            self._operations.labels(self.table, kind.short).inc(max(0, counts.kinds[kind]))
+        for part, seconds in (("read", counts.read_s), ("decode", counts.decode_s)):
+            self._task_seconds.labels(self.table, part).inc(seconds)
+        if report.set_aside:
+            self._count_reasons(report.set_aside)
+        self._parts(report)
+        self.source.committed(self.table, self.name, counts.ends)
+        self.committed(report.snapshots, report.compactions)
+
+    def _count_reasons(self, set_aside: SetAside) -> None:
+        for reason, count in set_aside.reasons.items():
+            self._reasons.labels(self.table, reason).inc(count)
+
+    def _parts(self, report: EpochReport) -> None:
+        """All parts but the commit pass once for all tables of a round: they are the job's."""
+        parts, work = dict(report.parts.by_name), (report.epoch, report.began_ms)
+        self._seconds.labels(self.table, "commit").observe(parts.pop("commit"))
+        if self._newest_work != [work]:
+            self._newest_work[:] = [work]
+            for part, seconds in parts.items():
+                self._seconds.labels(self.store.label, part).observe(seconds)
+
+    def committed(
+        self, snapshots: Sequence[Snapshot], compactions: Sequence[CompactionReport]
+    ) -> None:
+        """Snapshots were published, with these compactions."""
+        for snapshot in snapshots:
+            self._snapshots.labels(self.table, snapshot.commit_kind.value).inc()
+            self._newest(snapshot)
+        for compaction in compactions:
+            self._compaction_seconds.labels(self.table).observe(compaction.seconds)
+
+    def _newest(self, snapshot: Snapshot) -> None:
+        self._committed.labels(self.table).set(snapshot.time_millis / 1000)
+        if snapshot.total_record_count is not None:
+            self._records.labels(self.table).set(snapshot.total_record_count)
+
+    def column(self, kind: DriftKind, name: str, records: int) -> None:
+        """Records with an unknown column, or without one of the table; names must be few."""
+        self._columns[kind].labels(self.table, name).inc(records)
+
+    def progress(self, progress: SourceProgress, time_ms: int) -> None:
+        """Spark has reported the source's state at this time."""
+        self.source.progress(self.table, progress, time_ms)
+
+    def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
+        return Gauge(PREFIX + name, meaning, ["table", *labels], registry=self.registry)
+
+    def _histogram(self, name: str, meaning: str, *labels: str) -> Histogram:
+        return Histogram(
+            PREFIX + name, meaning, ["table", *labels], buckets=_SECONDS, registry=self.registry
+        )
+
+    def _labelled(self, name: str, meaning: str, label: str) -> Counter:
+        return Counter(PREFIX + name, meaning, ["table", label], registry=self.registry)
+
+    def _counter(self, name: str, meaning: str) -> Counter:
+        counter = Counter(PREFIX + name, meaning, ["table"], registry=self.registry)
+        counter.labels(self.table)  # creates the sample with value 0
+        return counter

@@ -1,0 +1,101 @@
+"""Numbers of Spark's JVM on the driver and of its executors, asked for at each scrape.
+
+Source: Java `java.lang.management.ManagementFactory`; Spark `SparkStatusTracker.scala`; Linux,
+proc(5).
+"""
+
+from __future__ import annotations
+
+import resource
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from stream_app.app.observe.metrics.collectors import PREFIX
+from stream_app.spark.internals import java_context, jvm
+
+
+@dataclass(slots=True, eq=False)
+class JvmCollector(Collector):
+    """The numbers; none before `attach` and after `detach`.
+
+    Attributes:
+        label: of the job.
+    """
+
+    label: str
+    _spark: SparkSession | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def attach(self, spark: SparkSession) -> None:
+        """From here on there is a JVM."""
+        with self._lock:
+            self._spark = spark
+
+    def detach(self) -> None:
+        """Spark is about to end; waits for a scrape that asks it."""
+        with self._lock:
+            self._spark = None
+
+    def collect(self) -> Iterator[Metric]:
+        """The families, or none."""
+        with self._lock:
+            try:
+                found = [] if self._spark is None else list(self._families(self._spark))
+            except (Py4JError, OSError):
+                found = []  # the JVM is gone, or is about to go
+        yield from found
+
+    def _families(self, spark: SparkSession) -> Iterator[Metric]:
+        java, context = jvm(spark).java, java_context(spark).sc()
+        beans = java.lang.management.ManagementFactory
+        heap = beans.getMemoryMXBean().getHeapMemoryUsage()
+        yield self._gauge("jvm_heap_used_bytes", "Heap of the driver in use.", heap.getUsed())
+        yield self._gauge("jvm_heap_max_bytes", "Most that it may become.", heap.getMax())
+        resident = _resident_bytes(int(java.lang.ProcessHandle.current().pid()))
+        if resident is not None:
+            yield self._gauge(
+                "jvm_resident_memory_bytes",
+                "Memory of the driver's JVM in all, as the system counts it.",
+                resident,
+            )
+        threads = beans.getThreadMXBean().getThreadCount()
+        yield self._gauge("jvm_threads", "Threads of the driver's JVM.", threads)
+        seconds = self._counter("jvm_gc_seconds", "Time of garbage collections.", "collector")
+        times = self._counter("jvm_gc_collections", "Garbage collections.", "collector")
+        for bean in beans.getGarbageCollectorMXBeans():
+            labels = [self.label, bean.getName()]
+            seconds.add_metric(labels, bean.getCollectionTime() / 1000)
+            times.add_metric(labels, bean.getCollectionCount())
+        yield from (seconds, times)
+        infos = list(context.statusTracker().getExecutorInfos())
+        is_local = context.isLocal()
+        yield self._gauge(
+            "executors", "Executors of Spark; on one machine the driver is the only one.",
+            max(1, len(infos)) if is_local else len(infos) - 1,
+        )  # fmt: skip
+        running = sum(info.numRunningTasks() for info in infos)
+        yield self._gauge("tasks_running", "Tasks that executors are working at.", running)
+
+    def _gauge(self, name: str, meaning: str, value: float) -> Metric:
+        family = GaugeMetricFamily(PREFIX + name, meaning, labels=["table"])
+        family.add_metric([self.label], value)
+        return family
+
+    def _counter(self, name: str, meaning: str, label: str) -> CounterMetricFamily:
+        return CounterMetricFamily(PREFIX + name, meaning, labels=["table", label])
+
+
+def _resident_bytes(process: int) -> int | None:
+    """None: the system has no /proc."""
+    try:
+        pages = Path(f"/proc/{process}/statm").read_text().split()[1]
+    except OSError:
+        return None
+    return int(pages) * resource.getpagesize()

@@ -1,0 +1,81 @@
+"""How many records wait in a job's quarantine, counted beside the job.
+
+Counting reads all files of the folder. So a thread counts again only when the folder has changed,
+and rests twenty times as long as counting took.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from stream_app.app.ops.quarantine.kept_records import COUNTED_MAX, Quarantine
+from stream_app.clock import Clock
+from stream_app.errors import StreamAppError
+from stream_app.fileio.file_io import FileStatus
+
+_LOG = logging.getLogger(__name__)
+PAUSE_S = 60.0
+_REST = 20
+"""Counting takes at most a twentieth of the time."""
+
+
+@dataclass(slots=True)
+class QuarantineWatch:
+    """Counts the records of one quarantine.
+
+    Attributes:
+        told: gets the counts by the table's name, when all could be counted; '' has those of the
+            folder itself.
+        most: a folder is counted up to here.
+    """
+
+    quarantine: Quarantine
+    clock: Clock
+    told: Callable[[Mapping[str, int]], None]
+    most: int = COUNTED_MAX
+    _seen: dict[str, frozenset[FileStatus]] = field(default_factory=dict)
+    _counts: dict[str, int] = field(default_factory=dict)
+
+    def look(self) -> float:
+        """Count what has changed; returns the seconds to rest."""
+        began = self.clock.steady_seconds()
+        try:
+            self._count("", self.quarantine)
+            for name in self.quarantine.tables():
+                self._count(name, self.quarantine.of_table(name))
+        except (OSError, StreamAppError) as error:
+            _LOG.warning("the quarantine cannot be counted: %s", error)
+        else:
+            self.told(dict(self._counts))
+        return max(PAUSE_S, _REST * (self.clock.steady_seconds() - began))
+
+    def _count(self, name: str, folder: Quarantine) -> None:
+        statuses = folder.files.list_status(folder.location)
+        files = frozenset(each for each in statuses if not each.is_folder)
+        if self._seen.get(name) != files:
+            self._counts[name] = folder.waiting_count(self.most)
+            self._seen[name] = files
+
+
+@contextmanager
+def watching(watch: QuarantineWatch | None) -> Iterator[None]:
+    """Count within the block; None: there is nothing to count."""
+    if watch is None:
+        yield
+        return
+    ended = threading.Event()
+
+    def count() -> None:
+        while not ended.wait(watch.look()):
+            pass
+
+    thread = threading.Thread(target=count, name="quarantine-watch", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()

@@ -1,0 +1,223 @@
+"""How far a job's tables are behind their source, as numbers for Prometheus."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from prometheus_client import Gauge
+
+from stream_app.app.observe.metrics.health import POLL_S, SourceState
+from stream_app.app.observe.metrics.table_lags import table_lags
+from stream_app.clock import Clock
+from stream_app.kafka.job_position import JobPosition
+from stream_app.kafka.offset_ranges import Offsets
+from stream_app.spark.epoch.decode_counts import PartitionEnd, Where
+from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.stream.running_stream import SourceProgress
+
+PARTITIONS_MAX = 1000
+"""Kafka partitions with a lag of their own; the lag of all has them too."""
+Key = tuple[str, str]
+"""A label, and the name of a table that has it."""
+Partition = tuple[str, str]
+"""Topic and Kafka partition."""
+MakesGauge = Callable[..., Gauge]
+"""Makes a gauge by its name, its meaning, and its labels beside the table."""
+
+
+@dataclass(slots=True)
+class SourceMetrics:
+    """The numbers of all tables of a job, by the label of each.
+
+    Attributes:
+        clock: ages are as of its time, at each scrape.
+        look_s: most seconds between two looks of Spark at the source, unless an epoch is at work.
+        position: how far the job is; None: it does not know. Spark tells only of epochs that are
+            read, and not whether the tables have them.
+    """
+
+    gauge: MakesGauge
+    clock: Clock
+    look_s: float = POLL_S
+    position: Callable[[], JobPosition | None] = field(default=lambda: None)
+    _progress: SourceProgress | None = None
+    _seen: JobPosition | None = None
+    _partitions: set[Partition] = field(default_factory=set)
+    _lag: int | None = None
+    _looked_at_s: float | None = None
+    _is_committed: bool = False
+    _newest_s: dict[Key, float] = field(default_factory=dict)
+    _ready_s: float | None = None
+    _waiting: dict[Key, HeldTable] = field(default_factory=dict)
+    _complete_s: dict[Key, float] = field(default_factory=dict)
+    _topics: dict[Key, set[str]] = field(default_factory=dict)
+    _lagging: set[str] = field(default_factory=set)
+    _lags: Gauge = field(init=False)
+    _table_lags: Gauge = field(init=False)
+    _behind: Gauge = field(init=False)
+    _newest: Gauge = field(init=False)
+    _freshness: Gauge = field(init=False)
+    _looked: Gauge = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._lags = self.gauge(
+            "lag_messages", "Messages of the source that are not committed yet."
+        )
+        self._table_lags = self.gauge(
+            "table_lag_messages",
+            "Messages that a table lacks; absent where it shares a topic with other tables.",
+        )
+        self._behind = self.gauge(
+            "partition_lag_messages",
+            "Messages of a Kafka partition that are not committed yet.",
+            "topic",
+            "partition",
+        )
+        self._newest = self.gauge(
+            "newest_message_timestamp_seconds",
+            "Time of the newest message that is in the table, as Kafka has it.",
+        )
+        self._freshness = self.gauge(
+            "freshness_seconds",
+            "Age of the newest message in the table while there are newer ones; 0: there are none.",
+        )
+        self._looked = self.gauge(
+            "source_looked_timestamp_seconds",
+            "When Spark last told how far the source was read; before that when the job began.",
+        )
+
+    def began(self, label: str) -> None:
+        """The job begins: from now on it must look at the source."""
+        self._looked.labels(label).set(self.clock.now_ms() / 1000)
+
+    def opened(self, label: str, name: str, source_ms: int | None, topics: Collection[str]) -> None:
+        """A table is opened, before its first epoch of this run.
+
+        Args:
+            source_ms: time of the newest message in the table, in ms since 1970; None: unknown.
+            topics: those that have brought the table messages.
+        """
+        self._topics.setdefault((label, name), set()).update(topics)
+        if source_ms is not None:
+            self._has_message_of(label, name, source_ms / 1000)
+
+    def progress(self, label: str, progress: SourceProgress, time_ms: int) -> None:
+        """Spark has reported the source's state at this time."""
+        self._looked_at_s = time_ms / 1000
+        self._looked.labels(label).set(time_ms / 1000)
+        self._progress = progress
+        self._set_lag(label)
+
+    def looked(self, label: str) -> None:
+        """The job looks at its query: an epoch may have begun, or have been committed."""
+        if self.position() != self._seen:
+            self._set_lag(label)
+
+    def _set_lag(self, label: str) -> None:
+        progress, self._seen = self._progress, self.position()
+        behind: Mapping[Partition, int] = {} if progress is None else progress.behind
+        lag = None if progress is None else progress.lag
+        if self._seen is not None:
+            newest: Offsets = {} if progress is None else progress.newest
+            behind = self._seen.behind(newest)
+            lag = sum(behind.values()) if newest else sum(behind.values()) or None
+        if lag is not None:
+            self._lags.labels(label).set(lag)
+            self._lag = lag
+            self._set_table_lags(behind)
+        if self._is_known:
+            for of_table in {of_table for of_table, _ in dict(self._newest_s)}:
+                self._tell_age(of_table)
+        for partition, count in behind.items():
+            if partition in self._partitions or len(self._partitions) < PARTITIONS_MAX:
+                self._partitions.add(partition)
+                self._behind.labels(label, *partition).set(count)
+
+    def committed(self, label: str, name: str, ends: Mapping[Where, PartitionEnd]) -> None:
+        """The newest messages of an epoch are in a table, which may share its label with others."""
+        self._is_committed = True
+        self._topics.setdefault((label, name), set()).update(topic for topic, _ in ends)
+        times = [end.timestamp_ms for end in ends.values() if end.timestamp_ms is not None]
+        if times:
+            self._has_message_of(label, name, max(times) / 1000)
+
+    def held(self, label: str, name: str, waiting: HeldTable | None) -> None:
+        """A table waits, because of an error or for its compactions; None: it has all epochs."""
+        key = label, name
+        if waiting is None:
+            self._waiting.pop(key, None)
+            return
+        if key not in self._waiting:
+            # Until then it was as far as the others, which have gone on if the job has restarted.
+            since_s = waiting.since_ms / 1000
+            self._complete_s[key] = min(since_s, self._ready_s or since_s)
+        self._waiting[key] = waiting
+        self._tell_age(label)
+
+    def state(self) -> SourceState:
+        """Of all tables."""
+        newest_s, looked_at_s = dict(self._newest_s), self._looked_at_s
+        keys = {*newest_s, *self._waiting} if self._is_known else {*self._waiting}
+        return SourceState(
+            stale_s=self._greatest_age(newest_s, keys) if keys else None,
+            looked_s=None if looked_at_s is None else self._now_s() - looked_at_s,
+            lag=self._lag,
+            is_committed=self._is_committed,
+        )
+
+    def _has_message_of(self, label: str, name: str, time_s: float) -> None:
+        key = label, name
+        self._newest_s[key] = max(time_s, self._newest_s.get(key, time_s))
+        self._newest.labels(label).set(self._newest_s[key])
+        if key not in self._waiting:
+            self._ready_s = max(time_s, self._ready_s or time_s)
+        if self._is_known:
+            self._tell_age(label)
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether Spark has told of the source, or messages are known to wait."""
+        return self._progress is not None or self._lag is not None
+
+    def _tell_age(self, label: str) -> None:
+        self._freshness.labels(label).set_function(partial(self._age, label))
+
+    def _set_table_lags(self, behind: Mapping[Partition, int]) -> None:
+        ends: Offsets = {} if self._progress is None else self._progress.end_offsets
+        if self._seen is not None:
+            ends = self._seen.committed
+        begins = {key: waiting.begin for key, waiting in dict(self._waiting).items()}
+        topics = {key: set(names) for key, names in dict(self._topics).items()}
+        found = table_lags(topics, behind, ends, begins)
+        totals: Counter[str] = Counter()
+        for (label, _), lag in found.items():
+            totals[label] += lag
+        for label in self._lagging - totals.keys():  # their topics have become other tables' too
+            self._table_lags.remove(label)
+        for label, lag in totals.items():
+            self._table_lags.labels(label).set(lag)
+        self._lagging = set(totals)
+
+    def _age(self, label: str) -> float:
+        newest_s = dict(self._newest_s)
+        keys = {*newest_s, *self._waiting}
+        return self._greatest_age(newest_s, [key for key in keys if key[0] == label])
+
+    def _greatest_age(self, newest_s: Mapping[Key, float], keys: Iterable[Key]) -> float:
+        now_s, waiting = self._now_s(), dict(self._waiting)
+        held = [max(newest_s.get(key, 0), self._complete_s[key]) for key in keys if key in waiting]
+        if held:
+            return max(0.0, now_s - min(held))
+        # An epoch that had nothing for a table has brought it as far as the others.
+        begin_s = max(newest_s.values(), default=now_s)
+        if self._lag == 0 and self._looked_at_s is not None:
+            if now_s - self._looked_at_s <= self.look_s:
+                return 0.0
+            begin_s = max(begin_s, self._looked_at_s)  # then the tables had all there was
+        return max(0.0, now_s - begin_s)
+
+    def _now_s(self) -> float:
+        return self.clock.now_ms() / 1000

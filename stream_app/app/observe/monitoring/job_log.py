@@ -1,0 +1,71 @@
+"""The log of a job on standard error: its own lines, and the useful ones of libraries."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from collections.abc import Callable
+
+from stream_app.app.observe.monitoring.json_lines import JsonLines
+from stream_app.errors import FAILED, StreamAppError
+from stream_app.spark.task_errors import readable
+
+_LOG = logging.getLogger("stream_app")
+_LIBRARIES = {
+    # It logs the trace of a failed epoch, which the job reports in its own words.
+    "py4j": logging.CRITICAL,
+    # Its warnings concern its internals ("blocking the event loop"); it raises failures.
+    "kafka": logging.ERROR,
+}
+
+
+def log_to_stderr() -> None:
+    """Begin the log of a job."""
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    logging.getLogger("stream_app").setLevel(logging.INFO)
+    quiet_libraries()
+
+
+def log_as(log_format: str) -> None:
+    """Go on as the configuration says: ``text`` or ``json``."""
+    if log_format == "json":
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(JsonLines())
+
+
+def tell_end(error: BaseException, text: str | None) -> None:
+    """Say why the job ends, on standard error, in the format of its log.
+
+    Args:
+        text: the error in words; None: it is a bug, whose trace is needed.
+    """
+    handlers = logging.getLogger().handlers
+    if any(isinstance(handler.formatter, JsonLines) for handler in handlers):
+        _LOG.error(text or "a bug has ended the job", exc_info=None if text else error)
+    elif text is None:
+        traceback.print_exception(error)
+    else:
+        print(f"error: {text}", file=sys.stderr)
+
+
+def told(work: Callable[[], None]) -> int:
+    """Do the work of a job, and tell its error; returns the process's exit code."""
+    try:
+        work()
+    except (StreamAppError, OSError) as error:
+        found = readable(error)
+        tell_end(error, str(found))
+        return found.exit_code if isinstance(found, StreamAppError) else FAILED
+    except Exception as error:
+        tell_end(error, None)
+        return FAILED
+    return 0
+
+
+def quiet_libraries() -> None:
+    """Silence messages of libraries that only their developers need."""
+    for name, level in _LIBRARIES.items():
+        logging.getLogger(name).setLevel(level)

@@ -1,0 +1,66 @@
+"""What sends a job's numbers and events to others: OpenTelemetry and a webhook, as configured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from prometheus_client import CollectorRegistry
+
+from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
+from stream_app.app.launch.extra import otlp_module
+from stream_app.app.observe.monitoring.listener import JobListener, Listeners
+from stream_app.app.observe.monitoring.webhook import Receiver, Webhook
+from stream_app.clock import Clock
+from stream_app.spark.task_errors import readable
+
+
+@contextmanager
+def watchers(
+    stream: StreamConfig,
+    name: str,
+    registry: CollectorRegistry,
+    clock: Clock,
+    *,
+    hide: Callable[[str], str],
+    ends_by_itself: bool,
+) -> Iterator[Listeners]:
+    """Pass on a job's events within the block; its end is an event too.
+
+    Args:
+        name: of the job, in all that is sent.
+        registry: has the numbers.
+        hide: takes the configuration's secrets out of a text.
+        ends_by_itself: the job ends when its work is done: only an error is worth a notice.
+
+    Raises:
+        UsageError: a package is missing.
+    """
+    listeners: list[JobListener] = []
+    with ExitStack() as stack:
+        if stream.otlp_endpoint is not None:
+            endpoint = None if stream.otlp_endpoint == ENVIRONMENT else stream.otlp_endpoint
+            telemetry = otlp_module().Telemetry(endpoint, name, registry, clock)
+            telemetry.begin()
+            stack.callback(telemetry.end)
+            listeners.append(telemetry)
+        if stream.webhook_url is not None:
+            webhook = Webhook(
+                Receiver(stream.webhook_url, stream.webhook_secret), name, clock, hide=hide
+            )
+            webhook.begin()
+            stack.callback(webhook.end)
+            stack.enter_context(_stop_is_told(webhook, ends_by_itself=ends_by_itself))
+            listeners.append(webhook)
+        yield Listeners(listeners)
+
+
+@contextmanager
+def _stop_is_told(webhook: Webhook, *, ends_by_itself: bool) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        webhook.stopped(readable(error))
+        raise
+    if not ends_by_itself:
+        webhook.stopped(None)

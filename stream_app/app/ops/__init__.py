@@ -1,0 +1,1 @@
+"""What operators ask of a job and its tables: look, check, replay, backfill, propose."""

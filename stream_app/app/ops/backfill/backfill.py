@@ -1,0 +1,255 @@
+"""Reads the topics of a table's job again, and writes what the table has otherwise: one commit.
+
+1. Look at the table: its newest snapshot, and up to where its job has read each partition.
+2. Read the topics up to there. Decode them as the job does, into files of their own.
+3. Compare both states, bucket by bucket: what differs are the changes. Where a key may be in any
+   partition, the rows of a key that is in several are deleted, and its row is written anew.
+4. Write them as one snapshot on that of step 1, or on compactions above it. Quarantined records
+   among the messages are done with (`covered_records`).
+
+A run that is interrupted has changed nothing. A second run finds no difference.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.table_config import TableConfig
+from stream_app.app.ops.backfill.covered_records import CoveredRecords
+from stream_app.app.ops.check.source_replay import (
+    fill,
+    incomparable,
+    own_messages,
+    table_end,
+)
+from stream_app.app.ops.quarantine.kept_records import Quarantine
+from stream_app.app.source.topic_messages import topic_messages
+from stream_app.app.source.uncompared import Uncompared
+from stream_app.cdc.formats import format_named
+from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
+from stream_app.errors import SourceError, UnsupportedTableError, UsageError
+from stream_app.mergetree.key_differences import Differences, differences
+from stream_app.mergetree.key_value_batch import is_retract
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
+from stream_app.model.snapshot import Snapshot
+from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
+from stream_app.table.check.compared_rows import RowsOfTable, deletes_of
+from stream_app.table.check.keys_across import doubled_keys
+from stream_app.table.check.metadata_check import Progress
+from stream_app.table.check.source_check import SourceCheck
+from stream_app.table.commit.job_epochs import newest_epochs
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.single_append import SingleAppend
+from stream_app.table.versions.waiting_rows import waiting_line
+from stream_app.table.write.bucket_assigner import BucketRows
+
+_USER = "backfill-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfilled:
+    """What has come of a backfill.
+
+    Attributes:
+        read: number of changes that the topics tell.
+        added, changed, deleted: rows of the table.
+        is_whole: whether the topics tell all rows; else keys that they do not tell were left alone.
+        snapshot: None: nothing was to be written, or it was a dry run.
+        covered: number of quarantined records whose changes the table has by now.
+        waiting: that rows wait for a compaction; empty: none does.
+    """
+
+    read: int
+    added: int
+    changed: int
+    deleted: int
+    is_whole: bool
+    snapshot: Snapshot | None
+    covered: int = 0
+    waiting: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the table has what the topics tell."""
+        return not (self.added or self.changed or self.deleted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfill:
+    """A backfill of one table.
+
+    Attributes:
+        source: the topics of the table's job, and how their messages are read.
+        rules: the made columns and the filter of the job.
+        since_ms: from which time of messages on, since 1970; None: all messages.
+        splitter: gives the table its messages, as index 0.
+        choice: the records that the table takes.
+        quarantines: folders in which records of the table may wait.
+    """
+
+    table: FileStoreTable
+    source: SourceConfig
+    rules: TableConfig
+    progress: Progress
+    since_ms: int | None = None
+    splitter: MessageSplitter = field(default_factory=AllToOneTable)
+    choice: SourceChoice = EVERY_SOURCE
+    quarantines: Sequence[Quarantine] = ()
+
+    def run(self, *, dry_run: bool) -> Backfilled:
+        """Bring the table to the state of its topics.
+
+        Raises:
+            UnsupportedTableError: the topics do not tell the table's rows.
+            UsageError: no job has read the topics into the table, or a record of them is bad.
+            SourceError: a topic was made anew, or the broker does not answer.
+            CommitConflictError: rows of others came meanwhile.
+        """
+        self._check_table()
+        name = uuid.uuid4().hex
+        append = SingleAppend.begin(self.table, _USER + name)  # step 1
+        covered = CoveredRecords(self.quarantines)
+        users = newest_epochs(self.table.snapshots).keys()
+        _, ends = table_end(self.table, self.source)
+        left = Uncompared(self.table.location, format_named(self.source.format))
+        with tempfile.TemporaryDirectory(prefix="stream_app-backfill-") as folder:
+            state = SourceCheck(self.table, folder, append.index)
+            read = topic_messages(self.source, [(ends, left)], self.progress, self.since_ms)
+            messages = covered.watched(own_messages(read, self.splitter), users)
+            count = fill(state, messages, self.source, self.rules, left, self.choice)  # 2
+            self._check_messages(left)
+            is_whole = self.since_ms is None and not left.has_gaps
+            found = _Changes(self.table, state, append.known, is_whole)  # step 3
+            snapshot = None
+            if dry_run:
+                for _ in itertools.chain(found.doubled(), found.parts()):
+                    pass
+            elif changes := append.write_buckets(found.parts(), found.doubled()):  # step 4
+                covered.mark(name, append.commit_user)
+                snapshot = append.commit(changes, {})
+                covered.mark(name, append.commit_user, snapshot.snapshot_id)
+            else:
+                covered.mark(name, "")
+        return Backfilled(
+            read=count,
+            added=found.counts[RowKind.INSERT],
+            changed=found.counts[RowKind.UPDATE_AFTER],
+            deleted=found.counts[RowKind.DELETE],
+            is_whole=is_whole,
+            snapshot=snapshot,
+            covered=covered.count,
+            waiting=waiting_line(self.table, snapshot),
+        )
+
+    def _check_table(self) -> None:
+        if why := incomparable(self.table, self.rules) or _unordered(self.table):
+            raise UnsupportedTableError(
+                f"the topics do not tell what the table must have: {why}",
+                where=self.table.location,
+                fix="let a job with a new checkpoint make the table anew",
+            )
+
+    def _check_messages(self, left: Uncompared) -> None:
+        if left.is_other_topic:
+            raise SourceError(
+                "a topic ends before the place up to which the table's job has read: it was made "
+                "anew, and does not tell the table's rows",
+                where=", ".join(self.source.topics),
+                fix="let a job with a new checkpoint read the topic",
+            )
+        count, first = left.bad
+        if count:
+            raise UsageError(
+                f"{count} records cannot be decoded, so the rows of their keys are not known",
+                where=first,
+                fix="give the job's configuration (--conf) with which it has read them, correct "
+                "the configuration, or begin behind them (--from)",
+            )
+
+
+def _unordered(table: FileStoreTable) -> str:
+    """Why a row that is written last does not count; empty: it does."""
+    fields = table.schema.sequence_fields
+    return f"sequence.field = {','.join(fields)} may keep an older row" if fields else ""
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What differs between the table and the state that the topics tell."""
+
+    table: FileStoreTable
+    state: SourceCheck
+    snapshot: Snapshot | None
+    is_whole: bool
+    counts: Counter[int] = field(default_factory=Counter)
+    _doubled: pa.RecordBatch | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        # Keys of which no message was read may not be changed.
+        if self.is_whole and self.snapshot is not None:
+            self._doubled = doubled_keys(self.table, self.snapshot)
+
+    def doubled(self) -> Iterator[BucketRows]:
+        """Deletes of the rows of keys that are in several partitions; counts them."""
+        if self._doubled is not None:
+            rows = RowsOfTable.of(self.table, self.snapshot)
+            for partition, bucket, part in deletes_of(rows, self.state.view, self._doubled):
+                yield from self._counted((partition, bucket), part)
+
+    def parts(self) -> Iterator[BucketRows]:
+        """The changes, bucket after bucket; counts them."""
+        found = self.state.found(self.snapshot, self._doubled)
+        buckets = {*self.state.buckets, *(found.buckets if self.is_whole else ())}
+        for bucket in sorted(buckets):
+            told = self.state.expected(bucket, keep_deletes=True)
+            for differing in differences(self.state.view.layout(), found.rows(bucket), told):
+                yield from self._counted(bucket, self._as_changes(differing))
+
+    def _as_changes(self, found: Differences) -> pa.RecordBatch:
+        """In key order: +I, -D, and -U before its +U."""
+        is_end = is_retract(found.batch)[found.order]
+        ends = is_end[found.newer]
+        differ = ~found.same() & ~ends
+        old, new = found.older[differ], found.newer[differ]
+        first = np.minimum(old, new)
+        added = found.added[~is_end[found.added]]
+        gone = found.gone if self.is_whole else found.gone[:0]
+        gone = np.concatenate((gone, found.older[ends]))
+        told = len(old) if self.table.options.writes_changelog else 0
+        kinds = [
+            (old[:told], RowKind.UPDATE_BEFORE, first[:told]),
+            (new, RowKind.UPDATE_AFTER, first),
+            (added, RowKind.INSERT, added),
+            (gone, RowKind.DELETE, gone),
+        ]
+        rows, of_key = (np.concatenate([kind[at] for kind in kinds]) for at in (0, 2))
+        kind_of = np.concatenate([np.full(len(kind[0]), kind[1], np.int8) for kind in kinds])
+        by_key = np.argsort(of_key, kind="stable")  # a -U stands before its +U
+        batch = found.batch.take(pa.array(found.order[rows[by_key]]))
+        return self._of_kind(batch, kind_of[by_key])
+
+    def _of_kind(
+        self, batch: pa.RecordBatch, kinds: np.ndarray[tuple[int], np.dtype[np.int8]]
+    ) -> pa.RecordBatch:
+        names = [VALUE_KIND, *self.table.schema.fields.names]
+        assert SEQUENCE_NUMBER not in names, "the writer gives it"
+        columns = [pa.array(kinds), *(batch.column(name) for name in names[1:])]
+        fields = [self.table.layout().schema.field(name) for name in names]
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+    def _counted(self, bucket: BucketId, batch: pa.RecordBatch) -> Iterator[BucketRows]:
+        if batch.num_rows:
+            kinds, counts = np.unique(batch.column(VALUE_KIND).to_numpy(), return_counts=True)
+            self.counts.update(dict(zip(kinds.tolist(), counts.tolist(), strict=True)))
+            yield (*bucket, batch)

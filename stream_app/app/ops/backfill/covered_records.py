@@ -1,0 +1,93 @@
+"""Quarantined records that a backfill reads again: it does for them what a replay would do.
+
+The messages go by while they are read, so a record is covered only when it is in the topic as it is
+in the quarantine. Its mark is written before the commit and counts with it, as a replay's does.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.app.ops.quarantine.kept_records import (
+    BACKFILLED,
+    Identity,
+    KeptRecord,
+    Mark,
+    Quarantine,
+)
+from stream_app.cdc.change_batch import whole_messages
+
+_Where = tuple[str, int]
+
+
+@dataclass(slots=True)
+class CoveredRecords:
+    """The records of some folders that a backfill comes upon.
+
+    Attributes:
+        folders: in which records of the table may wait.
+    """
+
+    folders: Sequence[Quarantine]
+    _waiting: list[frozenset[Identity]] = field(init=False, default_factory=list)
+    _found: set[Identity] = field(init=False, default_factory=set)
+
+    def watched(
+        self, batches: Iterable[pa.RecordBatch], committed: Collection[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """The messages as they come; notes those that wait in a folder.
+
+        Args:
+            batches: of `MESSAGE_SCHEMA`.
+            committed: commit users that have a commit in the table.
+        """
+        self._waiting = [
+            frozenset(each.identity for each in folder.waiting(committed))
+            for folder in self.folders
+        ]
+        wanted = frozenset[Identity]().union(*self._waiting)
+        offsets: dict[_Where, list[int]] = defaultdict(list)
+        for topic, partition, offset, _ in wanted:
+            offsets[topic, partition].append(offset)
+        for batch in batches:
+            if offsets:
+                self._found |= wanted.intersection(_identities(batch, offsets))
+            yield batch
+
+    @property
+    def count(self) -> int:
+        """How many records are covered."""
+        return len(self._found)
+
+    def mark(self, name: str, user: str, snapshot: int | None = None) -> None:
+        """Note that the records are done with.
+
+        Args:
+            name, user, snapshot: as in `Mark`.
+        """
+        for folder, waiting in zip(self.folders, self._waiting, strict=True):
+            if covered := sorted(waiting & self._found):
+                outcomes = (BACKFILLED,) * len(covered)
+                records = tuple(covered)
+                folder.write_mark(
+                    Mark(
+                        name=name, records=records, outcomes=outcomes, user=user, snapshot=snapshot
+                    )
+                )
+
+
+def _identities(batch: pa.RecordBatch, offsets: dict[_Where, list[int]]) -> Iterator[Identity]:
+    """Of the messages at these places, of which there are few."""
+    batch = whole_messages(batch)
+    is_there = np.isin(
+        batch.column("offset").to_numpy(), np.unique(np.concatenate([*offsets.values()]))
+    )
+    for row in batch.filter(pa.array(is_there)).to_pylist():
+        if row["offset"] in offsets.get((row["topic"], row["partition"]), ()):
+            of_message = {key: row[key] for key in ("topic", "partition", "offset", "key", "value")}
+            yield KeptRecord(file="", timestamp=None, reason="", **of_message).identity

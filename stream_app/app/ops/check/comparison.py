@@ -1,0 +1,175 @@
+"""Compares tables with their topics, which are read once for all of them.
+
+1. `Comparison.add` takes each table in, with the end of its newest epoch.
+2. `Comparison.read` reads the topics and gives each table its own messages, up to its own end. Each
+   table's changes become sorted runs on local disk.
+3. `Comparison.findings` merges a table's runs, and compares them with its rows.
+
+Memory does not depend on the number of messages. Step 2 holds one fetch of the broker and
+`CHUNK_ROWS` changes of all tables together; beyond that the table with the most changes writes them
+into a run. Each table has its decoder besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.table_config import TableConfig
+from stream_app.app.ops.check.source_replay import (
+    CHUNK_ROWS,
+    Filling,
+    incomparable,
+    table_end,
+)
+from stream_app.app.source.topic_messages import Ends, topic_messages
+from stream_app.app.source.uncompared import Uncompared
+from stream_app.cdc.formats import format_named
+from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
+from stream_app.errors import SourceError, StreamAppError, WrongSourceError
+from stream_app.model.finding import Finding
+from stream_app.model.snapshot import Snapshot
+from stream_app.spark.epoch.epoch_plan import MessageSplitter
+from stream_app.table.check.metadata_check import Progress
+from stream_app.table.check.source_check import SourceCheck
+from stream_app.table.check.table_check import CheckReport
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.read_refusals import check_readable
+
+
+@dataclass(slots=True, kw_only=True)
+class Compared:
+    """A table beside its messages.
+
+    Attributes:
+        snapshot: the newest, with whose rows the changes are compared.
+        ends: up to where the table has read.
+        filling: None: its rows cannot be compared, as `left` says.
+    """
+
+    snapshot: Snapshot
+    ends: Ends
+    left: Uncompared
+    check: SourceCheck
+    filling: Filling | None
+
+    def take(self, messages: pa.RecordBatch) -> None:
+        """Take in messages of one Kafka partition, as far as the table has read it."""
+        place = messages.column("topic")[0].as_py(), messages.column("partition")[0].as_py()
+        offsets = messages.column("offset").to_numpy()
+        count = int(np.searchsorted(offsets, self.ends.get(place, 0)))
+        if count:
+            self.go_on(lambda filling: filling.take(messages.slice(0, count)))
+
+    def go_on(self, step: Callable[[Filling], None]) -> None:
+        """Do a step of reading; one that fails ends the comparison of this table alone.
+
+        Raises:
+            SourceError: the source does not answer, which concerns all tables.
+        """
+        if self.filling is None:
+            return
+        try:
+            step(self.filling)
+        except StreamAppError as error:
+            if isinstance(error, SourceError) and not isinstance(error, WrongSourceError):
+                raise
+            self.left.add(f"the table was not compared with its source: {error.what}", error.fix)
+            self.filling = None
+
+    @property
+    def waiting_rows(self) -> int:
+        """Changes in memory."""
+        return 0 if self.filling is None else self.filling.waiting_rows
+
+    def findings(self, report: CheckReport) -> Iterator[Finding]:
+        """What differs, and what was not compared.
+
+        Args:
+            report: gets what was compared.
+        """
+        if self.filling is not None:
+            yield from self.check.findings(self.snapshot)
+            if len(self.left.key_names) == 1:
+                yield from self.check.repeated(self.snapshot, *self.left.key_names.values())
+            topics = ", ".join(sorted({topic for topic, _ in self.ends}))
+            told = f"{self.filling.count} changes of {topics}, up to where the table is"
+            report.replayed.append(told)
+        yield from self.left.findings()
+
+
+@dataclass(slots=True)
+class Comparison:
+    """Compares tables of one job.
+
+    Attributes:
+        folder: an empty one on local disk, which the caller deletes.
+        chunk_rows: changes of all tables together that are held in memory.
+    """
+
+    folder: str
+    progress: Progress
+    chunk_rows: int = CHUNK_ROWS
+    _source: SourceConfig = field(default_factory=SourceConfig)
+    _tables: list[Compared] = field(default_factory=list)
+
+    def add(
+        self,
+        table: FileStoreTable,
+        source: SourceConfig,
+        rules: TableConfig,
+        choice: SourceChoice = EVERY_SOURCE,
+    ) -> Compared:
+        """Step 1; the splitter of `read` knows the table by its place among all that were added.
+
+        Args:
+            rules: the made columns and the filter of the job's configuration.
+            choice: the records that the table takes.
+
+        Raises:
+            UsageError: no snapshot of the table has offsets of these topics.
+            UnsupportedTableError: stream_app cannot merge the table's rows.
+        """
+        left = Uncompared(table.location, format_named(source.format))
+        snapshot, ends = table_end(table, source)
+        folder = f"{self.folder}/{len(self._tables)}"
+        check = SourceCheck(table, folder, snapshot.index_manifest)
+        filling = None
+        if why := incomparable(table, rules):
+            left.add(
+                f"{snapshot.total_record_count} records of the table were not compared with the "
+                f"source: {why}",
+                "leave --conf and --source-kafka out for such a table",
+            )
+        else:
+            check_readable(table, merges=True)
+            for topic in sorted(set(source.topics) - {topic for topic, _ in ends}):
+                what = f"the topic {topic} was not read by the table's job"
+                left.add(what, "let the job read it")
+            filling = Filling(check, source, rules, left, choice)
+        added = Compared(snapshot=snapshot, ends=ends, left=left, check=check, filling=filling)
+        self._source = source
+        self._tables.append(added)
+        return added
+
+    def read(self, splitter: MessageSplitter) -> None:
+        """Step 2.
+
+        Raises:
+            SourceError: the broker does not answer.
+        """
+        readers = [(table.ends, table.left) for table in self._tables if table.filling]
+        if not readers:
+            return
+        for messages in topic_messages(self._source, readers, self.progress):
+            for part in splitter.split(messages):
+                if part.table >= 0 and part.messages.num_rows:
+                    self._tables[part.table].take(part.messages)
+            while sum(table.waiting_rows for table in self._tables) >= self.chunk_rows:
+                max(self._tables, key=lambda table: table.waiting_rows).go_on(Filling.flush)
+        for table in self._tables:
+            table.go_on(Filling.finish)

@@ -1,0 +1,165 @@
+"""Decodes a job's messages again, as the job does, into sorted runs beside its tables.
+
+Up to where: the newest snapshot of a job says where its epoch ends in each topic. `topic_messages`
+reads them.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.table_config import TableConfig
+from stream_app.app.source.topic_messages import Ends
+from stream_app.app.source.uncompared import Uncompared
+from stream_app.app.tables.format_setup import format_setup, table_format, without_narrowed
+from stream_app.cdc.change_batch import concat_rows
+from stream_app.cdc.formats import origins_in
+from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.own_table import EVERY_SOURCE, OwnTable, SourceChoice
+from stream_app.errors import UsageError
+from stream_app.model.merge_engine import traits_of
+from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
+from stream_app.model.snapshot import Snapshot
+from stream_app.spark.epoch.epoch_plan import MessageSplitter
+from stream_app.spark.epoch.unchanged_values import bad_records_of_refused, with_messages
+from stream_app.table.check.source_check import SourceCheck
+from stream_app.table.commit.job_epochs import newest_epochs
+from stream_app.table.file_store_table import FileStoreTable
+
+CHUNK_ROWS = 200_000
+"""Changes in memory before they are written to a sorted run of each bucket."""
+
+
+class Filling:
+    """Decodes a table's messages as its job does, into sorted runs beside the table.
+
+    Attributes:
+        count: of changes so far.
+        waiting_rows: of these, those in memory.
+    """
+
+    def __init__(
+        self,
+        check: SourceCheck,
+        source: SourceConfig,
+        rules: TableConfig,
+        left: Uncompared,
+        choice: SourceChoice = EVERY_SOURCE,
+    ) -> None:
+        """Begin.
+
+        Args:
+            left: gets the bad records.
+            choice: the records that the table takes; others are bad.
+        """
+        schema = check.table.schema
+        setup = format_setup(source, rules, schema, restores=True)
+        setup = replace(setup, keep_update_before=False)
+        decode = table_format(source, rules, schema, setup)
+        decode = without_narrowed(decode, source, check.table, rules.made)
+        self._decode: MessageFormat = decode
+        if choice != EVERY_SOURCE:
+            origins = functools.partial(origins_in, source.format, source.format_options)
+            self._decode = OwnTable(messages=decode, origins=origins, choice=choice)
+        self._assigner = check.assigner
+        self._check, self._left = check, left
+        self._waiting: list[pa.RecordBatch] = []
+        self.count = self.waiting_rows = 0
+
+    def take(self, messages: pa.RecordBatch) -> None:
+        """Decode messages of the table; those of a Kafka partition come in their order."""
+        decoded = self._decode.decode(messages)
+        self._left.see(messages, decoded)
+        changes = decoded.changes
+        if decoded.truncated is not None:  # the source empties its table: what was so far is void
+            self._waiting, self.waiting_rows = [], 0
+            self._check.empty()
+            changes = changes.behind(decoded.truncated)
+        rows = with_messages(changes, messages)
+        self._waiting.append(rows)
+        self.waiting_rows += rows.num_rows
+        self.count += rows.num_rows
+
+    def flush(self) -> None:
+        """Write what waits into a sorted run of each bucket."""
+        if self.waiting_rows:
+            self._check.add(self._assigner.assign(concat_rows(self._waiting)))
+        self._waiting, self.waiting_rows = [], 0
+
+    def finish(self) -> None:
+        """Write the rest; what the writer refuses are bad records."""
+        self.flush()
+        if self._check.refused:
+            self._left.see_bad(bad_records_of_refused(self._check.refused))
+
+
+def fill(
+    check: SourceCheck,
+    messages: Iterable[pa.RecordBatch],
+    source: SourceConfig,
+    rules: TableConfig,
+    left: Uncompared,
+    choice: SourceChoice = EVERY_SOURCE,
+) -> int:
+    """Decode all messages of a table; returns the number of their changes. See `Filling`."""
+    filling = Filling(check, source, rules, left, choice)
+    for batch in messages:
+        filling.take(batch)
+        if filling.waiting_rows >= CHUNK_ROWS:
+            filling.flush()
+    filling.finish()
+    return filling.count
+
+
+def incomparable(table: FileStoreTable, rules: TableConfig) -> str:
+    """Why none of the table's rows can be compared; empty: they can."""
+    if not table.kind.merges_by_key:
+        return "rows of a table without a primary key cannot be matched"
+    if not rules.made.is_repeatable:
+        return "the time of decoding stands in its rows (now())"
+    if table.options[RECORD_LEVEL_EXPIRE_TIME] is not None:
+        return "rows of the table expire"
+    if not traits_of(table.options.merge_engine).keeps_newest:
+        return f"rows are merged by merge-engine = {table.options.merge_engine}"
+    if table.skips_level_0:
+        return "rows of level 0 are not read before they are compacted"
+    return ""
+
+
+def table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, Ends]:
+    """The newest snapshot, and up to where the newest epoch in it has read.
+
+    Others may have compacted since, which changes no row.
+    """
+    latest = table.snapshots.latest()
+    epochs = newest_epochs(table.snapshots).values()
+    for epoch in sorted(epochs, key=lambda epoch: epoch.time_millis, reverse=True):
+        if epoch.source_end is None:
+            continue
+        ends = {
+            (topic, int(partition)): int(end)
+            for topic, partitions in json.loads(epoch.source_end).items()
+            if not source.topics or topic in source.topics
+            for partition, end in partitions.items()
+        }
+        if ends and latest is not None:
+            return latest, ends
+    raise UsageError(
+        f"no snapshot records how far a job has read {', '.join(source.topics) or 'its topics'}",
+        where=table.location,
+        fix="give the topic that the table is written from",
+    )
+
+
+def own_messages(
+    batches: Iterable[pa.RecordBatch], splitter: MessageSplitter
+) -> Iterator[pa.RecordBatch]:
+    """The messages of the table at index 0."""
+    for messages in batches:
+        yield from (part.messages for part in splitter.split(messages) if part.table == 0)

@@ -1,0 +1,212 @@
+"""All that a job's configuration names, looked at without a JVM and without reading a record.
+
+The store gets some small files in the folders of the warehouse and the checkpoint, which are
+deleted again. A missing table is not created.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.ops.doctor import machine
+from stream_app.app.ops.doctor.broker import Broker
+from stream_app.app.ops.doctor.clocks import clock_observations
+from stream_app.app.ops.doctor.columns import columns_of_source
+from stream_app.app.ops.doctor.observation import Observation, fine, observed, problem, warning
+from stream_app.app.ops.doctor.tables import (
+    held_tables,
+    newest_snapshot,
+    refused,
+    tables_of_database,
+)
+from stream_app.app.ops.inspect.job_status import JobStatus
+from stream_app.app.source.preflight import RECREATED_FIX, recreated
+from stream_app.app.tables.damaged_checkpoint import empty_files
+from stream_app.app.tables.job_folders import is_reached_without_spark, open_folder, probe_local
+from stream_app.app.tables.one_table import changes_that_fail, wanted_schema
+from stream_app.clock import Clock
+from stream_app.errors import TableNotFoundError
+from stream_app.fileio.file_io_registry import file_io_of, is_local
+from stream_app.fileio.store_time import store_now_ms
+from stream_app.kafka.offset_ranges import lost_ranges
+from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.table_options import WRITE_BUFFER_SIZE
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.spark.ingest.checkpoint_state import DATABASE, checked_checkpoint
+from stream_app.spark.ingest.epoch_log import LOST_FIX
+from stream_app.spark.job_folder import Folder
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import (
+    check_fits,
+    open_for_altering,
+    open_table,
+    with_configuration,
+)
+
+
+@dataclass(slots=True)
+class Examination:
+    """One job.
+
+    Attributes:
+        broker_s: how long the broker may take for an answer.
+    """
+
+    config: AppConfig
+    clock: Clock
+    broker_s: float = 10.0
+    _broker: Broker = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._broker = Broker(self.config.source, self.clock, self.broker_s)
+
+    def observations(self) -> Iterator[Observation]:
+        """Everything, part by part; what one part lacks stops no other."""
+        spark, warehouse = self.config.spark, self._warehouse()
+        yield from observed("java", machine.java)
+        yield from observed("python", machine.packages)
+        cores, buffer = os.cpu_count() or 1, self._write_buffer()
+        total = machine.machine_memory()
+        yield from observed("memory", partial(machine.memory, spark, total, buffer, cores))
+        yield from observed("disk", partial(machine.disk, warehouse))
+        yield from observed("broker", self._broker.observations)
+        yield from observed("columns", partial(columns_of_source, self.config, self._broker.topics))
+        yield from observed("warehouse", partial(self._store, "warehouse", warehouse))
+        yield from observed("checkpoint", self._checkpoint)
+        if self.config.stream.quarantine is not None:
+            folder = self.config.stream.quarantine
+            if is_reached_without_spark(folder):
+                yield from observed("quarantine", partial(self._store, "quarantine", folder))
+            else:
+                yield _needs_spark("quarantine", folder)
+        yield from observed("table", self._table if self.config.sync is None else self._tables)
+
+    def _warehouse(self) -> str:
+        sync = self.config.sync
+        return self.config.table.warehouse if sync is None else sync.warehouse
+
+    def _write_buffer(self) -> int:
+        sync = self.config.sync
+        options = self.config.table.options if sync is None else sync.options
+        return CoreOptions(options)[WRITE_BUFFER_SIZE]
+
+    def _store(self, part: str, location: str) -> Iterator[Observation]:
+        """Rights, the promise of one winner, and the clock."""
+        folder, files = file_io_of(location, self.config.file_system)
+        there = folder
+        if is_local(location):
+            files, there = probe_local(location)
+        else:
+            files.check_atomic_create(folder)
+        yield fine(part, f"{folder} can be written, and of two writers of a file one wins")
+        told_ms = store_now_ms(files, there)
+        yield from clock_observations(part, "the store", told_ms, self.clock)
+
+    def _checkpoint(self) -> Iterator[Observation]:
+        location = self.config.stream.checkpoint
+        if not is_reached_without_spark(location):
+            yield _needs_spark("checkpoint", location)
+            return
+        folder = open_folder(location, self.config.file_system, _no_session)
+        yield from self._store("checkpoint", location)
+        if is_local(location) and (empty := empty_files(Path(folder.location))):
+            what = f"{', '.join(empty)} of it is empty, as after a power cut"
+            yield problem("checkpoint", what, LOST_FIX)
+            return
+        sync = self.config.sync
+        if sync is not None:
+            state = checked_checkpoint(folder, sync.path(""), DATABASE)
+        else:
+            try:
+                table = self._opened()
+                place, identity = table.location, table.identity()
+            except TableNotFoundError:  # a checkpoint that has known one refuses the next
+                place, identity = file_io_of(self.config.table.path)[0], ""
+            state = checked_checkpoint(folder, place, identity)
+        if state is None:
+            yield fine("checkpoint", "new: the job begins at source.starting-offsets")
+        elif lost := recreated(state.topic_ids, self._broker.topics):
+            what = f"the topic {', '.join(sorted(lost))} was made anew since the job has begun"
+            yield problem("checkpoint", what, RECREATED_FIX)
+        else:
+            yield from self._position(folder)
+
+    def _position(self, checkpoint: Folder) -> Iterator[Observation]:
+        """Whether the topics still have what the job reads next."""
+        try:
+            positions = self._status(checkpoint).positions() if self._broker.begins else {}
+        except (ValueError, KeyError) as error:  # Spark's files, which have no error of ours
+            fix = "restore the checkpoint, or give the job a new one (stream.checkpoint)"
+            yield problem("checkpoint", f"its offsets cannot be read: {error!r}", fix)
+            return
+        lost = {
+            str(each)
+            for position in positions.values()
+            for each in lost_ranges(position, self._broker.begins)
+        }
+        if not lost:
+            yield fine("checkpoint", "belongs to this job, which goes on where it was")
+            return
+        what = f"records that the job has not read are gone: {'; '.join(sorted(lost))}"
+        if self.config.source.fail_on_data_loss:
+            yield problem(
+                "checkpoint",
+                what,
+                "fill the table anew, with a new checkpoint, from a topic that has everything; or "
+                "set source.fail-on-data-loss = false to go on with the rest. Raise the topic's "
+                "retention",
+            )
+        else:
+            yield warning("checkpoint", f"{what}, and the job skips them", "raise the retention")
+
+    def _status(self, checkpoint: Folder) -> JobStatus:
+        now_ms = self.clock.now_ms()
+        return JobStatus(config=self.config, checkpoint=checkpoint, ends=None, now_ms=now_ms)
+
+    def _tables(self) -> Iterator[Observation]:
+        location, options = self.config.stream.checkpoint, self.config.file_system
+        if is_reached_without_spark(location):
+            checkpoint = open_folder(location, options, _no_session)
+            status = self._status(checkpoint)
+            yield from held_tables(checkpoint)
+            yield from refused(status.refused())
+            yield from tables_of_database(status.paths(), options)
+
+    def _table(self) -> Iterator[Observation]:
+        try:
+            table = self._opened()
+        except TableNotFoundError:
+            yield fine("table", f"{self.config.table.path} will be created")
+            yield from self._merging(wanted_schema(self.config, self.clock))
+            return
+        open_for_altering(table)
+        check_fits(table, wanted_schema(self.config, self.clock))
+        table = with_configuration(table, self.config.table.options)
+        yield from self._merging(table.schema)
+        latest = table.snapshots.latest()
+        told = "no snapshot yet" if latest is None else f"snapshot {latest.snapshot_id}"
+        yield fine("table", f"{table.location} fits the configuration: {told}")
+        yield from newest_snapshot(table)
+
+    def _merging(self, schema: TableSchema) -> Iterator[Observation]:
+        for each in changes_that_fail(self.config.source.format, schema):
+            yield warning("table", each.what, each.fix)
+
+    def _opened(self) -> FileStoreTable:
+        return open_table(self.config.table.path, file_io_options=self.config.file_system)
+
+
+def _needs_spark(part: str, location: str) -> Observation:
+    """A job can run with such a folder."""
+    what = f"only Spark reaches {location}, and the doctor starts none"
+    return warning(part, what, "start the job, and read its log")
+
+
+def _no_session() -> Any:
+    raise AssertionError("such folders are left to Spark")

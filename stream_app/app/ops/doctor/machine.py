@@ -1,0 +1,148 @@
+"""The machine: Java, Python's packages, memory and disk."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+from stream_app.app.launch.java import JAVA_VERSION_MIN, find_java, java_version, new_enough
+from stream_app.app.ops.doctor.observation import Observation, fine, problem, warning
+from stream_app.app.text.listing import size_text
+from stream_app.errors import UsageError
+from stream_app.fileio.file_io_registry import is_local
+from stream_app.fileio.local_file_io import local_path
+from stream_app.model.options.option import parse_memory_size
+from stream_app.spark.supported import check_spark
+
+DRIVER_MEMORY = "spark.driver.memory"
+_SPARK_DEFAULT = "1g"
+_MEMORY_SHARE = 0.75
+_OVERHEAD_LEAST = 384 << 20
+_OVERHEAD_SHARE = 0.1
+_LOCAL_THREADS = re.compile(r"local(?:\[(\*|\d+)[^]]*\])?$")
+DISK_LEAST = 5 << 30
+_PACKAGES = ("stream_app", "pyspark", "pyarrow")
+
+
+def java() -> Iterator[Observation]:
+    """The Java that Spark gets."""
+    program = find_java()
+    found = java_version(program)
+    install = f"install Java {JAVA_VERSION_MIN} or newer, or set JAVA_HOME"
+    if found is None:
+        yield problem("java", f"{program} does not tell its version", install)
+    elif not new_enough(found):
+        yield problem("java", f"{program} is Java {found}", install)
+    else:
+        yield fine("java", f"{found} ({program})")
+
+
+def packages() -> Iterator[Observation]:
+    """Versions, for a report; whether this Spark was ever tried."""
+    told = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    yield fine("python", f"{platform.python_version()}, {told}")
+    try:
+        check_spark(version("pyspark"))
+    except UsageError as error:
+        yield problem("spark", error.what, error.fix)
+
+
+def memory(spark: Mapping[str, str], total: int, buffer: int, cores: int) -> Iterator[Observation]:
+    """Whether Spark's JVM leaves room for the write buffers of the Python workers.
+
+    Args:
+        spark: the section ``[spark]``.
+        total: bytes of the machine.
+        buffer: bytes of a write buffer; each task that writes has one.
+        cores: of the machine.
+    """
+    heap = _size(spark, DRIVER_MEMORY, _SPARK_DEFAULT)
+    if isinstance(heap, Observation):
+        yield heap
+        return
+    found = _LOCAL_THREADS.match(spark.get("spark.master", "local[*]"))
+    tasks = 0 if found is None else int(found[1]) if (found[1] or "").isdecimal() else cores
+    if found is not None and not found[1]:
+        tasks = 1
+    told = f"{size_text(heap)} for Spark's JVM"
+    if tasks:
+        told += f" and {tasks} write buffers of {size_text(buffer)}"
+    told += f", of {size_text(total)}"
+    if heap + tasks * buffer > total * _MEMORY_SHARE:
+        rest = "Python's workers and compactions need the rest"
+        fix = f"lower {DRIVER_MEMORY}, the cores of spark.master or write-buffer-size: {rest}"
+        yield warning("memory", told, fix)
+    else:
+        yield fine("memory", told)
+    if not tasks:
+        yield from _executors(spark, buffer)
+
+
+def _executors(spark: Mapping[str, str], buffer: int) -> Iterator[Observation]:
+    """Whether an executor on a cluster leaves Python room for its tasks.
+
+    Source: Spark's documentation of ``spark.executor.memoryOverhead``.
+    """
+    sizes = [_size(spark, "spark.executor.memory", _SPARK_DEFAULT)]
+    for key in ("spark.executor.pyspark.memory", "spark.executor.memoryOverhead"):
+        if key in spark:
+            sizes.append(_size(spark, key, ""))
+    for size in sizes:
+        if isinstance(size, Observation):
+            yield size
+            return
+    heap, *given = [size for size in sizes if isinstance(size, int)]
+    room = max(given, default=max(_OVERHEAD_LEAST, int(heap * _OVERHEAD_SHARE)))
+    tasks = int(spark.get("spark.executor.cores", "1"))
+    told = (
+        f"an executor leaves Python {size_text(room)}, and its {tasks} tasks have write buffers of "
+        f"{size_text(buffer)} each"
+    )
+    if tasks * buffer > room:
+        fix = "raise spark.executor.memoryOverhead, or lower write-buffer-size"
+        yield warning("memory", told, fix)
+    else:
+        yield fine("memory", told)
+
+
+def _size(spark: Mapping[str, str], key: str, default: str) -> int | Observation:
+    """A setting of Spark in bytes; Spark takes a number without a unit for MiB."""
+    text = spark.get(key, default)
+    try:
+        return parse_memory_size(text if text[-1:].isalpha() else f"{text}m")
+    except ValueError as error:
+        return problem("memory", f"{key} {error}", "give it such as '4g'")
+
+
+def machine_memory() -> int:
+    """Bytes of the machine, or of its container."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+    except OSError:
+        return total
+    return min(total, int(limit)) if limit.isdecimal() else total
+
+
+def disk(location: str, least: int = DISK_LEAST) -> Iterator[Observation]:
+    """Room where a local folder lies or will lie; nothing of other stores.
+
+    Args:
+        least: bytes that should be free.
+    """
+    if not is_local(location):
+        return
+    there = Path(local_path(location)).absolute()
+    while not there.exists():
+        there = there.parent
+    free = shutil.disk_usage(there).free
+    told = f"{size_text(free)} are free at {there}"
+    if free < least:
+        yield warning("disk", told, "a compaction needs the size of a whole bucket beside it")
+    else:
+        yield fine("disk", told)

@@ -1,0 +1,88 @@
+"""The tables of a job: do they open, may this writer write them, are their newest files there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from stream_app.app.ops.doctor.observation import Observation, fine, observed, problem, warning
+from stream_app.errors import TableNotFoundError
+from stream_app.model.schema.origin import Origin
+from stream_app.spark.ingest.held_tables import JobTables, read_tables
+from stream_app.spark.job_folder import Folder
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import open_for_writing, open_table
+from stream_app.table.versions.file_presence import FilePresence
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+
+def newest_snapshot(table: FileStoreTable) -> Iterator[Observation]:
+    """Problems of the files that the newest snapshot names; reads manifests and lists folders.
+
+    Raises:
+        CorruptFileError: a snapshot or a manifest cannot be read.
+    """
+    latest = table.snapshots.latest()
+    if latest is None:
+        return
+    presence = FilePresence(table)
+    findings = [
+        finding
+        for entry in FileStoreScan(table).iterate_live(latest)
+        for finding in presence.findings(
+            table.bucket_files(entry.partition, entry.bucket).path(entry.file),
+            entry.file.file_size,
+        )
+    ]
+    if findings:
+        first = findings[0]
+        more = f", and {len(findings) - 1} more" if len(findings) > 1 else ""
+        yield problem(
+            "table",
+            f"{first.what}{more} ({first.where}), which snapshot {latest.snapshot_id} needs",
+            f"{first.fix}; stream-app check {table.location} lists all",
+        )
+
+
+def tables_of_database(
+    paths: Mapping[str, str], file_system: Mapping[str, str]
+) -> Iterator[Observation]:
+    """Each table that a job of a whole database has met, by its name.
+
+    Args:
+        paths: the folder of each.
+        file_system: the section ``[file-system]``.
+    """
+    bad = 0
+    for path in paths.values():
+
+        def look(path: str = path) -> Iterator[Observation]:
+            try:
+                table = open_table(path, file_io_options=file_system)
+            except TableNotFoundError:  # a new one, which is made with its first rows
+                return
+            open_for_writing(table)
+            yield from newest_snapshot(table)
+
+        for seen in observed("table", look):
+            bad += 1
+            yield seen
+    if not bad:
+        told = "tables are made from the messages" if not paths else f"all {len(paths)} are sound"
+        yield fine("table", told)
+
+
+def refused(reasons: Mapping[Origin, str]) -> Iterator[Observation]:
+    """The tables of the source of which nothing is stored."""
+    for origin, why in reasons.items():
+        fix = "mend this, and replay its records (stream-app quarantine replay)"
+        yield warning("table", f"nothing of {origin} is stored: {why}", fix)
+
+
+def held_tables(checkpoint: Folder) -> Iterator[Observation]:
+    """The tables that an error holds back."""
+    job = read_tables(checkpoint) or JobTables()
+    for name, held in sorted(job.held.items()):
+        if held.has_failed:
+            [reason, *_] = held.reason.splitlines() or [""]
+            fix = f"stream-app status --table {name} tells all; stream-app resume lets the job try"
+            yield warning("table", f"{name} is held back: {reason}", fix)

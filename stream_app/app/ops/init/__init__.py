@@ -1,0 +1,1 @@
+"""What `init` makes a configuration of: a table of a database, in TOML."""

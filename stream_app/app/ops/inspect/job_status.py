@@ -1,0 +1,282 @@
+"""What a job has done and not done, table by table; it need not run.
+
+Reads the job's checkpoint and its tables' metadata, and asks the broker where the topics end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.ops.inspect.table_facts import TableFacts, freshness_s, table_facts
+from stream_app.app.tables.database_tables import remembered_origins
+from stream_app.app.tables.refused_tables import refused_tables
+from stream_app.errors import StreamAppError, TableNotFoundError
+from stream_app.kafka.offset_ranges import Offsets, behind
+from stream_app.model.job_epoch import JobEpoch
+from stream_app.model.schema.origin import Origin
+from stream_app.planning.compact.waiting_rows import waiting_text
+from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.ingest.held_tables import JobTables, read_tables
+from stream_app.spark.ingest.source_tables_met import SourceTablesMet
+from stream_app.spark.job_folder import Folder
+from stream_app.table.commit.job_epochs import newest_epoch
+from stream_app.table.opening import open_table
+
+READY, HELD, WAITING, EMPTY, MISSING, UNREADABLE, REFUSED, BEHIND = (
+    "ready", "held", "waiting", "empty", "missing", "unreadable", "refused", "behind"
+)  # fmt: skip
+
+SHORT_REASON = 80
+"""Characters of a reason in a list of tables."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStatus:
+    """One table of a job.
+
+    Attributes:
+        state: ``ready``: it has all epochs, and readers get them; ``held``: an error holds it back;
+            ``waiting``: for its compactions; ``empty``: no epoch had rows for it; ``missing``:
+            there is no table; ``unreadable``; ``refused``: nothing of a table of the source is
+            stored, and `table` is the source's name; ``behind``: ready, but too old for
+            ``max-staleness`` (pages, `top`).
+        epoch: the newest one that changed it; None: none.
+        lag: messages of the table's topics behind the point up to which it is; None: unknown.
+        fresh_s: seconds behind the source by the time of messages; 0: nothing is unread; None:
+            unknown.
+        changed_s: seconds since its newest epoch was committed.
+        sorted_runs: of the bucket that has most.
+        waiting_rows: committed, and nobody gets them before a compaction.
+    """
+
+    table: str
+    state: str
+    epoch: int | None = None
+    snapshot: int | None = None
+    lag: int | None = None
+    fresh_s: int | None = None
+    changed_s: int | None = None
+    sorted_runs: int | None = None
+    waiting_rows: int = 0
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStatus:
+    """A job, by its configuration and checkpoint.
+
+    Attributes:
+        ends: of the job's topics; None: the broker does not tell.
+        facts_of: what the newest snapshot of the table in a folder says; None: it is read.
+    """
+
+    config: AppConfig
+    checkpoint: Folder
+    ends: Offsets | None
+    now_ms: int
+    facts_of: Callable[[str], TableFacts] | None = None
+
+    def tables(self) -> Iterator[TableStatus]:
+        """The status of each table, by name.
+
+        Raises:
+            CheckpointError: a file of the checkpoint is damaged.
+        """
+        found, newest_ms = self._all()
+        told = (self._told(one, facts, newest_ms) for one, facts in found)
+        return itertools.chain(told, self._refused())
+
+    def table(self, name: str, newest_ms: int | None) -> TableStatus | None:
+        """The status of one table; None: the job has not met it.
+
+        Args:
+            newest_ms: see `newest_ms`; None: unknown.
+
+        Raises:
+            CheckpointError: a file of the checkpoint is damaged.
+        """
+        job = read_tables(self.checkpoint) or JobTables()
+        path = self.paths(job).get(name)
+        if path is None:
+            return None
+        return self._told(*self._look(name, path, job, self._ends_by_table()), newest_ms)
+
+    def newest_ms(self) -> int | None:
+        """Time of the newest message that a ready table has, in ms since 1970; None: unknown.
+
+        Raises:
+            CheckpointError: a file of the checkpoint is damaged.
+        """
+        return self._all()[1]
+
+    def _all(self) -> tuple[list[tuple[TableStatus, TableFacts]], int | None]:
+        job = read_tables(self.checkpoint) or JobTables()
+        ends = self._ends_by_table()
+        found = [
+            self._look(name, path, job, ends) for name, path in sorted(self.paths(job).items())
+        ]
+        times = [facts.source_ms for one, facts in found if one.state == READY and facts.source_ms]
+        return found, max(times, default=None)
+
+    def _refused(self) -> Iterator[TableStatus]:
+        for origin, why in self.refused().items():
+            yield TableStatus(table=str(origin), state=REFUSED, reason=why)
+
+    def refused(self) -> Mapping[Origin, str]:
+        """Tables of the source of which nothing is stored, though the job should → why.
+
+        Raises:
+            CheckpointError: a file of the checkpoint is damaged.
+        """
+        if self.config.sync is None:
+            return {}
+        taken = remembered_origins(self.checkpoint)
+        return refused_tables(self.checkpoint, self.config.sync.rules, taken)
+
+    def _told(self, one: TableStatus, facts: TableFacts, newest_ms: int | None) -> TableStatus:
+        """With its freshness: epochs without rows for a table bring it as far as the others."""
+        if one.waiting_rows:
+            return one  # the newest row that readers get is of an unknown time
+        source_ms = facts.source_ms
+        if one.state == READY and newest_ms is not None:
+            source_ms = max(newest_ms, source_ms or 0)
+        return replace(one, fresh_s=freshness_s(self.now_ms, source_ms, one.lag))
+
+    def _ends_by_table(self) -> Callable[[str], Offsets | None]:
+        """Where the topics of a table end, by its name: see `own_ends`."""
+        if self.ends is None or self.config.sync is None:
+            return lambda _: self.ends
+        met = {name: set(topics) for name, topics in SourceTablesMet(self.checkpoint).all().items()}
+        return partial(own_ends, self.ends, met)
+
+    def _look(
+        self, name: str, path: str, job: JobTables, ends: Callable[[str], Offsets | None]
+    ) -> tuple[TableStatus, TableFacts]:
+        try:
+            facts = self._facts(path)
+            return self._of_table(name, facts, job, ends(name)), facts
+        except TableNotFoundError as error:
+            state, reason = MISSING, error.what
+        except (StreamAppError, OSError) as error:
+            state, reason = UNREADABLE, str(error)
+        waiting = job.held.get(name)
+        if waiting is None:
+            return TableStatus(table=name, state=state, reason=reason), TableFacts()
+        lag = _lag(waiting.begin, ends(name))
+        return TableStatus(table=name, state=HELD, lag=lag, reason=waiting.reason), TableFacts()
+
+    def _facts(self, path: str) -> TableFacts:
+        if self.facts_of is not None:
+            return self.facts_of(path)
+        table = open_table(path, file_io_options=self.config.file_system)
+        return table_facts(table, of_job=True)
+
+    def paths(self, job: JobTables | None = None) -> Mapping[str, str]:
+        """The folder of each table that the job has met, by its name.
+
+        Args:
+            job: what the checkpoint has of the tables; None: it is read.
+        """
+        job = job or read_tables(self.checkpoint) or JobTables()
+        sync = self.config.sync
+        if sync is None:
+            return {self.config.name: self.config.table.path}
+        known = {*remembered_origins(self.checkpoint).values(), *job.held, *job.newest}
+        return {name: sync.path(name) for name in known}
+
+    def positions(self) -> dict[str, Offsets]:
+        """Up to where each table has the messages of its topics; those that cannot be read lack.
+
+        Raises:
+            CheckpointError: a file of the checkpoint is damaged.
+        """
+        job, found = read_tables(self.checkpoint) or JobTables(), {}
+        for name, path in self.paths(job).items():
+            with contextlib.suppress(StreamAppError, OSError):
+                table = open_table(path, file_io_options=self.config.file_system)
+                newest = newest_epoch(table.snapshots, _user(self.checkpoint))
+                waiting = job.held.get(name)
+                found[name] = self._position(job, newest) if waiting is None else waiting.begin
+        return found
+
+    def _of_table(
+        self, name: str, facts: TableFacts, job: JobTables, ends: Offsets | None
+    ) -> TableStatus:
+        waiting, newest = job.held.get(name), facts.epochs.get(_user(self.checkpoint))
+        state = READY if newest is not None else EMPTY
+        position = self._position(job, newest)
+        if waiting is not None:
+            state = HELD if waiting.has_failed else WAITING
+            position = waiting.begin
+        status = TableStatus(
+            table=name,
+            state=state,
+            epoch=None if newest is None else newest.identifier,
+            snapshot=facts.snapshot,
+            lag=_lag(position, ends),
+            changed_s=None if newest is None else max(0, self.now_ms - newest.time_millis) // 1000,
+            sorted_runs=facts.sorted_runs,
+            reason=None if waiting is None else waiting.reason,
+        )
+        return with_waiting_rows(status, facts.waiting_rows)
+
+    def _position(self, job: JobTables, newest: JobEpoch | None) -> Offsets:
+        """Up to where a table without trouble has read."""
+        told = newest.source_end if newest is not None else None
+        if job.epoch >= 0:
+            # Spark deletes the offsets of old epochs.
+            with contextlib.suppress(FileNotFoundError):
+                told = _log(self.checkpoint).source_end(job.epoch)
+        found: Offsets = json.loads(told) if told else {}
+        return found
+
+
+def with_waiting_rows(one: TableStatus, rows: int) -> TableStatus:
+    """The status of a table of which so many rows wait: a ready one waits, unless they are none."""
+    one = replace(one, waiting_rows=rows)
+    if not rows or one.state not in (READY, EMPTY):
+        return one
+    return replace(one, state=WAITING, fresh_s=None, reason=waiting_text(rows))
+
+
+def own_ends(ends: Offsets, met: Mapping[str, Collection[str]], name: str) -> Offsets:
+    """The ends of the topics that have brought a table messages.
+
+    Of a table without messages so far, these are the topics that are not known as others' alone.
+
+    Args:
+        met: the topics of each table.
+    """
+    others = {topic for other, topics in met.items() if other != name for topic in topics}
+    own = set(met.get(name, ())) or ends.keys() - others or ends.keys()
+    return {topic: partitions for topic, partitions in ends.items() if topic in own}
+
+
+def in_short(row: TableStatus) -> TableStatus:
+    """The first line of the reason, and no more of it than fits on a screen beside the rest."""
+    if row.reason is None:
+        return row
+    [first, *more] = row.reason.splitlines() or [""]
+    cut = first[: SHORT_REASON - 1] if more or len(first) > SHORT_REASON else first
+    return replace(row, reason=cut if cut == row.reason else f"{cut.rstrip(':;,. ')}…")
+
+
+def _user(checkpoint: Folder) -> str:
+    try:
+        return _log(checkpoint).query_id()
+    except FileNotFoundError:
+        return ""
+
+
+def _lag(position: Offsets, ends: Offsets | None) -> int | None:
+    return None if ends is None else sum(behind(position, ends).values())
+
+
+def _log(checkpoint: Folder) -> EpochLog:
+    return EpochLog(checkpoint, goes_back=True)

@@ -1,0 +1,155 @@
+"""A table on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stream_app.app.ops.inspect.files import live_files
+from stream_app.app.ops.inspect.views import columns_text
+from stream_app.app.text.listing import size_text, time_text
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.buckets.bucket_advice import FAIR_BYTES, BucketSize, bucket_advice
+from stream_app.planning.buckets.open_buckets import DynamicBucketRules
+from stream_app.planning.compact.waiting_rows import waiting_text
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.waiting_rows import rows_that_wait
+
+_HOW = {
+    "bucket": "Paimon rescales a partition by INSERT OVERWRITE",
+    "dynamic-bucket.target-row-num": "for further keys",
+    "dynamic-bucket.initial-buckets": "in a new table",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """What one wants to know first.
+
+    Attributes:
+        rows_in_files: versions of rows; fewer keys are live while runs are not merged.
+        runs_max: sorted runs of the bucket that has most of them.
+        waiting_rows: what of the shown snapshot waits for a compaction; see `TableStatus`.
+        bucket_advice: what is wrong with the sizes of buckets, and what would mend it.
+    """
+
+    table: str
+    schema: int
+    columns: str
+    primary_keys: str
+    partition_keys: str
+    buckets: int
+    changelog_producer: str
+    snapshots: str | None
+    latest: str | None
+    rows_in_files: int
+    files: int
+    bytes: int
+    partitions: int
+    runs_max: int
+    compaction_trigger: int
+    waiting_rows: int
+    bucket_advice: str | None
+
+
+def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
+    """Reads the schema, the snapshots and the live files of one of them."""
+    schema = table.schema
+    entries = live_files(table, snapshot)
+    files = [entry.file for entry in entries]
+    runs: dict[BucketId, set[str | int]] = {}
+    for entry in entries:
+        run = entry.file.level or entry.file.file_name
+        runs.setdefault((entry.partition, entry.bucket), set()).add(run)
+    earliest = table.snapshots.earliest_id()
+    return Overview(
+        table=table.version_root,
+        schema=schema.schema_id,
+        columns=columns_text(schema),
+        primary_keys=", ".join(schema.primary_keys),
+        partition_keys=", ".join(schema.partition_keys),
+        buckets=table.options.bucket,
+        changelog_producer=schema.core_options.changelog_producer,
+        snapshots=None if earliest is None else f"{earliest} to {table.snapshots.latest_id()}",
+        latest=None if snapshot is None else _told(snapshot),
+        rows_in_files=sum(file.row_count for file in files),
+        files=len(files),
+        bytes=sum(file.file_size for file in files),
+        partitions=len({entry.partition for entry in entries}),
+        runs_max=max((len(members) for members in runs.values()), default=0),
+        compaction_trigger=table.options.compaction_trigger,
+        waiting_rows=rows_that_wait(table, snapshot, entries),
+        bucket_advice=_bucket_advice(table, entries),
+    )
+
+
+def overview_lines(told: Overview) -> list[str]:
+    """The page."""
+    pairs = {
+        "table": told.table,
+        "columns": f"{told.columns}  (schema {told.schema})",
+        "primary key": told.primary_keys or "none",
+        "partitioned by": told.partition_keys or "nothing",
+        "buckets": _buckets(told),
+        "changelog": told.changelog_producer,
+        "snapshots": told.snapshots or "none yet",
+        "shown": told.latest or "nothing yet",
+        "files": f"{told.files}, {size_text(told.bytes)}, {told.rows_in_files:,} rows"
+        + (f", {told.partitions} partitions" if told.partition_keys else ""),
+    }
+    if told.primary_keys:
+        pairs["sorted runs"] = (
+            f"at most {told.runs_max} in a bucket; compaction begins at {told.compaction_trigger}"
+        )
+    if told.waiting_rows:
+        pairs["waiting"] = waiting_text(told.waiting_rows)
+    if told.bucket_advice:
+        pairs["advice"] = told.bucket_advice
+    return [f"{name:<14} {value}" for name, value in pairs.items()]
+
+
+def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> str | None:
+    if not table.kind.has_buckets:
+        return None
+    buckets: dict[BucketId, list[DataFileMeta]] = {}
+    for entry in entries:
+        buckets.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    rules = DynamicBucketRules.of(table.options)
+    advice = bucket_advice(
+        [
+            BucketSize(
+                partition=partition,
+                rows=sum(file.row_count for file in files),
+                bytes=sum(file.file_size for file in files),
+            )
+            for (partition, _), files in buckets.items()
+        ],
+        buckets=table.options.bucket,
+        width=rules.width,
+        target_rows=rules.target_rows,
+    )
+    if advice is None:
+        return None
+    which = "large" if advice.is_large else "small"
+    return (
+        f"a bucket has {size_text(advice.mean)} on average, which is {which}; "
+        f"{advice.option} = {advice.value} would give it about {size_text(FAIR_BYTES)} "
+        f"({_HOW[advice.option]})"
+    )
+
+
+def _buckets(told: Overview) -> str:
+    if told.buckets == -1:
+        how = "as many as the keys need" + (", in each partition" * bool(told.partition_keys))
+        return "none: rows are in files as they came" if not told.primary_keys else how
+    return f"{told.buckets}{' in each partition' if told.partition_keys else ''}"
+
+
+def _told(snapshot: Snapshot) -> str:
+    return (
+        f"snapshot {snapshot.snapshot_id}, {snapshot.commit_kind.value} "
+        f"by {snapshot.commit_user} at {time_text(snapshot.time_millis)}"
+    )

@@ -1,0 +1,148 @@
+"""Which changes of quarantined records are overtaken: their row has a newer change in the table.
+
+The topics tell. From each record on to where the table's jobs have read, they are read again, and
+the rows of their messages are compared by key. Other records of the quarantine are left out: they
+are not in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.source.topic_messages import reader_of
+from stream_app.cdc.change_batch import DecodedBatch
+from stream_app.cdc.columns.arrow_buffers import Bools, bools_of
+from stream_app.cdc.message_format import MessageFormat
+from stream_app.errors import UsageError
+from stream_app.kafka.offset_ranges import OffsetRange
+
+Where = tuple[str, int]
+"""Topic and partition."""
+ReadRange = Callable[[Where, int, int], Iterator[pa.RecordBatch]]
+"""Messages of a partition, from one offset up to another one, which is excluded."""
+
+_ROW, _OFFSET = "_ROW", "_OFFSET"
+
+
+@dataclass(frozen=True, slots=True)
+class LaterChanges:
+    """Compares changes with the messages behind them.
+
+    Attributes:
+        decode: without the table's filter: a row that does not pass is a newer state, too.
+        ends: up to where jobs have read each partition.
+        waiting: offsets of records that wait in the quarantine.
+        merges_by_key: whether a newer change replaces a row; else only a TRUNCATE counts.
+    """
+
+    read: ReadRange
+    decode: MessageFormat
+    primary_keys: tuple[str, ...]
+    ends: Mapping[Where, int]
+    waiting: Mapping[Where, Collection[int]]
+    merges_by_key: bool = True
+
+    def overtaken(self, where: Where, rows: pa.RecordBatch, offsets: pa.Array) -> Bools:
+        """Which rows of one partition have a newer change, or were deleted by a TRUNCATE: bool [n].
+
+        Args:
+            rows: columns of the table.
+            offsets: int64 [n]; of each row's message.
+
+        Raises:
+            UsageError: a later message cannot be read, so nothing is certain.
+            SourceError: the topic does not have all messages any more.
+        """
+        found = np.zeros(rows.num_rows, np.bool_)
+        if not rows.num_rows:
+            return found
+        ours = pa.table(
+            [*(rows.column(name) for name in self.primary_keys), np.arange(rows.num_rows), offsets],
+            [*self.primary_keys, _ROW, "_OUR_OFFSET"],
+        )
+        first = pc.min(offsets).as_py() + 1
+        for batch in self.read(where, first, self.ends[where]):
+            messages = self._taken(where, batch)
+            decoded = self._decoded(where, messages)
+            if decoded.truncated is not None:
+                emptied_at = messages.column("offset")[decoded.truncated]
+                found |= bools_of(pc.less(offsets, emptied_at))
+            later = self._changes(messages, decoded)
+            if self.merges_by_key and later.num_rows:
+                newest = later.group_by(self.primary_keys).aggregate([(_OFFSET, "max")])
+                both = ours.join(newest, list(self.primary_keys), join_type="inner")
+                newer = both.filter(
+                    pc.greater(both.column(f"{_OFFSET}_max"), both.column("_OUR_OFFSET"))
+                )
+                found[newer.column(_ROW).to_numpy()] = True
+        return found
+
+    def _taken(self, where: Where, messages: pa.RecordBatch) -> pa.RecordBatch:
+        """The messages that do not wait in the quarantine."""
+        waits = pa.array(sorted(self.waiting.get(where, ())), pa.int64())
+        return messages.filter(pc.invert(pc.is_in(messages.column("offset"), waits)))
+
+    def _decoded(self, where: Where, messages: pa.RecordBatch) -> DecodedBatch:
+        """What the table has of these messages."""
+        decoded = self.decode.decode(messages)
+        if decoded.bad.num_rows:
+            topic, partition = where
+            raise UsageError(
+                "a message behind the record cannot be decoded "
+                f"({decoded.bad.column('reason')[0]}), so it is not certain which rows have newer "
+                "changes",
+                where=f"topic {topic}, partition {partition}, offset "
+                f"{decoded.bad.column('offset')[0]}",
+                fix="give the job the configuration with which it has read that message",
+            )
+        return decoded
+
+    def _changes(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> pa.Table:
+        """The keys of what the table has of these messages, each with its offset."""
+        changes = decoded.changes
+        at = messages.column("offset").take(pa.array(changes.message_index))
+        keys = [changes.rows.column(name) for name in self.primary_keys]
+        return pa.table([*keys, at], [*self.primary_keys, _OFFSET])
+
+
+def topic_reader(source: SourceConfig) -> ReadRange:
+    """Reads ranges of topics as the job does."""
+
+    def read(where: Where, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+        if begin >= end:
+            return
+        with reader_of(source) as reader:
+            earliest, last = reader.bounds(*where)
+            if earliest > begin:
+                raise _gone(where, begin, earliest)
+            if last < end:
+                raise _made_anew(where, last, end)
+            yield from reader.read([OffsetRange(*where, begin, end)])
+
+    return read
+
+
+def _made_anew(where: Where, last: int, end: int) -> UsageError:
+    topic, partition = where
+    return UsageError(
+        f"the topic ends at {last}, and the table has read up to {end}: it was made anew",
+        where=f"topic {topic}, partition {partition}",
+        fix="drop the records; correct their rows at the source, whose next change brings them",
+    )
+
+
+def _gone(where: Where, begin: int, earliest: int) -> UsageError:
+    topic, partition = where
+    return UsageError(
+        f"the topic has dropped its offsets {begin} to {earliest - 1}, so it is not certain which "
+        "rows have newer changes in the table",
+        where=f"topic {topic}, partition {partition}",
+        fix=f"choose records from offset {earliest - 1} on (--offset); correct older rows at their "
+        "source, whose next change brings them",
+    )

@@ -1,0 +1,321 @@
+"""Puts records of a quarantine into their table: once, and never over a newer change.
+
+1. Look at the table: its newest snapshot, and up to where its jobs have read each partition.
+2. Choose records that wait. A record whose epoch is not in the table yet is the job's.
+3. Decode them with the table's schema and the job's configuration of today, in the order of the
+   source. Those that are still bad go on waiting.
+4. Leave out rows that are overtaken (`later_changes`).
+5. Write a mark, the files, and one snapshot. It must stand on the snapshot of step 1, or on
+   compactions above it: otherwise everything begins again.
+
+The mark is written before the commit and counts only with it. So a crash at any moment leaves
+either a record that waits and no commit, or both mark and commit.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.app.ops.quarantine.choice import Choice
+from stream_app.app.ops.quarantine.kept_records import (
+    OVERTAKEN,
+    REPLAYED,
+    KeptRecord,
+    Mark,
+    Quarantine,
+    same_places,
+)
+from stream_app.app.ops.quarantine.later_changes import LaterChanges, ReadRange, Where
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.cdc.message_format import MessageFormat
+from stream_app.errors import CommitConflictError, UnsupportedTableError, UsageError
+from stream_app.model.job_epoch import JobEpoch
+from stream_app.model.merge_engine import traits_of
+from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
+from stream_app.model.options.table_options import MERGE_ENGINE
+from stream_app.model.schema.source_table import SourceTable
+from stream_app.model.snapshot import REPLAY_PROPERTY, Snapshot
+from stream_app.planning.schema.evolution import evolution
+from stream_app.planning.schema.schema_changes import AddColumn, ChangeType
+from stream_app.table.commit.job_epochs import epochs_as_of
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.single_append import SingleAppend
+from stream_app.table.schema.evolve import EvolutionRules
+from stream_app.table.versions.waiting_rows import waiting_line
+
+_USER = "replay-"
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """What has become of the chosen records.
+
+    Attributes:
+        replayed, overtaken: records whose rows are in the table, or were there in a newer state.
+        bad: those that are still bad, with the reason of today.
+        early: those whose epoch is not in the table yet.
+        old: those of files that a repeated epoch has replaced.
+        rows: number of changes that were written.
+        snapshot: None: nothing was to be written, or it was a dry run.
+        waiting: that rows wait for a compaction; empty: none does.
+    """
+
+    replayed: Sequence[KeptRecord]
+    overtaken: Sequence[KeptRecord]
+    bad: Sequence[tuple[KeptRecord, str]]
+    early: Sequence[KeptRecord]
+    old: Sequence[KeptRecord]
+    rows: int
+    snapshot: Snapshot | None
+    waiting: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """A replay of one table's quarantine.
+
+    Attributes:
+        job: commit user of the table's job.
+        decode: makes the table's rows.
+        decode_all: the same without the filter.
+        source_tables: names of the source tables whose rows the table has; empty: not known.
+        passed: up to where the job has passed each partition for this table, if the table does not
+            tell; its records in the quarantine are before that.
+        rules: how the table follows its source; None: it does not.
+        means: which of some records are the table's; None: all.
+        beside: another folder in which records of the table may wait.
+        empties: whether a TRUNCATE empties the table, so that no record before it comes back.
+    """
+
+    quarantine: Quarantine
+    table: FileStoreTable
+    job: str
+    decode: MessageFormat
+    decode_all: MessageFormat
+    read: ReadRange
+    source_tables: frozenset[str] = frozenset()
+    passed: Mapping[Where, int] = field(default_factory=dict)
+    rules: EvolutionRules | None = None
+    means: Callable[[Sequence[KeptRecord]], Sequence[bool]] | None = None
+    beside: Quarantine | None = None
+    empties: bool = False
+
+    def run(self, choice: Choice, *, dry_run: bool) -> Replayed:
+        """Replay the chosen records.
+
+        Raises:
+            UnsupportedTableError: the table's rows are not ordered by the source alone.
+            UsageError, SourceError: it is not certain which rows have newer changes.
+            CommitConflictError: a job commits without a pause.
+        """
+        check_replayable(self.table)
+        for attempt in range(_ATTEMPTS):
+            try:
+                return self._attempt(choice, dry_run=dry_run)
+            except CommitConflictError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _attempt(self, choice: Choice, *, dry_run: bool) -> Replayed:
+        name = uuid.uuid4().hex
+        append = SingleAppend.begin(self.table, _USER + name)  # step 1
+        epochs = epochs_as_of(self.table.snapshots, append.known)
+        if append.known is not None and not dry_run:
+            self.quarantine.settle(dict.fromkeys(epochs, append.known.snapshot_id))
+        own = _farthest(
+            _ends([epochs[self.job].source_end] if self.job in epochs else []), self.passed
+        )
+        ends = _farthest(_ends(epoch.source_end for epoch in epochs.values()), own)
+        self._check_one_job(epochs)
+        waiting = self.quarantine.waiting(epochs.keys())  # step 2
+        chosen = self._own(choice.chosen(waiting))
+        if self.beside is not None:
+            waiting += self.beside.waiting(epochs.keys())
+        current = [each for each in chosen if not each.is_old]
+        early = [each for each in current if each.offset >= own.get(_where(each), 0)]
+        ready = sorted(
+            (each for each in current if each.offset < own.get(_where(each), 0)),
+            key=lambda each: (each.topic, each.partition, each.offset),
+        )
+        _check_places(ready)
+        rows, marks, bad = self._rows(ready, waiting, ends)  # steps 3 and 4
+        done = Replayed(
+            replayed=[each for each, outcome in marks if outcome == REPLAYED],
+            overtaken=[each for each, outcome in marks if outcome == OVERTAKEN],
+            bad=bad,
+            early=early,
+            old=[each for each in chosen if each.is_old],
+            rows=sum(part.num_rows for part in rows),
+            snapshot=None,
+        )
+        if dry_run or not marks:
+            return done
+        mark = Mark(
+            name=name,
+            user=append.commit_user if done.rows else "",
+            records=tuple(each.identity for each, _ in marks),
+            outcomes=tuple(outcome for _, outcome in marks),
+        )
+        if not done.rows:
+            self.quarantine.write_mark(mark)
+            return done
+        changes = append.write(pa.concat_batches(rows))  # step 5
+        self.quarantine.write_mark(mark)
+        snapshot = append.commit(changes, {REPLAY_PROPERTY: name})
+        self.quarantine.write_mark(replace(mark, snapshot=snapshot.snapshot_id))
+        return replace(done, snapshot=snapshot, waiting=waiting_line(self.table, snapshot))
+
+    def _own(self, records: list[KeptRecord]) -> list[KeptRecord]:
+        if self.means is None or not records:
+            return records
+        return [each for each, is_own in zip(records, self.means(records), strict=True) if is_own]
+
+    def _rows(
+        self, ready: Sequence[KeptRecord], waiting: Sequence[KeptRecord], ends: Mapping[Where, int]
+    ) -> tuple[list[pa.RecordBatch], list[tuple[KeptRecord, str]], list[tuple[KeptRecord, str]]]:
+        """The rows to write, each good record's outcome, and the reasons of the bad ones."""
+        kept: dict[Where, list[int]] = defaultdict(list)
+        for record in waiting:
+            kept[_where(record)].append(record.offset)
+        schema = self.table.schema
+        merges = schema.kind.merges_by_key
+        later = LaterChanges(self.read, self.decode_all, schema.primary_keys, ends, kept, merges)
+        by_partition: dict[Where, list[KeptRecord]] = defaultdict(list)
+        for record in ready:
+            by_partition[_where(record)].append(record)
+        rows: list[pa.RecordBatch] = []
+        marks: list[tuple[KeptRecord, str]] = []
+        bad: list[tuple[KeptRecord, str]] = []
+        for where, records in by_partition.items():
+            decoded = self.decode.decode(messages_of(records))
+            self._check_tables(decoded.tables)
+            if decoded.told is not None and self._asks_for_columns(decoded.told):
+                raise UsageError(
+                    "records have columns that the table does not have, or does not have like that",
+                    where=f"topic {where[0]}, partition {where[1]}",
+                    fix="give the table these columns first (stream-app alter), or choose other "
+                    "records",
+                )
+            reasons = dict(
+                zip(*(decoded.bad.column(name).to_pylist() for name in ("offset", "reason")),
+                    strict=True)
+            )  # fmt: skip
+            index, part = decoded.changes.message_index, decoded.changes.rows
+            fresh = np.ones(len(index), np.bool_)
+            if self.empties or merges:
+                offsets = np.array([record.offset for record in records], np.int64)[index]
+                fresh = ~later.overtaken(where, part, pa.array(offsets))
+            rows.append(part.filter(pa.array(fresh)))
+            gone = set(index.tolist()) - set(index[fresh].tolist())
+            for at, record in enumerate(records):
+                if record.offset in reasons:
+                    bad.append((record, reasons[record.offset]))
+                else:
+                    marks.append((record, OVERTAKEN if at in gone else REPLAYED))
+        return [part for part in rows if part.num_rows], marks, bad
+
+    def _check_one_job(self, epochs: Mapping[str, JobEpoch]) -> None:
+        """Without a key nothing shows whether another job has taken the record as it is."""
+        jobs = [user for user, epoch in epochs.items() if epoch.source_end is not None]
+        if len(jobs) > 1 and not self.table.schema.kind.merges_by_key:
+            raise UnsupportedTableError(
+                f"{len(jobs)} jobs have written the table, which has no primary key: it is not "
+                "certain that none of them has appended the records of this quarantine",
+                where=self.table.location,
+                fix="look for the rows in the table, and drop the records; or append them by a job "
+                "of their own that reads the files (source.kind = 'files')",
+            )
+
+    def _asks_for_columns(self, told: SourceTable) -> bool:
+        """Whether records have columns, or types of columns, that the table does not have."""
+        rules = EvolutionRules() if self.rules is None else self.rules
+        found = evolution(self.table.schema, told, rules.options, rules.made)
+        return any(isinstance(each, (AddColumn, ChangeType)) for each in found.changes)
+
+    def _check_tables(self, seen: Mapping[str, int]) -> None:
+        if self.source_tables and (foreign := set(seen) - self.source_tables):
+            raise UsageError(
+                f"a record is of the source's table {min(foreign)}, and the job reads "
+                f"{', '.join(sorted(self.source_tables))}",
+                where=self.quarantine.location,
+                fix="leave such records out (--topic, --offset), or drop them",
+            )
+
+
+def check_replayable(table: FileStoreTable) -> None:
+    """Refuse tables in which the later change of the source is not always the row.
+
+    Raises:
+        UnsupportedTableError: names the option.
+    """
+    schema = table.schema
+    if not schema.kind.merges_by_key:
+        return
+    problem = ""
+    if not traits_of(schema.core_options.merge_engine).keeps_newest:
+        problem = f"merge-engine = {schema.core_options[MERGE_ENGINE]}"
+    elif schema.sequence_fields:
+        problem = f"sequence.field = {','.join(schema.sequence_fields)}"
+    elif schema.core_options[PARTITION_LOOKUP]:
+        problem = f"{PARTITION_LOOKUP.key} = true"
+    if problem:
+        raise UnsupportedTableError(
+            f"records cannot be replayed into a table with {problem}: where a row was deleted "
+            "meanwhile, nothing tells whether an older change belongs before or behind that",
+            where=table.location,
+            fix="correct the rows at their source, whose next change brings them",
+        )
+
+
+def messages_of(records: Sequence[KeptRecord]) -> pa.RecordBatch:
+    """Records as `MESSAGE_SCHEMA`."""
+    millis = [None if each.timestamp is None else each.timestamp * 1000 for each in records]
+    columns = [
+        [each.topic for each in records],
+        [each.partition for each in records],
+        [each.offset for each in records],
+        millis,
+        [each.key for each in records],
+        [each.value for each in records],
+    ]
+    arrays = [
+        pa.array(values, kind) for values, kind in zip(columns, MESSAGE_SCHEMA.types, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=MESSAGE_SCHEMA)
+
+
+def _where(record: KeptRecord) -> Where:
+    return record.topic, record.partition
+
+
+def _ends(told: Iterable[str | None]) -> dict[Where, int]:
+    """Up to where jobs have read each partition: the farthest."""
+    found: dict[Where, int] = {}
+    for text in told:
+        for topic, partitions in json.loads(text or "{}").items():
+            # The end of a source of files has no partitions.
+            for partition, end in partitions.items() if isinstance(partitions, dict) else ():
+                where = topic, int(partition)
+                found[where] = max(found.get(where, 0), int(end))
+    return found
+
+
+def _farthest(some: Mapping[Where, int], others: Mapping[Where, int]) -> dict[Where, int]:
+    return {where: max(some.get(where, 0), others.get(where, 0)) for where in {*some, *others}}
+
+
+def _check_places(records: Sequence[KeptRecord]) -> None:
+    if twice := same_places(records):
+        raise UsageError(
+            f"different records stand at the same place: {twice[0]}",
+            fix="the topic was made anew: drop those of the earlier one, or leave them out",
+        )

@@ -1,0 +1,48 @@
+"""Requests to a job, in its checkpoint, to try held tables again."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+
+from stream_app.app.tables.job_folders import not_begun
+from stream_app.errors import UsageError
+from stream_app.spark.ingest.checkpoint_state import is_begun
+from stream_app.spark.ingest.held_tables import read_tables, resume
+from stream_app.spark.job_folder import Folder
+
+
+def resume_tables(
+    checkpoint: Folder, location: str, names: Sequence[str], now_ms: int
+) -> Iterator[str]:
+    """Leave the requests in the checkpoint; a line for each.
+
+    Args:
+        location: of the checkpoint, as it is configured.
+        names: in the job; empty: all that are held back.
+
+    Raises:
+        UsageError: a table is not held back; then none is resumed.
+        CheckpointError: the checkpoint is damaged.
+    """
+    tables = read_tables(checkpoint)
+    if tables is None and not is_begun(checkpoint):
+        raise UsageError(
+            not_begun(location),
+            fix="give the configuration of the job, in the folder where it runs",
+        )
+    held = {} if tables is None else tables.held
+    for name in names:
+        if name not in held:
+            near = difflib.get_close_matches(name, held, n=1)
+            meant = f"did you mean {near[0]!r}? " if near else ""
+            raise UsageError(
+                f"the table {name!r} is not held back",
+                where=str(checkpoint),
+                fix=f"{meant}held back: {', '.join(sorted(held)) or 'none'}",
+            )
+    for name in sorted(names or held):
+        resume(checkpoint, name, now_ms)
+        yield f"{name}: the job tries it again"
+    if not names and not held:
+        yield "no table is held back"

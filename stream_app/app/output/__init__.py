@@ -1,1 +1,0 @@
-"""How rows and values are printed, or sent to Kafka."""

@@ -1,1 +1,0 @@
-"""Verbs for the schemas of tables: what they are made from, and how they change."""

@@ -1,0 +1,1 @@
+"""Looks at the source of a job: its topics, their ends, their messages."""

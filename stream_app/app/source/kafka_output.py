@@ -1,0 +1,114 @@
+"""Sends messages to a topic of Kafka, in order and each at least once.
+
+The producer is idempotent, so that its own repetitions neither double nor overtake anything;
+messages of one key go to one partition. What `flush` has returned from is in the topic.
+
+Source: kafka-python's `KafkaProducer`.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from stream_app.app.source.bootstrap_servers import bootstrap_servers
+from stream_app.errors import SourceError, UsageError
+
+CONNECT_SECONDS = 10.0
+_LINGER_MS = 5
+_BATCH_BYTES = 256 * 1024
+_CLOSE_SECONDS = 5
+
+
+class KafkaOutput:
+    """A producer for one topic.
+
+    Args:
+        place: ``HOST:PORT[,HOST:PORT…]/TOPIC``.
+        timeout_s: for finding the broker.
+
+    Raises:
+        UsageError: the place does not look so.
+        SourceError: the broker cannot be reached.
+    """
+
+    def __init__(self, place: str, *, timeout_s: float = CONNECT_SECONDS) -> None:
+        bootstrap, _, topic = place.rpartition("/")
+        if not bootstrap or not topic or ":" not in bootstrap:
+            raise UsageError(
+                f"{place!r} names no topic of Kafka", fix="write localhost:9092/orders-changes"
+            )
+        bootstrap_servers(bootstrap, f"--to-kafka {place}")
+        # Importing the client takes time, and only sending needs it.
+        from kafka import KafkaProducer  # noqa: PLC0415
+        from kafka.errors import KafkaError  # noqa: PLC0415
+
+        self._topic, self._where = topic, place
+        self._client_error: type[Exception] = KafkaError
+        self._failed: BaseException | None = None
+        try:
+            self._producer = KafkaProducer(
+                bootstrap_servers=bootstrap,
+                acks="all",
+                enable_idempotence=True,
+                linger_ms=_LINGER_MS,
+                batch_size=_BATCH_BYTES,
+                bootstrap_timeout_ms=int(timeout_s * 1000),
+            )
+        except KafkaError as error:
+            raise self._error(error) from error
+
+    def send(self, keys: pa.Array, values: pa.Array) -> None:
+        """Hand messages over, in order; null keys are spread over the partitions.
+
+        Raises:
+            SourceError: they, or earlier ones, could not be sent.
+        """
+        # The client takes one message at a time; everything before it is done in columns.
+        for key, value in zip(keys.cast(pa.binary()), values.cast(pa.binary()), strict=True):
+            try:
+                sent = self._producer.send(self._topic, key=key.as_py(), value=value.as_py())
+            except self._client_error as error:
+                raise self._error(error) from error
+            sent.add_errback(self._fail)
+        self._check()
+
+    def flush(self) -> None:
+        """Wait until all messages are in the topic.
+
+        Raises:
+            SourceError: one of them is not.
+        """
+        try:
+            self._producer.flush()
+        except self._client_error as error:
+            raise self._error(error) from error
+        self._check()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._producer.close(timeout=_CLOSE_SECONDS)
+
+    def _fail(self, error: BaseException) -> None:
+        self._failed = self._failed or error
+
+    def _check(self) -> None:
+        if self._failed is not None:
+            raise self._error(self._failed) from self._failed
+
+    def _error(self, error: BaseException) -> SourceError:
+        return SourceError(
+            f"cannot send to Kafka: {error or type(error).__name__}",
+            where=self._where,
+            fix="check that the broker runs, that the topic exists and may be written, and that "
+            "max.message.bytes admits its rows; then start again: the consumer has the progress",
+        )

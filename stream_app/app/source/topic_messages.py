@@ -1,0 +1,177 @@
+"""Reads messages of a source's topics outside of the job, by the same reader as the job's tasks.
+
+`check`, `backfill` and replays read whole topics, the look at the first messages and `doctor` a few
+messages. One reader has every codec of Kafka, its transactions and its logins.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pyarrow as pa
+
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.source.preflight import (
+    TIMEOUT_S,
+    BrokerConnection,
+    TopicInfo,
+    reachable_servers,
+)
+from stream_app.app.source.source_reader import reader_without_spark
+from stream_app.app.source.uncompared import Uncompared
+from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.kafka.range_reader import RangeReader
+from stream_app.table.check.metadata_check import Progress
+
+_LOOK_OPTIONS = {
+    "max.partition.fetch.bytes": str(256 << 10),
+    "queued.max.messages.kbytes": "512",
+    "queued.min.messages": "100",
+}
+"""A look wants a few messages, and what is fetched beyond them is thrown away."""
+_LOOK_AHEAD = 64
+_LOOK_S = 5.0
+Place = tuple[str, int]
+"""Topic and Kafka partition."""
+Ends = Mapping[Place, int]
+
+
+@contextmanager
+def reader_of(source: SourceConfig) -> Iterator[RangeReader]:
+    """A reader of all messages of ranges, which it closes in the end.
+
+    Raises:
+        SourceError: no broker accepts a connection.
+        UsageError: only Spark can read the topics.
+    """
+    settings = reader_without_spark(source)
+    reachable_servers(source.bootstrap_servers, time.monotonic() + TIMEOUT_S)
+    reader = RangeReader(settings)
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+def looked_at(
+    source: SourceConfig, ranges: Sequence[OffsetRange], *, timeout_s: float = _LOOK_S
+) -> Iterator[pa.RecordBatch]:
+    """The messages of many short ranges, as far as the topics still have them.
+
+    Args:
+        timeout_s: for the first messages, and then for the next ones each time.
+
+    Raises:
+        SourceError: the messages do not come.
+        UsageError: only Spark can read the topics.
+    """
+    settings = reader_without_spark(source)
+    options = {**dict(settings.client), **_LOOK_OPTIONS}
+    reader = RangeReader(
+        replace(
+            settings,
+            client=tuple(sorted(options.items())),
+            fails_on_loss=False,
+            ahead=_LOOK_AHEAD,
+            timeout_s=timeout_s,
+        )
+    )
+    try:
+        yield from reader.read(ranges)
+    finally:
+        reader.close()
+
+
+def topic_messages(
+    source: SourceConfig,
+    readers: Sequence[tuple[Ends, Uncompared]],
+    progress: Progress,
+    since_ms: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The messages of topics, each once, a batch of one partition; up to the last reader's end.
+
+    Args:
+        readers: up to where each wants them; what is gone is noted for each.
+        since_ms: the time of the oldest messages, since 1970; None: from the beginning.
+
+    Raises:
+        SourceError: the broker does not answer.
+        UsageError: only Spark can read the topics.
+    """
+    with reader_of(source) as reader:
+        ranges = _ranges(source, reader, readers, since_ms)
+        ends = {(each.topic, each.partition): each for each in ranges}
+        total = left = sum(each.size for each in ranges)
+        for batch in reader.read(ranges):
+            whole = ends[_place_of(batch)]
+            yield batch
+            at = batch.column("offset")[-1].as_py() + 1
+            left -= at - whole.begin
+            ends[_place_of(batch)] = replace(whole, begin=at)
+            progress("offsets", total - left, total)
+        progress("offsets", total, total)
+
+
+def _place_of(batch: pa.RecordBatch) -> Place:
+    return batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py()
+
+
+def _ranges(
+    source: SourceConfig,
+    reader: RangeReader,
+    readers: Sequence[tuple[Ends, Uncompared]],
+    since_ms: int | None,
+) -> list[OffsetRange]:
+    """The range to read of each partition; deleted offsets become a finding of each reader."""
+    furthest: dict[Place, int] = {}
+    for ends, _ in readers:
+        for place, end in ends.items():
+            furthest[place] = max(end, furthest.get(place, 0))
+    bounds = {place: reader.bounds(*place) for place in furthest}
+    for ends, left in readers:
+        for place, end in ends.items():
+            begin, last = bounds[place]
+            _note_gone(left, place, 0 if since_ms is not None else begin, last, end)
+    firsts = {place: begin for place, (begin, _) in bounds.items()}
+    if since_ms is not None:
+        # Without a message of that time or a later one there is no offset.
+        lasts = {place: last for place, (_, last) in bounds.items()}
+        firsts = lasts | _offsets_since(source, furthest, since_ms)
+    stops = {place: min(end, bounds[place][1]) for place, end in furthest.items()}
+    return [
+        OffsetRange(*place, min(firsts[place], stop), stop) for place, stop in sorted(stops.items())
+    ]
+
+
+def _offsets_since(
+    source: SourceConfig, places: Iterable[Place], since_ms: int
+) -> dict[Place, int]:
+    """The first offset of the time or a later one, where there is any."""
+    topics = {
+        topic: TopicInfo(topic_id=None, partitions=max(number for _, number in own) + 1)
+        for topic, own in itertools.groupby(sorted(places), key=lambda place: place[0])
+    }
+    with BrokerConnection(source.bootstrap_servers, source.kafka_options) as connection:
+        return connection.offsets_since(topics, since_ms)
+
+
+def _note_gone(left: Uncompared, place: Place, begin: int, last: int, end: int) -> None:
+    name = "{}/{}".format(*place)
+    if begin:
+        left.has_gaps = True
+        left.add(
+            f"the first {begin} offsets of {name} are gone and were not compared; "
+            f"rows that differ may be older ones",
+            "compare while the topic still has all records (its retention.ms)",
+        )
+    if last < end:
+        left.is_other_topic = True
+        left.add(
+            f"{name} ends at {last}, and the table has read up to {end}: the topic "
+            f"was recreated, and its older records were not compared",
+            "give the table's job a new checkpoint",
+        )

@@ -1,0 +1,35 @@
+"""The program of ``stream-app compact`` in Spark's driver: arguments, log, exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from stream_app.app.cli.arguments.compact import add_arguments, compact_job, configuration
+from stream_app.app.config.secrets import Secrets, hiding
+from stream_app.app.config.settings import environment_secrets
+from stream_app.app.job.compact_job import watched
+from stream_app.app.observe.monitoring.job_log import log_as, log_to_stderr, told
+from stream_app.errors import UsageError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the job; returns the process's exit code."""
+    parser = argparse.ArgumentParser(
+        prog="spark-submit … compact.py", description="Compact a Paimon table."
+    )
+    add_arguments(parser)
+    args = parser.parse_args(argv)
+    log_to_stderr()
+    try:
+        config = configuration(args)
+    except UsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    if config is not None:
+        log_as(config.stream.log_format)
+    secrets = Secrets(environment_secrets(os.environ)) if config is None else config.secrets
+    with hiding(secrets):
+        return told(lambda: watched(compact_job(args, config), secrets))

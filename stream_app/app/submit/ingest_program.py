@@ -1,0 +1,53 @@
+"""The program of ``stream-app ingest`` in Spark's driver: arguments, log, page, exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from stream_app.app.cli.arguments.ingest import add_arguments
+from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.config.secrets import hiding
+from stream_app.app.job.ingest_job import ingest, job_folder
+from stream_app.app.observe.monitoring.job_log import log_as, log_to_stderr, told
+from stream_app.app.observe.watched_job import watched_job
+from stream_app.app.submit.page_of_job import page_of_job
+from stream_app.clock import Clock, SystemClock
+from stream_app.errors import UsageError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the job; returns the process's exit code."""
+    parser = argparse.ArgumentParser(
+        prog="spark-submit … ingest.py", description="Ingest CDC records into a Paimon table."
+    )
+    add_arguments(parser)
+    args = parser.parse_args(argv)
+    log_to_stderr()
+    try:
+        config = load_config(args.conf, args.set, os.environ)
+    except UsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    log_as(config.stream.log_format)
+    with hiding(config.secrets):
+        return told(lambda: run(config, SystemClock(), args.events))
+
+
+def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
+    """Run the job until its source is drained or it is stopped.
+
+    Raises:
+        StreamAppError: an error in the setup, or while the job runs.
+    """
+    # Take the ports first: if one is taken, the job ends before it reads or writes anything.
+    with ExitStack() as stack:
+        watched = stack.enter_context(watched_job(config, clock))
+        checkpoint = partial(job_folder, config, config.stream.checkpoint)
+        stack.enter_context(page_of_job(config, checkpoint, clock, watched.log.history))
+        ingest(config, clock, watched, events)

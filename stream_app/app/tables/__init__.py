@@ -1,0 +1,1 @@
+"""What a configuration means for tables: schemas, message formats, folders, warnings."""

@@ -1,0 +1,34 @@
+"""What `stream-app compact` is asked to compact."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stream_app.app.config.app_config import AppConfig
+from stream_app.table.compact.compacted_buckets import CompactionChoice
+from stream_app.table.file_store_table import FileStoreTable
+
+
+@dataclass(frozen=True, slots=True)
+class CompactJob:
+    """What is to be compacted.
+
+    Attributes:
+        table: as the job sees it: with the options of the command line, and never write-only.
+        full: merge whole buckets; else what the table's triggers ask for.
+        follow: go on until stopped.
+        spark: settings.
+        config: of the job that writes the table; None: nobody gives it.
+        metrics_port: of the endpoint for Prometheus; None: there is none.
+        terminal_width: characters of the terminal on which it all appears; 0: there is none.
+    """
+
+    table: FileStoreTable
+    choice: CompactionChoice
+    full: bool
+    follow: bool
+    spark: Mapping[str, str]
+    metrics_port: int | None = None
+    terminal_width: int = 0
+    config: AppConfig | None = None

@@ -1,0 +1,353 @@
+"""The tables of a job of a whole database: opened when it starts, made when they appear.
+
+Implements `table_feed.Newcomers`. `planning.sync` decides which source tables are taken and how;
+the format describes their columns. The checkpoint's ``origins.json`` remembers which source table
+goes where, so that a restarted job has all its tables before it reads a message.
+
+Source: Paimon `flink/sink/cdc/CdcDynamicTableParsingProcessFunction.java`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.made_columns import check_made_keys, columns_with_made, rules_for
+from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.tables.column_warnings import tell_remarks
+from stream_app.app.tables.job_format import job_format
+from stream_app.app.tables.one_table import changes_that_fail
+from stream_app.app.tables.refused_tables import RefusedTables
+from stream_app.cdc.formats import source_reader
+from stream_app.cdc.lowered_decode import Describe, LoweredDescription
+from stream_app.cdc.message_format import SourceReader
+from stream_app.cdc.source_tables import of_each_origin
+from stream_app.clock import Clock
+from stream_app.errors import (
+    CheckpointError,
+    NoAccessError,
+    StreamAppError,
+    TableNotFoundError,
+    UsageError,
+)
+from stream_app.format.arrow_schema import arrow_type
+from stream_app.model.schema.data_type import DataField, RowType
+from stream_app.model.schema.origin import Origin
+from stream_app.model.schema.source_table import SourceTable, merged
+from stream_app.model.schema.table_schema import TableSchema, new_table_schema
+from stream_app.model.schema.tables_own_options import is_tables_own, option_differences
+from stream_app.planning.schema.schema_changes import AddColumn
+from stream_app.planning.sync.assignment import Assignment
+from stream_app.planning.sync.column_remarks import remarks_of_new
+from stream_app.planning.sync.new_tables import new_table, options_for
+from stream_app.planning.sync.shards import shard_differences
+from stream_app.planning.sync.table_limit import TableLimit
+from stream_app.planning.sync.target_tables import LeftOut, Refusal, decide
+from stream_app.spark.epoch.origin_splitter import OriginSplitter
+from stream_app.spark.ingest.held_tables import is_temporary
+from stream_app.spark.ingest.table_feed import Arrived, TableFeed
+from stream_app.spark.job_folder import Folder
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import (
+    create_or_open,
+    open_for_altering,
+    open_table,
+    with_configuration,
+)
+from stream_app.table.schema.alter import alter_table
+
+_LOG = logging.getLogger("stream_app")
+_FILE = "origins.json"
+
+
+class NoColumnsError(UsageError):
+    """No message tells a column of a source table."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no message of this epoch tells a column of the table",
+            fix="replay the record when the job has made the table of later messages",
+        )
+
+
+def is_of_storage(error: BaseException) -> bool:
+    """Whether a table cannot be made because of its place, and not of its messages."""
+    return is_temporary(error) or isinstance(error, NoAccessError)
+
+
+def remembered_origins(checkpoint: Folder) -> dict[Origin, str]:
+    """Source table → the name of its table, as a checkpoint remembers them.
+
+    Raises:
+        CheckpointError: the file is damaged.
+    """
+    try:
+        document = json.loads(checkpoint.files.read_bytes(checkpoint.path(_FILE)))
+        return {
+            Origin(each["database"], each["schema"], each["table"]): str(each["name"])
+            for each in document
+        }
+    except FileNotFoundError:
+        return {}
+    except (ValueError, TypeError, KeyError) as error:
+        raise CheckpointError(
+            f"{_FILE} of the checkpoint is damaged: {error}",
+            where=str(checkpoint),
+            fix="delete it: the job finds its source tables again in the messages, but tables "
+            "without new messages only when some arrive",
+        ) from None
+
+
+@dataclass(slots=True, kw_only=True)
+class DatabaseTables:
+    """Implements `Newcomers`.
+
+    Attributes:
+        feed_of: makes the feed of a table by its name.
+        set_aside: gets an epoch's messages that no table takes.
+    """
+
+    config: AppConfig
+    sync: SyncConfig
+    checkpoint: Folder
+    clock: Clock
+    feed_of: Callable[[str, FileStoreTable], TableFeed]
+    set_aside: Callable[[int, pa.Table], None]
+    _taken: dict[Origin, str] = field(init=False)
+    _refused: dict[Origin, str] = field(init=False, default_factory=dict)
+    _told: RefusedTables = field(init=False)
+    _feeds: dict[str, TableFeed] = field(init=False, default_factory=dict)
+    _compared: set[str] = field(init=False, default_factory=set)
+    _waiting: frozenset[str] = field(init=False, default=frozenset())
+    _full: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
+        self._taken = remembered_origins(self.checkpoint)
+        self._told = RefusedTables(self.checkpoint)
+
+    def known(self) -> list[TableFeed]:
+        """The tables that the job has met before; those that are gone are made when they appear."""
+        for name in dict.fromkeys(self._taken.values()):
+            try:
+                self._feeds[name] = self._feed(name, self._opened(name))
+            except TableNotFoundError as error:
+                _LOG.warning("the table %s was dropped: %s", name, error.what)
+            except (StreamAppError, OSError) as error:
+                if not is_of_storage(error):
+                    raise
+                _LOG.warning("the table %s cannot be opened: %s", name, error)
+        return list(self._feeds.values())
+
+    def feeds(self, messages: pa.Table, *, holds: bool = False) -> Arrived:
+        """See `Newcomers.feeds`."""
+        found: list[TableFeed] = []
+        failed: dict[str, BaseException] = {}
+        untold: dict[Origin, str] = {}
+        for name, parts in self._by_table(messages).items():
+            try:
+                if name not in self._feeds:
+                    table = self._created(name, parts)
+                    job_format(self.config, table)  # options of the format that do not fit it
+                    self._feeds[name] = self._feed(name, table)
+            except (StreamAppError, OSError) as error:
+                if holds or is_of_storage(error):
+                    _LOG.error("the table %s cannot be made for now: %s", name, error)
+                    failed[name] = error
+                elif isinstance(error, NoColumnsError):
+                    untold.update(dict.fromkeys(parts, str(error)))
+                else:
+                    self._refuse(parts, f"the table {name} cannot be made: {error}")
+                continue
+            found.append(self._feeds[name])
+            self._compare(name, parts)
+            if new := [origin for origin in parts if origin not in self._taken]:
+                self._taken.update(dict.fromkeys(new, name))
+                _LOG.info("the table %s takes %s", name, ", ".join(map(str, new)))
+        self._remember()
+        return Arrived(found, failed, untold)
+
+    def splitter(
+        self,
+        feeds: Sequence[TableFeed],
+        waiting: frozenset[str] = frozenset(),
+        untold: Mapping[Origin, str] | None = None,
+    ) -> OriginSplitter:
+        """See `Newcomers.splitter`."""
+        self._waiting = waiting
+        assignment = Assignment(
+            rules=self.sync.rules,
+            indexes={feed.name: index for index, feed in enumerate(feeds)},
+            # Where tables may collide, each task needs to know which came first.
+            taken=dict(self._taken) if self.sync.rules.may_collide or self._full else {},
+            refused={**self._refused, **(untold or {})},
+            waiting=waiting,
+            full=self._full,
+        )
+        return OriginSplitter(_reader(self.config).origins, assignment)
+
+    def unreadable(self, epoch: int, messages: pa.Table) -> None:
+        """See `Newcomers.unreadable`."""
+        parts = of_each_origin(_reader(self.config).origins, messages)
+        reasons = {origin: part.column("reason")[0].as_py() for origin, part in parts}
+        self._told.see(reasons, self._taken)
+        self.set_aside(epoch, messages)
+
+    def _by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
+        """The name of each new table → the messages of each of its source tables."""
+        found: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
+        for origin, part in of_each_origin(_reader(self.config).origins, messages):
+            decision = decide(self.sync.rules, origin, {**self._taken, **_names(found)})
+            if isinstance(decision, Refusal):
+                self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
+            elif isinstance(decision, LeftOut):
+                continue
+            elif not self._is_too_many(origin, decision.name, found):
+                found[decision.name][origin] = part
+        return found
+
+    def _is_too_many(self, origin: Origin, name: str, new: Collection[str]) -> bool:
+        known = {*self._taken.values(), *self._waiting, *new}
+        limit = TableLimit(self.sync.max_tables)
+        if limit.has_room(name, known, len(self._refused)):
+            return False
+        if not self._full:
+            self._full = limit.reason
+            told = "messages of %s and of all further source tables are set aside: %s"
+            _LOG.error(told, origin, limit.reason)
+        return True
+
+    def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:
+        _LOG.error("messages of %s are set aside: %s", ", ".join(map(str, origins)), reason)
+        self._refused.update(dict.fromkeys(origins, reason))
+
+    def _compare(self, name: str, parts: Mapping[Origin, pa.RecordBatch]) -> None:
+        """Warn, once a run, of source tables that differ and go into one table."""
+        if len(parts) == 1 or name in self._compared:
+            return
+        self._compared.add(name)
+        # What keeps a source table from being described holds its rows back when they come.
+        with contextlib.suppress(StreamAppError):
+            told = shard_differences(_described(self.config, self.sync, parts))
+            if told:
+                _LOG.warning("the shards of the table %s differ: %s", name, told)
+
+    def _created(self, name: str, parts: Mapping[Origin, pa.RecordBatch]) -> FileStoreTable:
+        """Make a table, or open the one that is there."""
+        try:
+            return self._opened(name)
+        except TableNotFoundError:
+            pass
+        schema = database_table_schema(self.config, self.sync, name, parts, self.clock)
+        table = create_or_open(
+            self.sync.path(name), schema, self.clock, file_io_options=self.config.file_system
+        )
+        source = functools.reduce(merged, _described(self.config, self.sync, parts).values())
+        tell_remarks(f"the table {name}: ", remarks_of_new(source.columns), self.config)
+        return table
+
+    def _opened(self, name: str) -> FileStoreTable:
+        location, options = self.sync.path(name), self.config.file_system
+        table = open_for_altering(open_table(location, self.clock, file_io_options=options))
+        if added := _lacking(self.sync, name, table.schema.fields):
+            alter_table(table, added)
+            table = open_for_altering(open_table(location, self.clock, file_io_options=options))
+        rules = self.sync.table_rules
+        own = rules.tables[name].options if name in rules.tables else {}
+        for_all = options_for(table.schema.primary_keys, rules.options)
+        # What a table alone says, and is configured for all tables, is for new ones.
+        rest = {key: value for key, value in for_all.items() if key not in own}
+        for each in option_differences(table.schema, rest):
+            _LOG.warning("the table %s keeps its value: %s, which holds for new tables", name, each)
+        for_all = {key: value for key, value in for_all.items() if not is_tables_own(key)}
+        return with_configuration(table, {**for_all, **own})
+
+    def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
+        for each in changes_that_fail(self.config.source.format, table.schema):
+            _LOG.warning("the table %s: %s\n  to fix: %s", name, each.what, each.fix)
+        return self.feed_of(name, table)
+
+    def _remember(self) -> None:
+        document = [
+            {"database": each.database, "schema": each.schema, "table": each.table, "name": name}
+            for each, name in sorted(self._taken.items())
+        ]
+        data = json.dumps(document, indent=1).encode()
+        self.checkpoint.files.overwrite(self.checkpoint.path(_FILE), data)
+        self._told.see({}, self._taken)
+
+
+def database_table_schema(
+    config: AppConfig,
+    sync: SyncConfig,
+    name: str,
+    parts: Mapping[Origin, pa.RecordBatch],
+    clock: Clock,
+) -> TableSchema:
+    """The schema of a new table, by some messages of its source tables.
+
+    Raises:
+        UsageError: the messages tell no columns, or the table cannot be made of them.
+    """
+    tables = _described(config, sync, parts)
+    if not tables:
+        raise NoColumnsError
+    source = functools.reduce(merged, tables.values())
+    columns = RowType(
+        tuple(
+            DataField(
+                field_id=field_id,
+                name=column.name,
+                data_type=column.data_type,
+                description=column.comment,
+            )
+            for field_id, column in enumerate(source.columns)
+        )
+    )
+    columns, not_held = columns_with_made(sync, name, columns)
+    chosen = new_table(sync.table_rules, name, min(parts), columns.names, source.primary_keys)
+    check_made_keys(sync, name, columns, chosen.primary_keys)
+    for told in (*not_held, *chosen.told):
+        _LOG.info("the table %s: %s", name, told)
+    return new_table_schema(
+        columns=columns,
+        primary_keys=chosen.primary_keys,
+        partition_keys=chosen.partition_keys,
+        options=chosen.options,
+        time_millis=clock.now_ms(),
+    )
+
+
+def _described(
+    config: AppConfig, sync: SyncConfig, parts: Mapping[Origin, pa.RecordBatch]
+) -> Mapping[str, SourceTable]:
+    """What messages tell of their source tables, by the names of these."""
+    describe: Describe = _reader(config).describe
+    if not sync.case_sensitive:
+        describe = LoweredDescription(describe)
+    found = {str(origin): describe(part, sync.mapping_options) for origin, part in parts.items()}
+    return {name: each for name, each in found.items() if each is not None}
+
+
+def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
+    """The made columns that a table does not have yet."""
+    whole = rules_for(sync, name, columns).rules.made.columns(columns, arrow_type)
+    return [
+        AddColumn(name=column.name, data_type=column.data_type.as_nullable())
+        for column in whole.fields[len(columns.fields) :]
+    ]
+
+
+def _reader(config: AppConfig) -> SourceReader:
+    return source_reader(config.source.format, config.source.format_options)
+
+
+def _names(found: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:
+    return {origin: name for name, parts in found.items() for origin in parts}

@@ -1,0 +1,230 @@
+"""Reads a few messages of each topic at start, and reports early what will fail with them.
+
+`ingest_job` calls it before it creates the table, because a primary key cannot be changed later.
+The check is optional: when the broker is slow, the job starts without it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.source.preflight import BrokerConnection, TopicInfo
+from stream_app.app.source.topic_messages import looked_at
+from stream_app.app.tables.database_tables import database_table_schema
+from stream_app.app.tables.format_setup import format_setup, rules_of, source_of
+from stream_app.app.tables.seen_tables import seen_tables
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
+from stream_app.cdc.column_drift import INEXACT
+from stream_app.cdc.formats import format_named, is_read_by, likely_format, source_reader
+from stream_app.cdc.message_format import FormatSetup, Notice, SourceSurvey
+from stream_app.cdc.source_tables import of_each_origin
+from stream_app.clock import Clock
+from stream_app.errors import StreamAppError, UsageError
+from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
+from stream_app.model.schema.origin import Origin
+from stream_app.planning.sync.column_remarks import TableRemark, remarks_of_existing
+from stream_app.planning.sync.partition_roots import PUBLISH_FIX, partition_roots, root_warning
+from stream_app.planning.sync.target_tables import Target, decide
+from stream_app.spark.ingest.source_table_check import SHARDS_REMEDY, distinct_tables, verdict_on
+
+_LOG = logging.getLogger("stream_app")
+_TIMEOUT_S = 5.0
+_NOTICES_MAX = 10
+_MESSAGES = 20
+"""Number read from each end of a Kafka partition."""
+_PARTITIONS_MAX = 4
+"""Partitions sampled in each topic."""
+_ORDER = [("partition", "ascending"), ("offset", "ascending")]
+Places = Mapping[tuple[str, int], int]
+"""(topic, Kafka partition) → offset."""
+
+
+def check_first_messages(
+    source: SourceConfig, setup: FormatSetup, topics: Mapping[str, TopicInfo], *, reads_them: bool
+) -> Mapping[str, pa.RecordBatch]:
+    """Check the messages at both ends of each topic; returns them, by topic.
+
+    Args:
+        setup: of the format, for the existing or future table.
+        reads_them: whether the job is certain to read these messages.
+
+    Raises:
+        UsageError: the job reads them, and they belong to several source tables, or one of them
+            would stop it.
+    """
+    seen = _messages_if_any(source, topics)
+    survey = format_named(source.format).survey(setup, seen)
+    for notice in (*_several_tables(survey, setup.traits), *survey.notices()):
+        if reads_them and notice.stops:
+            raise UsageError(notice.what, where=notice.where, fix=notice.fix)
+        _tell(notice)
+    return seen
+
+
+def first_remarks(
+    source: SourceConfig, messages: Mapping[str, pa.RecordBatch], columns: RowType
+) -> Sequence[TableRemark]:
+    """What some messages of one table, by topic, show of its columns."""
+    reader = source_reader(source.format, source.format_options)
+    whole = pa.Table.from_batches(messages.values(), MESSAGE_SCHEMA).combine_chunks().to_batches()
+    told = reader.describe(whole[0], NO_MAPPING_OPTIONS) if whole else None
+    if told is None:
+        return []
+    all_ids = frozenset(field.field_id for field in columns)
+    return remarks_of_existing(told, columns, all_ids, inexact=INEXACT)
+
+
+def _several_tables(survey: SourceSurvey, traits: TableTraits) -> Iterator[Notice]:
+    records = survey.tables()
+    verdict = verdict_on({}, records)
+    if not verdict.others or traits.merges_shards:
+        return
+    by_topic: dict[str, list[str]] = defaultdict(list)
+    for topic, name in records:
+        by_topic[topic].append(name)
+    tables = distinct_tables(by_topic)
+    told = ", ".join(f"{name} (in {topic})" for name, topic in tables.items())
+    yield Notice(
+        what=f"the topics tell of {len(tables)} tables of the source: {told}",
+        where="source.topics",
+        fix=SHARDS_REMEDY,
+        stops=verdict.is_refused,
+    )
+
+
+def first_messages_of_all(source: SourceConfig, topics: Mapping[str, TopicInfo]) -> pa.Table:
+    """A few messages of each topic, of `MESSAGE_SCHEMA`; none when the broker is slow."""
+    return pa.Table.from_batches(_messages_if_any(source, topics).values(), MESSAGE_SCHEMA)
+
+
+def _messages_if_any(
+    source: SourceConfig, topics: Mapping[str, TopicInfo]
+) -> Mapping[str, pa.RecordBatch]:
+    try:
+        found = messages_at_both_ends(source, topics)
+    except StreamAppError as error:
+        _LOG.warning("no messages are looked at beforehand: %s", error.what)
+        return {}
+    if (notice := other_format(source.format, list(found.values()))) is not None:
+        _tell(notice)
+    return found
+
+
+def other_format(chosen: str, messages: Sequence[pa.RecordBatch]) -> Notice | None:
+    """That messages look like those of another format; None: they do not."""
+    values = [value for each in messages for value in each.column("value").drop_null().to_pylist()]
+    likely = likely_format(values)
+    if likely is None or likely == chosen or is_read_by(likely, chosen):
+        return None
+    return Notice(
+        what=f"the messages look like those of the format {likely!r}, and {chosen!r} is configured",
+        where="source.format",
+        fix=f'set source.format = "{likely}", if that is what writes the topic',
+    )
+
+
+def _tell(notice: Notice) -> None:
+    _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.what, notice.where, notice.fix)
+
+
+def messages_at_both_ends(
+    source: SourceConfig, topics: Mapping[str, TopicInfo]
+) -> dict[str, pa.RecordBatch]:
+    """A few messages of each topic, by topic, as far as they come in time.
+
+    Raises:
+        SourceError: the broker does not answer, or none comes in time.
+        UsageError: only Spark can read the topics.
+    """
+    deadline = time.monotonic() + _TIMEOUT_S
+    with BrokerConnection(source.bootstrap_servers, source.kafka_options) as connection:
+        begins, ends = connection.begin_offsets(topics), connection.end_offsets(topics)
+    by_topic: dict[str, list[pa.RecordBatch]] = {}
+    for batch in looked_at(source, _both_ends(begins, ends)):
+        by_topic.setdefault(batch.column("topic")[0].as_py(), []).append(batch)
+        if time.monotonic() > deadline:
+            break
+    return {
+        topic: pa.Table.from_batches(found).combine_chunks().sort_by(_ORDER).to_batches()[0]
+        for topic, found in sorted(by_topic.items())
+    }
+
+
+def _both_ends(begins: Places, ends: Places) -> list[OffsetRange]:
+    """First the beginnings, then the ends; some partitions of each topic, which have messages."""
+    filled = sorted(place for place, end in ends.items() if end > begins[place])
+    chosen = [
+        place
+        for _, of_topic in itertools.groupby(filled, key=lambda place: place[0])
+        for place in itertools.islice(of_topic, _PARTITIONS_MAX)
+    ]
+    middles = {at: min(begins[at] + _MESSAGES, ends[at]) for at in chosen}
+    return [
+        *(OffsetRange(*at, begins[at], middles[at]) for at in chosen),
+        *(OffsetRange(*at, max(middles[at], ends[at] - _MESSAGES), ends[at]) for at in chosen),
+    ]
+
+
+def warn_of_first_messages(
+    config: AppConfig, sync: SyncConfig, messages: pa.Table, clock: Clock
+) -> None:
+    """Tell what will hold tables back, by some messages of each; the others go on without them.
+
+    Args:
+        messages: of `MESSAGE_SCHEMA`.
+    """
+    told, parts = (
+        0,
+        list(
+            of_each_origin(
+                source_reader(config.source.format, config.source.format_options).origins, messages
+            )
+        ),
+    )
+    _warn_if_all_are_left_out(sync, [origin for origin, _ in parts])
+    for root, leaves in partition_roots(seen_tables(dict(parts))).items():
+        _LOG.warning("%s\n  to fix: %s", root_warning(root, leaves), PUBLISH_FIX)
+    sync = replace(sync, case_sensitive=True)  # a survey looks for the names of the source
+    as_spelled = replace(config, sync=sync)
+    for origin, part in parts:
+        if not isinstance(decide(sync.rules, origin, {}), Target):
+            continue
+        try:
+            name = sync.rules.name_of(origin)
+            schema = database_table_schema(config, sync, name, {origin: part}, clock)
+        except UsageError:
+            continue  # told when the table is made
+        source = source_of(as_spelled, sync.path(name))
+        setup = format_setup(source, rules_of(config, sync.path(name), schema), schema)
+        survey = format_named(config.source.format).survey(setup, {str(origin): part})
+        for notice in survey.notices():
+            told += 1
+            if told <= _NOTICES_MAX:
+                _LOG.warning(
+                    "%s: %s\n  where: %s\n  to fix: %s",
+                    origin, notice.what, notice.where, notice.fix,
+                )  # fmt: skip
+    if told > _NOTICES_MAX:
+        _LOG.warning("%d more such warnings, of other tables", told - _NOTICES_MAX)
+
+
+def _warn_if_all_are_left_out(sync: SyncConfig, origins: Sequence[Origin]) -> None:
+    if origins and not any(map(sync.rules.takes, origins)):
+        _LOG.warning(
+            "the job takes no table of the source that the first messages name: %s\n"
+            "  where: sync.including-tables, excluding-tables, including-dbs, excluding-dbs\n"
+            "  to fix: they must fit whole names of tables, without database and schema",
+            ", ".join(map(str, origins[:_NOTICES_MAX])),
+        )

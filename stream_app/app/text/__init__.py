@@ -1,0 +1,1 @@
+"""Values as text for people: lists, tables, ages, counts."""

@@ -1,1 +1,0 @@
-"""The verbs of `stream-app`: a module a verb."""

@@ -1,0 +1,97 @@
+"""Tells of the shop's changes as Debezium's PostgreSQL connector does, through the JSON converter.
+
+With the schema envelope (``schemas.enable``), the database's own types
+(``column.propagate.source.type``), REPLICA IDENTITY FULL, and a tombstone behind each delete. An
+update of a key is a delete and an insert. Decimals are base64 of their bytes, timestamps are
+microseconds. tests/unit/app/test_demo_shop.py compares it with a real one.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stream_app.demo.source_table import DECIMAL, Key, Row, SourceTable, Value
+
+Message = tuple[str, bytes, bytes | None]
+"""The topic, the key, and the value; a tombstone has none."""
+
+
+@dataclass(slots=True)
+class Connector:
+    """Changes a table's rows, and tells of it."""
+
+    now_us: int
+    _transaction: int = 743
+    _lsn: int = 24_000_000
+
+    def begin(self, microseconds: int) -> None:
+        """A transaction begins, so much after the one before."""
+        self.now_us += microseconds
+        self._transaction += 1
+
+    def insert(self, table: SourceTable, row: Row) -> Message:
+        """INSERT."""
+        table.rows[table.key_of(row)] = row
+        return self._change(table, "c", None, row)
+
+    def update(self, table: SourceTable, row: Row) -> Message:
+        """UPDATE of columns beside the key."""
+        key = table.key_of(row)
+        before, table.rows[key] = table.rows[key], row
+        return self._change(table, "u", before, row)
+
+    def delete(self, table: SourceTable, key: Key) -> Iterator[Message]:
+        """DELETE: the change, and its tombstone."""
+        topic, message_key, value = self._change(table, "d", table.rows.pop(key), None)
+        yield topic, message_key, value
+        yield topic, message_key, None
+
+    def update_key(self, table: SourceTable, old: Key, row: Row) -> Iterator[Message]:
+        """UPDATE of the key."""
+        yield from self.delete(table, old)
+        yield self.insert(table, row)
+
+    def _change(
+        self, table: SourceTable, op: str, before: Row | None, after: Row | None
+    ) -> Message:
+        self._lsn += 56
+        told = after or before
+        assert told is not None
+        prefix, schema, name = table.topic.split(".")
+        micros, received = self.now_us, self.now_us + 3000
+        source = (
+            f'{{"version":"3.5.0.Final","connector":"postgresql","name":"{prefix}",'
+            f'"ts_ms":{micros // 1000},"snapshot":null,"db":"shop",'
+            f'"sequence":"[\\"{self._lsn - 56}\\",\\"{self._lsn}\\"]",'
+            f'"ts_us":{micros},"ts_ns":{micros}000,"schema":"{schema}","table":"{name}",'
+            f'"txId":{self._transaction},"lsn":{self._lsn},'
+            f'"xmin":null,"origin":null,"origin_lsn":null}}'
+        )
+        payload = (
+            f'{{"before":{_image(table, before)},"after":{_image(table, after)},'
+            f'"source":{source},"transaction":null,"op":"{op}","ts_ms":{received // 1000},'
+            f'"ts_us":{received},"ts_ns":{received}000}}'
+        )
+        value = f'{{"schema":{table.envelope.value_schema},"payload":{payload}}}'
+        key_row = _image(table, table.key_of(told))
+        key = f'{{"schema":{table.envelope.key_schema},"payload":{key_row}}}'
+        return table.topic, key.encode(), value.encode()
+
+
+def _image(table: SourceTable, row: Row | None) -> str:
+    """The row, or its first columns, as an object."""
+    if row is None:
+        return "null"
+    columns = table.envelope.columns.items()
+    pairs = zip(columns, row, strict=False)
+    return "{" + ",".join(f'"{name}":{_text(kind, value)}' for (name, kind), value in pairs) + "}"
+
+
+def _text(kind: str, value: Value) -> str:
+    if kind == DECIMAL and isinstance(value, int):
+        length = value.bit_length() // 8 + 1
+        value = base64.b64encode(value.to_bytes(length, "big", signed=True)).decode()
+    return str(value) if isinstance(value, int) else json.dumps(value, ensure_ascii=False)

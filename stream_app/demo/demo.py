@@ -1,0 +1,328 @@
+"""``stream-app demo``: everything at once, on real parts, in less than a minute.
+
+It runs an embedded broker, a shop whose three tables change, and the real job that takes them all
+into Paimon tables. A SIGKILL and two ALTERs come in the middle. At the end the proof shows that
+each table equals its source.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from kafka.admin import KafkaAdminClient, NewTopic
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from stream_app.app.launch.embedded_broker import EmbeddedBroker
+from stream_app.clock import Clock, SystemClock
+from stream_app.demo.job import DemoJob, ShopProducer
+from stream_app.demo.progress import TableProgress
+from stream_app.demo.proof import source_side, table_side
+from stream_app.demo.screen import DemoState, live_panel, next_steps, program, proof_panel
+from stream_app.demo.shop import ALTERS, TABLES, Shop
+from stream_app.demo.story import story
+from stream_app.errors import StreamAppError, UsageError
+from stream_app.table.opening import open_table
+from stream_app.table.read.merge_read import MergeRead
+
+CONF = Path(__file__).with_name("shop.toml")
+RECORDS = 60_000
+RECORDS_MIN = 100
+"""Each table has rows when half of them are sent."""
+SECONDS_OF_SHOP = 20
+PARTITIONS = 2
+SEED = 20
+SECONDS_WITHOUT_PROGRESS_MAX = 120
+_MARK = ".stream_app-demo"
+_REFRESH_S = 0.25
+_TOLD_EVERY_S = 8.0
+
+
+def add_parser(verbs: Any) -> argparse.ArgumentParser:
+    """Add the verb to the command line."""
+    parser: argparse.ArgumentParser = verbs.add_parser(
+        "demo",
+        help="watch a shop's database become tables, ALTER and crash included",
+        description=(
+            "Start a Kafka broker, let a shop change customers, orders and their items, and run "
+            "the real job, shop.toml, which makes Paimon tables of them in "
+            "DIR/warehouse/demo.db and compacts them meanwhile. In the middle the job is killed "
+            "(SIGKILL) and started again, and the shop alters two tables. At the end each table "
+            "is compared with the shop. Takes less than a minute."
+        ),
+        epilog="examples:\n  stream-app demo\n  stream-app demo --records 500000 --dir /tmp/demo",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--records",
+        type=_records,
+        default=RECORDS,
+        metavar="N",
+        help=f"messages that the shop sends (default: {RECORDS})",
+    )
+    parser.add_argument(
+        "--dir",
+        type=Path,
+        default=Path(),
+        metavar="D",
+        help="folder for warehouse/ and demo-work/ (default: the current one)",
+    )
+    return parser
+
+
+def _records(text: str) -> int:
+    number = int(text)
+    if number < RECORDS_MIN:
+        raise argparse.ArgumentTypeError(f"must be at least {RECORDS_MIN}")
+    return number
+
+
+def run(args: argparse.Namespace, console: Console | None = None) -> int:
+    """Run the demo; 1 when a table does not equal its source.
+
+    Raises:
+        UsageError: the folder holds tables that the demo did not make.
+    """
+    if args.dir.exists() and not args.dir.is_dir():
+        raise UsageError(f"--dir {args.dir} is no folder", fix="give a folder, or none")
+    if _is_no_text(args.dir):
+        raise UsageError(f"--dir {args.dir!r} is no UTF-8", fix="give a folder with another name")
+    folder = DemoFolder(args.dir.absolute())
+    folder.clear()
+    with ExitStack() as stack:
+        demo = _Demo(console or Console(), folder, args.records, SystemClock(), stack)
+        code = demo.run()
+    folder.note_end()
+    return code
+
+
+def _is_no_text(path: Path) -> bool:
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class DemoFolder:
+    """Where the demo keeps what it makes."""
+
+    root: Path
+
+    @property
+    def work(self) -> Path:
+        """Broker, checkpoint, quarantine, logs."""
+        return self.root / "demo-work"
+
+    @property
+    def database(self) -> Path:
+        """The tables, in a database that no example of ours writes into."""
+        return self.root / "warehouse" / "demo.db"
+
+    def clear(self) -> None:
+        """Delete what an earlier demo left, and nothing else.
+
+        Raises:
+            UsageError: something that is in the way is not the demo's.
+        """
+        mark = self.work / _MARK
+        mine = mark.exists()
+        if mine and self.database.exists() and mark.read_text() not in ("", self._state()):
+            raise UsageError(
+                f"{self.database} has been written since the demo made it",
+                fix="choose another folder with --dir, or delete the tables yourself",
+            )
+        for path in (self.work, self.database):
+            if path.exists() and not mine:
+                raise UsageError(
+                    f"{path} is there already and is not an earlier demo's",
+                    fix="choose another folder with --dir",
+                )
+        for path in (self.database, self.work):
+            shutil.rmtree(path, ignore_errors=True)
+        self.work.mkdir(parents=True)
+        (self.work / _MARK).touch()
+
+    def note_end(self) -> None:
+        """Remember the last snapshots: a later demo keeps tables that were written since."""
+        (self.work / _MARK).write_text(self._state())
+
+    def _state(self) -> str:
+        """Names of all schemas and snapshots, and which tables they are."""
+        made = sorted(self.database.glob("*/schema/schema-0"))
+        names = sorted(self.database.glob("*/s[cn]*/s[cn]*-*"))
+        return "\n".join(
+            [*(path.read_text() for path in made)]
+            + [str(path.relative_to(self.database)) for path in names]
+        )
+
+
+class _Demo:
+    """One run; everything that is started ends with `stack`."""
+
+    def __init__(
+        self,
+        console: Console,
+        folder: DemoFolder,
+        records: int,
+        clock: Clock,
+        stack: ExitStack,
+    ) -> None:
+        self._console = console
+        self._folder = folder
+        self._records = records
+        self._clock = clock
+        self._stack = stack
+        self._shop = Shop(Random(SEED))
+        self._began = clock.steady_seconds()
+        tables = {name: TableProgress(str(folder.database / name)) for name in TABLES}
+        self._state = DemoState(records=records, tables=tables)
+
+    def run(self) -> int:
+        """Tell the whole story."""
+        self._say("starting a Kafka broker")
+        broker = EmbeddedBroker(self._folder.work / "kafka")
+        self._stack.callback(broker.stop)
+        # When the demo is aborted, it does not wait for its processes.
+        self._stack.push(lambda kind, *_: broker.kill() if kind else None)
+        broker.start()
+        _make_topics(broker.bootstrap)
+        settings = ("--set", f"source.bootstrap-servers={broker.bootstrap}")
+        arguments = ("ingest", "--conf", str(CONF), *settings)
+        self._job = DemoJob(arguments, self._folder.root, self._folder.work)
+        self._stack.callback(self._job.stop)
+        self._stack.push(lambda kind, *_: self._job.abandon() if kind else None)
+        self._producer = ShopProducer(
+            shop=self._shop,
+            bootstrap=broker.bootstrap,
+            count=self._records,
+            per_second=self._records / SECONDS_OF_SHOP,
+            clock=self._clock,
+        )
+        self._stack.callback(self._producer.stop)
+        self._say("starting the job of all tables; it makes them from the messages:")
+        self._say(f"  {program()} ingest --conf {shlex.quote(_short(CONF))} \\")
+        self._say(f"      {shlex.join(settings)}")
+        self._job.start()
+        self._producer.start()
+        self._watch("until a third is in the tables", self._third_is_read)
+        for alter in ALTERS:
+            self._say(f"the shop: {alter};")
+        self._producer.alter()
+        killed = self._job.kill()
+        self._show()
+        self._say(f"SIGKILL to the job (process {killed}) in the middle of its work")
+        self._say("starting it again with the same checkpoint")
+        self._job.start()
+        self._watch("until the job has begun again", lambda: self._job.is_started)
+        self._watch("until everything is in the tables", self._all_is_read)
+        self._watch("until compaction is done", self._compacted())
+        self._show()
+        self._say("ending the job, as Ctrl-C does")
+        self._job.stop()
+        return self._finish()
+
+    def _finish(self) -> int:
+        tables = {name: open_table(str(self._folder.database / name)) for name in TABLES}
+        for part in story(tables):
+            self._console.print()
+            self._console.print(part)
+        self._console.print()
+        sides = {
+            name: (source_side(source, MergeRead(table).schema), table_side(table, source))
+            for (name, table), source in zip(
+                tables.items(), self._shop.tables.values(), strict=True
+            )
+        }
+        seconds = self._clock.steady_seconds() - self._began
+        self._console.print(proof_panel(sides, seconds=seconds))
+        self._console.print(next_steps(self._folder.database.parent), soft_wrap=True)
+        return 0 if all(source == there for source, there in sides.values()) else 1
+
+    def _third_is_read(self) -> bool:
+        return self._state.newest.read >= self._records // 3
+
+    def _all_is_read(self) -> bool:
+        return self._producer.is_done and self._state.newest.read >= self._records
+
+    def _compacted(self) -> Callable[[], bool]:
+        """Nothing has been committed for a while."""
+        quiet: list[tuple[int, float]] = [(0, self._clock.steady_seconds())]
+
+        def is_quiet() -> bool:
+            now, latest = self._clock.steady_seconds(), self._latest()
+            if latest != quiet[0][0]:
+                quiet[0] = (latest, now)
+            return now - quiet[0][1] > 2.5
+
+        return is_quiet
+
+    def _latest(self) -> int:
+        """Snapshots of all tables."""
+        return sum(table.latest for table in self._state.tables.values())
+
+    def _watch(self, what: str, is_reached: Callable[[], bool]) -> None:
+        seen, since = (0, 0), self._clock.steady_seconds()
+        told = since
+        self._state.waiting = what
+        with Live(console=self._console, refresh_per_second=4, transient=True) as live:
+            while not is_reached():
+                self._job.poll()
+                self._update()
+                live.update(live_panel(self._state))
+                now, reached = self._clock.steady_seconds(), (self._state.sent, self._latest())
+                seen, since = reached, now if reached != seen else since
+                if not self._console.is_terminal and now - told > _TOLD_EVERY_S:
+                    told = now  # the panel moves on a terminal alone
+                    read = self._state.newest.read
+                    self._say(f"{what}: {reached[0]:,} sent, {read:,} in the tables")
+                if now - since > SECONDS_WITHOUT_PROGRESS_MAX:
+                    raise StreamAppError(
+                        f"the demo waited {what}, and nothing happened for "
+                        f"{SECONDS_WITHOUT_PROGRESS_MAX} s",
+                        where=str(self._job.log_file),
+                        fix="see what the job says there",
+                    )
+                self._clock.sleep(_REFRESH_S)
+
+    def _update(self) -> None:
+        for table in self._state.tables.values():
+            table.look()
+        self._state.sent = self._producer.sent
+        self._state.seconds = self._clock.steady_seconds() - self._began
+        self._state.run = self._job.runs
+
+    def _show(self) -> None:
+        """Leave the panel on the screen as it is."""
+        self._update()
+        self._state.waiting = ""
+        self._console.print(live_panel(self._state))
+
+    def _say(self, text: str) -> None:
+        seconds = self._clock.steady_seconds() - self._began
+        line = Text.assemble((f"{seconds:5.1f} s", "dim"), f"  {text}")
+        self._console.print(line, soft_wrap=True)
+
+
+def _make_topics(bootstrap: str) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        topics = [NewTopic(f"shop.public.{name}", num_partitions=PARTITIONS) for name in TABLES]
+        admin.create_topics(topics)
+    finally:
+        admin.close()
+
+
+def _short(path: Path) -> str:
+    """As seen from here, where that is shorter."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

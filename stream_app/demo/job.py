@@ -1,0 +1,208 @@
+"""The demo's job and its producer: started, watched and killed.
+
+The job is the real `stream-app ingest` in a process of its own. How far its tables are is read from
+them (`progress`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kafka import KafkaProducer
+
+from stream_app.clock import Clock
+from stream_app.demo.shop import Shop
+from stream_app.errors import SourceError
+
+_CHUNK = 500
+_BATCH_BYTES = 512 * 1024
+_JOIN_S = 2.0
+
+
+@dataclass
+class ShopProducer:
+    """Sends a shop's changes to their topics from a thread, at a steady pace.
+
+    Half of them; then the shop waits until `alter`, and sends the rest.
+    """
+
+    shop: Shop
+    bootstrap: str
+    count: int
+    per_second: float
+    clock: Clock
+    sent: int = 0
+    failure: BaseException | None = None
+    _thread: threading.Thread | None = None
+    _stopped: threading.Event = field(default_factory=threading.Event)
+    _may_alter: threading.Event = field(default_factory=threading.Event)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread = threading.Thread(target=self._run, name="shop", daemon=True)
+        self._thread.start()
+
+    def alter(self) -> None:
+        """Let the shop alter its tables, and go on."""
+        self._may_alter.set()
+
+    def stop(self) -> None:
+        """End, also in the middle."""
+        self._stopped.set()
+        self._may_alter.set()
+        if self._thread is not None:
+            self._thread.join(_JOIN_S)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every change is in the topics.
+
+        Raises:
+            SourceError: the broker did not take them.
+        """
+        if self.failure is not None:
+            raise SourceError(f"the shop's changes could not be sent: {self.failure}")
+        return self.sent >= self.count
+
+    def _run(self) -> None:
+        try:
+            self._send_all()
+        except Exception as error:
+            self.failure = error
+
+    def _send_all(self) -> None:
+        # A schema envelope is 3 kB of text that every message repeats.
+        producer = KafkaProducer(
+            bootstrap_servers=self.bootstrap,
+            acks="all",
+            linger_ms=20,
+            batch_size=_BATCH_BYTES,
+            compression_type="gzip",
+        )
+        self._send(producer, self.count - self.count // 2)
+        self._may_alter.wait()
+        self.shop.alter()
+        self._send(producer, self.count // 2)
+        producer.close()
+
+    def _send(self, producer: KafkaProducer, count: int) -> None:
+        began, sent = self.clock.steady_seconds(), 0
+        messages = self.shop.messages(count)
+        while chunk := list(itertools.islice(messages, _CHUNK)):
+            for topic, key, value in chunk:
+                producer.send(topic, key=key, value=value)
+            producer.flush()
+            sent += len(chunk)
+            self.sent += len(chunk)
+            ahead = sent / self.per_second - (self.clock.steady_seconds() - began)
+            if self._stopped.wait(max(0.0, ahead)):
+                break
+
+
+@dataclass
+class DemoJob:
+    """Runs of `stream-app ingest` over one checkpoint.
+
+    Attributes:
+        arguments: of `stream-app`.
+        root: where it runs; the configuration's paths begin there.
+        folder: of its logs.
+        is_started: whether the newest run has begun to take changes.
+    """
+
+    arguments: Sequence[str]
+    root: Path
+    folder: Path
+    is_started: bool = False
+    runs: int = 0
+    _process: subprocess.Popen[bytes] | None = None
+    _read_to: int = 0
+
+    @property
+    def log_file(self) -> Path:
+        """What the running job prints."""
+        return self.folder / f"job-{self.runs}.log"
+
+    def start(self) -> None:
+        """Start it, or start it again."""
+        self.runs += 1
+        self.is_started = False
+        command = [sys.executable, "-P", "-m", "stream_app", *self.arguments]
+        with self.log_file.open("wb") as log:
+            self._process = subprocess.Popen(
+                [*command, "--events", str(self._events_file)],
+                cwd=self.root,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env={**os.environ, "STREAM_APP_SPARK_LOG": "-"},  # all into one file
+            )
+
+    def poll(self) -> None:
+        """Read what has happened since.
+
+        Raises:
+            SourceError: the job has ended by itself.
+        """
+        self._read_events()
+        if self._process is not None and self._process.poll() is not None:
+            tail = self.log_file.read_text("utf-8", "replace").strip().splitlines()[-12:]
+            raise SourceError(
+                f"the job ended with exit code {self._process.returncode}",
+                where=f"{self.log_file}:\n" + "\n".join(f"    {line}" for line in tail),
+            )
+
+    def abandon(self) -> None:
+        """SIGKILL if it runs, without waiting."""
+        if self._process is not None:
+            self._end(signal.SIGKILL)
+
+    def kill(self) -> int:
+        """SIGKILL, as a power cut would; the process's number."""
+        return self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Ctrl-C; does nothing when it does not run."""
+        if self._process is not None:
+            self._end(signal.SIGINT)
+
+    def _end(self, number: signal.Signals) -> int:
+        process = self._process
+        assert process is not None, "the job does not run"
+        with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+            os.killpg(process.pid, number)
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        self._process = None
+        self._read_events()
+        return process.pid
+
+    @property
+    def _events_file(self) -> Path:
+        return self.folder / "events.jsonl"
+
+    def _read_events(self) -> None:
+        if not self._events_file.exists():
+            return
+        with self._events_file.open("rb") as source:
+            source.seek(self._read_to)
+            for line in source:
+                if not line.endswith(b"\n"):
+                    break  # being written, or the last words of a killed job
+                self._read_to += len(line)
+                start = line.rfind(b'{"event"')  # behind what a killed job left of a line
+                self.is_started |= json.loads(line[start:])["event"] == "started"

@@ -1,0 +1,61 @@
+"""Proof that the demo's tables equal their source: by count and by checksum.
+
+The source's side is made from the shop's own memory, the table's side is read from its files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import pyarrow as pa
+
+from stream_app.demo.source_table import SourceTable, Value
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.read.merge_read import MergeRead
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of the comparison; the checksum is over all columns of all rows, sorted by key."""
+
+    rows: int
+    checksum: str
+
+
+def source_side(source: SourceTable, schema: pa.Schema) -> Side:
+    """The shop's rows, as values of the table's columns, which must have the same names."""
+    names = list(source.envelope.columns)
+    if names != schema.names:
+        return Side(len(source.rows), f"columns {', '.join(names)}")
+    columns = zip(*source.rows.values(), strict=True) if source.rows else ((),) * len(names)
+    arrays = [_array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return _side(pa.Table.from_arrays(arrays, schema=schema), source.envelope.key)
+
+
+def _array(values: Sequence[Value], type_: pa.DataType) -> pa.Array:
+    """A column: a decimal is its unscaled number in the source, a time its microseconds."""
+    if pa.types.is_decimal(type_):
+        return pa.array([None if v is None else Decimal(v).scaleb(-2) for v in values], type_)
+    if pa.types.is_timestamp(type_):
+        return pa.array(values, pa.timestamp("us")).cast(type_)
+    return pa.array(values, type_)
+
+
+def table_side(table: FileStoreTable, source: SourceTable) -> Side:
+    """The table's newest snapshot."""
+    read = MergeRead(table)
+    batches = read.read(table.snapshots.latest())
+    return _side(pa.Table.from_batches(batches, schema=read.schema), source.envelope.key)
+
+
+def _side(rows: pa.Table, key: Sequence[str]) -> Side:
+    ordered = rows.sort_by([(name, "ascending") for name in key])
+    digest = hashlib.sha256()
+    for name in ordered.column_names:
+        # As text, so that the checksum does not depend on how Arrow lays values out.
+        texts = ordered.column(name).cast(pa.string()).fill_null("\0").combine_chunks()
+        digest.update("\n".join([name, *texts.to_pylist(), ""]).encode())
+    return Side(ordered.num_rows, digest.hexdigest()[:16])

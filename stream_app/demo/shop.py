@@ -1,0 +1,134 @@
+"""A small web shop: the demo's source, three tables of a PostgreSQL.
+
+Customers order, orders change their state and are cancelled, items are put into another line (which
+changes their key). In the middle the shop alters two tables. `connector` makes the messages.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+
+from stream_app.demo.connector import Connector, Message
+from stream_app.demo.source_table import Key, Row, SourceTable, captured_tables
+
+_FIRST_NAMES = ("Ada", "Alan", "Barbara", "Edsger", "Grace", "Ken", "Leslie", "Margaret", "Tony")
+_CITIES = ("Berlin", "Kyōto", "Lima", "London", "Nairobi", "Oslo", "Zürich")
+_STATES = ("paid", "packed", "shipped", "delivered", "returned")
+_START_US = 1_767_225_600_000_000  # 2026-01-01
+_CENTS_MAX = 99_999_999  # of NUMERIC(8,2)
+
+ALTERS = (
+    "ALTER TABLE customers ADD COLUMN email VARCHAR(60)",
+    "ALTER TABLE orders ALTER COLUMN total TYPE NUMERIC(12,2)",
+)
+"""What the shop does to its tables in the middle."""
+
+
+TABLES = ("customers", "orders", "order_items")
+
+
+@dataclass(slots=True)
+class Shop:
+    """Invents changes, and remembers the rows that each table must hold after them."""
+
+    random: Random
+    tables: dict[str, SourceTable] = field(default_factory=captured_tables)
+    is_altered: bool = False
+    _connector: Connector = field(default_factory=lambda: Connector(_START_US))
+    _customers: int = 0
+    _orders: int = 0
+
+    def messages(self, count: int) -> Iterator[Message]:
+        """The next messages; the last transaction may be cut off."""
+        return itertools.islice(self._endless(), count)
+
+    def alter(self) -> None:
+        """Do `ALTERS`."""
+        for name in ("customers", "orders"):
+            self.tables[name].alter()
+        self.is_altered = True
+
+    def _endless(self) -> Iterator[Message]:
+        while True:
+            self._connector.begin(self.random.randrange(1, 4_000_000))
+            yield from self._transaction()
+
+    def _transaction(self) -> Iterator[Message]:
+        draw = self.random.random()
+        if self._customers < 20 or draw < 0.08:
+            yield from self._sign_up()
+        elif self._orders < 20 or draw < 0.35:
+            yield from self._order()
+        elif draw < 0.45:
+            yield from self._move()
+        elif draw < 0.90:
+            yield from self._go_on()
+        elif draw < 0.95:
+            yield from self._other_line()
+        else:
+            yield from self._cancel()
+
+    def _sign_up(self) -> Iterator[Message]:
+        self._customers += 1
+        name = f"{self.random.choice(_FIRST_NAMES)} {self._customers:05}"
+        row: Row = (self._customers, name, self.random.choice(_CITIES))
+        if self.is_altered:
+            row = (*row, _email(name))
+        yield self._connector.insert(self.tables["customers"], row)
+
+    def _move(self) -> Iterator[Message]:
+        """A customer moves, and tells an address as soon as there is a column for it."""
+        table = self.tables["customers"]
+        old = table.rows[(self.random.randint(1, self._customers),)]
+        row = (*old[:2], self.random.choice(_CITIES))
+        if self.is_altered:
+            row = (*row, _email(str(old[1])))
+        yield self._connector.update(table, row)
+
+    def _order(self) -> Iterator[Message]:
+        self._orders += 1
+        customer = self.random.randint(1, self._customers)
+        # Wholesale pays more than the column of the first half can hold.
+        cents = self.random.randrange(199, _CENTS_MAX)
+        if self.is_altered and self.random.random() < 0.1:
+            cents *= 100
+        row = (self._orders, customer, "new", cents, self._connector.now_us)
+        yield self._connector.insert(self.tables["orders"], row)
+        for line in range(1, self.random.randint(1, 3) + 1):
+            sku = f"SKU-{self.random.randrange(10**6):06}"
+            item = (self._orders, line, sku, self.random.randint(1, 9))
+            yield self._connector.insert(self.tables["order_items"], item)
+
+    def _go_on(self) -> Iterator[Message]:
+        table = self.tables["orders"]
+        if old := table.rows.get((self._some_order(),)):
+            row = (*old[:2], self.random.choice(_STATES), old[3], self._connector.now_us)
+            yield self._connector.update(table, row)
+
+    def _other_line(self) -> Iterator[Message]:
+        table = self.tables["order_items"]
+        number = self._some_order()
+        if old := table.rows.get((number, 1)):
+            yield from self._connector.update_key(table, (number, 1), (number, 10, *old[2:]))
+
+    def _cancel(self) -> Iterator[Message]:
+        number = self._some_order()
+        for line in (1, 2, 3, 10):
+            yield from self._deleted("order_items", (number, line))
+        yield from self._deleted("orders", (number,))
+
+    def _deleted(self, name: str, key: Key) -> Iterator[Message]:
+        table = self.tables[name]
+        if key in table.rows:
+            yield from self._connector.delete(table, key)
+
+    def _some_order(self) -> int:
+        """Mostly one of the newest; it may be cancelled."""
+        return self._orders - int(self._orders * self.random.random() ** 4)
+
+
+def _email(name: str) -> str:
+    return f"{name.replace(' ', '.').lower()}@example.org"
