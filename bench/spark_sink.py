@@ -109,8 +109,8 @@ def _write_messages(folder: Path, rows: int, epochs: int, changes: int) -> None:
 def _ours(job: dict[str, Any]) -> dict[str, Any]:
     """The job in this process; a thread looks at the clock when the first epochs are committed."""
     from stream_app.app.config.app_config import load_config
-    from stream_app.app.submit import ingest_program
     from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars
+    from stream_app.app.submit import ingest_program
     from stream_app.clock import SystemClock
     from stream_app.spark.session import launch_settings, start_session
 

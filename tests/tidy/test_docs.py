@@ -152,6 +152,7 @@ def test_names_of_our_code_in_the_text_exist(name: str) -> None:
     """Paths (`table/read/merge_read.py`) and names (`table.read.merge_read.MergeRead`)."""
     text = text_of(name)
     packages = {Path(module).parts[1] for module in modules("stream_app") if module.count("/") > 1}
+    packages.remove("demo")  # `demo.orders` is a table
     missing = []
     for path in set(re.findall(r"`([\w.-]+/[\w./-]*)`", text)):
         top = path.split("/")[0]

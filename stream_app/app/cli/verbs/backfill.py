@@ -14,14 +14,10 @@ from stream_app.app.cli.arguments.table import named_table
 from stream_app.app.cli.arguments.table_of_job import table_of_job
 from stream_app.app.cli.arguments.version import timestamp_argument
 from stream_app.app.cli.verbs.check import source_of
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import (
-    DRY_RUN,
-    NOTHING,
-    add_upkeep_parser,
-    counted,
-)
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_parser
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.ops.quarantine.kept_records import Quarantine, open_quarantine
+from stream_app.app.text.outcomes import DRY_RUN, NOTHING, counted
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable

@@ -11,11 +11,11 @@ from typing import Any
 from stream_app.app.cli.arguments.table import named_table
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import (
     add_upkeep_parser,
-    counted,
     duration_argument,
     run_upkeep,
 )
 from stream_app.app.text.listing import Listing, time_text
+from stream_app.app.text.outcomes import counted
 from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_writing
