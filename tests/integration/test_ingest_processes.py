@@ -74,7 +74,6 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
             "log-format": "json",
             "webhook-url": f"{receiver.url}/hook",
             "otlp-endpoint": receiver.url,
-            "spark-metrics": True,
         },
     )
     job.start()
@@ -114,12 +113,11 @@ def test_signals_end_the_job_after_its_epoch_and_idle_commits_carry_its_number(
 
 
 def _check_sent(receiver: HttpReceiver) -> None:
-    """Both stops came to the webhook; metrics and a trace of each epoch came by OTLP."""
+    """Both stops came to the webhook; a trace of each epoch came by OTLP."""
     notices = [json.loads(one.body) for one in receiver.posted if one.path == "/hook"]
     assert [(each["event"], each["is_error"], each["job"]) for each in notices] == [
         ("stopped", False, "db.t")
     ] * 2
-    assert "/v1/metrics" in {one.path for one in receiver.posted}
     traces = [
         ExportTraceServiceRequest.FromString(gunzipped(one))
         for one in receiver.posted

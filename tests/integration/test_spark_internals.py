@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
 
 from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
-from stream_app.app.observe.monitoring.spark_numbers import SUMS, SparkNumbers
 from stream_app.spark import internals
 from stream_app.spark.hadoop_files import HadoopFiles
 from stream_app.spark.supported import SUPPORTED, minor_of
@@ -49,16 +47,11 @@ def test_javas_objects_arrays_and_calls(spark: SparkSession) -> None:
     assert taken.values == ["a"]
 
 
-def test_numbers_of_the_jvm_and_in_sparks_metrics(spark: SparkSession) -> None:
+def test_numbers_of_the_jvm(spark: SparkSession) -> None:
     collector = JvmCollector("t")
     collector.attach(spark)
     families = {family.name for family in collector.collect()}
     assert {"stream_app_jvm_heap_used_bytes", "stream_app_executors"} <= families
-    numbers = SparkNumbers(spark, CollectorRegistry())
-    numbers.begin()
-    numbers.set()
-    numbers.end()
-    assert set(SUMS) <= numbers._accumulators.keys()
 
 
 def test_files_that_hadoop_alone_knows(spark: SparkSession, tmp_path: Path) -> None:

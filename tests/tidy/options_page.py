@@ -144,10 +144,8 @@ MEANINGS = {
     "sets records aside ([notices](monitoring.md#notices)). It is a secret.",
     "stream.webhook-secret": "Signs these notices.",
     "stream.otlp-endpoint": "Address of an OpenTelemetry collector, such as "
-    "`http://collector:4318`; `environment`: as OpenTelemetry's variables say; absent: nothing is "
-    "sent ([OpenTelemetry](monitoring.md#opentelemetry)).",
-    "stream.spark-metrics": "`true`: Spark's own metrics have the job's "
-    "([Spark](monitoring.md#in-sparks-own-metrics)).",
+    "`http://collector:4318`, that gets traces of epochs; `environment`: as OpenTelemetry's "
+    "variables say; absent: nothing is sent ([OpenTelemetry](monitoring.md#opentelemetry)).",
     "stream.max-staleness": "How far a table may be behind its source for `/readyz` to answer 200.",
     "stream.web-port": "Port of the job's page in a browser; absent: no page.",
     "stream.web-host": "Address at which that page is served. Another address than this "

@@ -77,7 +77,7 @@ def test_every_key_of_the_configuration_has_a_meaning() -> None:
 
 
 def test_the_tables_of_metrics_are_complete() -> None:
-    """Type, labels and unit of each; those of Spark's JVM are compared in test_spark_numbers."""
+    """Type, labels and unit of each; those of Spark's JVM are compared in test_jvm_metrics."""
     told = {metric.name: metric for metric in metrics_page() if not metric.is_of_spark}
     assert told == {
         metric.name: metric

@@ -106,6 +106,7 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
     "file-system": {},
     "spark": {},
 }
+REMOVED = {"stream.spark-metrics": "stream.metrics-port serves the job's numbers"}
 PREFIXES: Mapping[str, Mapping[str, str]] = {
     "source": {
         "kafka.": "kafka_options",
@@ -189,6 +190,8 @@ def _prefixed(name: str, rest: str, setting: Setting) -> object:
 
 
 def _unknown(section: str, key: str) -> str:
+    if instead := REMOVED.get(f"{section}.{key}"):
+        return f"was removed: {instead}"
     known = [*KEYS[section], *(f"{prefix}…" for prefix in PREFIXES.get(section, {}))]
     found = unknown_key("key", key, known)
     begin, dot, rest = key.partition(".")

@@ -11,7 +11,6 @@ from typing import Any
 
 from stream_app.app.config.values import (
     Setting,
-    boolean,
     folder,
     host_names,
     integer,
@@ -45,8 +44,7 @@ class StreamConfig:
         web_names: to which it answers beside ``localhost``, addresses and the machine's own.
         log_format: of the job's log: ``text`` or ``json``.
         webhook_url, webhook_secret: where notices go, and what signs them; None: nowhere, nothing.
-        otlp_endpoint: of OpenTelemetry; ``environment``: as its variables say; None: it is off.
-        spark_metrics: whether Spark's own metrics have the job's.
+        otlp_endpoint: takes traces by OTLP; ``environment``: as its variables say; None: it is off.
     """
 
     checkpoint: str = ""
@@ -67,7 +65,6 @@ class StreamConfig:
     webhook_url: str | None = field(default=None, repr=False)
     webhook_secret: str | None = field(default=None, repr=False)
     otlp_endpoint: str | None = None
-    spark_metrics: bool = False
 
     @property
     def is_available_now(self) -> bool:
@@ -99,7 +96,6 @@ STREAM_KEYS: Mapping[str, Callable[[Setting], object]] = {
     "webhook-url": web_address(),
     "webhook-secret": text,
     "otlp-endpoint": web_address(ENVIRONMENT),
-    "spark-metrics": boolean,
 }
 
 

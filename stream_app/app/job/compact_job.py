@@ -121,7 +121,7 @@ def watched(job: CompactJob, secrets: Secrets) -> None:
     with (
         serving(registry, job.metrics_port, None, stream.metrics_address),
         watchers(
-            stream, name, registry, clock, hide=secrets.hide, ends_by_itself=not job.follow
+            stream, name, clock, hide=secrets.hide, ends_by_itself=not job.follow
         ) as listeners,
         signs_of_life(clock) as signs,
     ):

@@ -219,7 +219,7 @@ def _stream_in(
         log=log,
     )
     try:
-        watched.begin(spark)
+        watched.metrics.jvm.attach(spark)
         source = source_of(config.source)
         epochs = EpochLog(checkpoint, goes_back=isinstance(source, KafkaSource))
         runner = runner_of(config.source, prepared.reader, spark, source)
@@ -253,7 +253,7 @@ def _stream_in(
         signs.begin("Spark ends")
         feeds.close()
         compactions.close()
-        watched.end()
+        watched.metrics.jvm.detach()
         spark.stop()
 
 

@@ -1,18 +1,15 @@
 """Everything that watches a running job, as its configuration says: numbers, health, notices.
 
-`ingest_job` opens it first, tells it when Spark is there, and ends it before Spark.
+The program of `ingest` opens it first. `ingest_job` tells the numbers when Spark begins and ends.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import gettempdir
-
-from pyspark.sql import SparkSession
 
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.observe.events.event_log import EventLog
@@ -20,7 +17,6 @@ from stream_app.app.observe.metrics.endpoint import serving
 from stream_app.app.observe.metrics.health import POLL_S, JobHealth
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch, watching
-from stream_app.app.observe.monitoring.spark_numbers import SparkNumbers
 from stream_app.app.observe.monitoring.watchers import watchers
 from stream_app.app.ops.quarantine.kept_records import open_quarantine
 from stream_app.cdc.formats import format_named
@@ -30,40 +26,17 @@ from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
 from stream_app.table.file_store_table import table_label
 
-_LOG = logging.getLogger(__name__)
 
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class WatchedJob:
     """What watches a job.
 
     Attributes:
         log: gets the job's events and passes them on.
-        for_spark: whether Spark's own metrics shall have the job's.
     """
 
     log: EventLog
     metrics: JobMetrics
-    for_spark: bool
-    _numbers: SparkNumbers | None = field(default=None)
-
-    def begin(self, spark: SparkSession) -> None:
-        """Spark's session is there."""
-        self.metrics.jvm.attach(spark)
-        if self.for_spark:
-            numbers = SparkNumbers(spark, self.metrics.registry)
-            try:
-                numbers.begin()
-            except Exception:  # what only watches must not end the job
-                _LOG.warning("Spark does not take the job's numbers", exc_info=True)
-            else:
-                self._numbers = numbers
-
-    def end(self) -> None:
-        """Spark is about to end."""
-        if self._numbers is not None:
-            self._numbers.end()
-        self.metrics.jvm.detach()
 
 
 @contextmanager
@@ -92,7 +65,7 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
         )
         listeners = stack.enter_context(
             watchers(
-                stream, name, metrics.registry, clock,
+                stream, name, clock,
                 hide=config.secrets.hide, ends_by_itself=stream.is_available_now,
             )
         )  # fmt: skip
@@ -100,9 +73,9 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
             clock, metrics=metrics, message_format=format_named(config.source.format),
             health=health, listeners=listeners,
         )  # fmt: skip
-        if stream.metrics_port is not None or stream.otlp_endpoint is not None:
+        if stream.metrics_port is not None:
             stack.enter_context(watching(_quarantine(config, clock, metrics)))
-        yield WatchedJob(log, metrics, stream.spark_metrics)
+        yield WatchedJob(log, metrics)
 
 
 def _local_folders(config: AppConfig) -> dict[str, Path]:

@@ -1,22 +1,14 @@
-"""Metrics and traces, as a receiver of OpenTelemetry's protocol reads them from real requests."""
+"""Traces, as a receiver of OpenTelemetry's protocol reads them from real requests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
-    ExportMetricsServiceRequest,
-)
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
-from prometheus_client.registry import Collector
 
-from stream_app.app.observe.metrics.job_metrics import JobMetrics
-from stream_app.app.observe.monitoring.otlp import Telemetry
-from stream_app.errors import UsageError
+from stream_app.app.observe.monitoring.otlp import EpochTraces
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.ingest.table_feed import EpochReport
@@ -52,59 +44,21 @@ def body_of(receiver: HttpReceiver, path: str) -> bytes:
     return gunzipped(one)
 
 
-def test_metrics_are_those_of_the_endpoint(receiver: HttpReceiver) -> None:
-    metrics, clock = JobMetrics("shop.orders"), StandingClock(BEGAN_MS)
-    telemetry = Telemetry(receiver.url, "shop.orders", metrics.registry, clock, {})
-    telemetry.begin()
-    metrics.epoch(a_report(0))
-    clock.sleep(60)
-    telemetry.end()
-    found = ExportMetricsServiceRequest.FromString(body_of(receiver, "/v1/metrics"))
-    [of_resource] = found.resource_metrics
-    resource = {each.key: each.value.string_value for each in of_resource.resource.attributes}
-    assert resource["service.name"] == "stream_app shop.orders"
-    [scope] = of_resource.scope_metrics
-    by_name: dict[str, Metric] = {each.name: each for each in scope.metrics}
-    messages = by_name["stream_app_messages_total"].sum
-    assert messages.is_monotonic
-    [point] = messages.data_points
-    assert point.as_double == 10
-    assert [(each.key, each.value.string_value) for each in point.attributes] == [
-        ("table", "shop.orders")
-    ]
-    assert point.start_time_unix_nano == BEGAN_MS * 1_000_000
-    assert point.time_unix_nano == (BEGAN_MS + 60_000) * 1_000_000
-    seconds = by_name["stream_app_compaction_duration_seconds"]
-    [histogram] = seconds.histogram.data_points
-    assert (seconds.unit, histogram.count, histogram.sum) == ("s", 1, 0.5)
-    assert list(histogram.explicit_bounds)[:3] == [0.25, 0.5, 1]
-    assert list(histogram.bucket_counts)[:3] == [0, 1, 0]
-    assert len(histogram.bucket_counts) == len(histogram.explicit_bounds) + 1
-    names = {
-        f"{family.name}_total" if family.type == "counter" else family.name
-        for family in metrics.registry.collect()
-        if family.samples
-    }
-    assert names == by_name.keys()
-
-
 def test_an_epoch_is_a_trace_of_its_parts(
     receiver: HttpReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "600000")  # one request has all spans
     clock = StandingClock(BEGAN_MS)
-    registry = JobMetrics("shop").registry
-    telemetry = Telemetry(receiver.url, "shop", registry, clock, {"OTEL_METRICS_EXPORTER": "none"})
-    telemetry.begin()
+    traces = EpochTraces(receiver.url, "shop", clock, {})
     clock.sleep(7.5)
-    telemetry.epoch("shop.orders", a_report(3))
+    traces.epoch("shop.orders", a_report(3))
     clock.sleep(1)
-    telemetry.epoch("shop.items", a_report(3))
-    telemetry.epoch("shop.old", EpochReport(epoch=3, skipped=True))
+    traces.epoch("shop.items", a_report(3))
+    traces.epoch("shop.old", EpochReport(epoch=3, skipped=True))
     clock.sleep(31)
-    telemetry.looked()
-    telemetry.epoch("shop.late", a_report(3))  # its span is in the same trace
-    telemetry.end()
+    traces.looked()
+    traces.epoch("shop.late", a_report(3))  # its span is in the same trace
+    traces.end()
     [of_resource] = ExportTraceServiceRequest.FromString(
         body_of(receiver, "/v1/traces")
     ).resource_spans
@@ -131,33 +85,13 @@ def test_an_epoch_is_a_trace_of_its_parts(
     ]
     commit = children[5]
     assert facts_of(commit)["stream_app.messages"] == 10
-    assert {each.path for each in receiver.posted} == {"/v1/traces"}, "metrics are left out"
+    assert {each.path for each in receiver.posted} == {"/v1/traces"}
 
 
-@pytest.mark.parametrize("interval", ["", "60000.0", "1"])
-def test_metrics_that_cannot_be_sent_do_not_change_how_the_job_ends(
-    interval: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    registry = JobMetrics("shop").registry
-    environ = {"OTEL_METRIC_EXPORT_INTERVAL": interval, "OTEL_TRACES_EXPORTER": "none"}
-    telemetry = Telemetry("http://127.0.0.1:1", "shop", registry, StandingClock(), environ)
-    registry.register(_Broken())
-    telemetry.begin()
-    telemetry.end()
-    assert "metrics could not be sent by OTLP" in caplog.messages
-
-
-class _Broken(Collector):
-    def collect(self) -> Iterator[Any]:
-        raise RuntimeError("no numbers")
-
-
-@pytest.mark.parametrize("interval", ["soon", "0", "-1", "nan"])
-def test_a_wrong_interval_is_an_error_at_the_start(interval: str) -> None:
-    registry = JobMetrics("shop").registry
-    environ = {"OTEL_METRIC_EXPORT_INTERVAL": interval}
-    with pytest.raises(UsageError, match=f"OTEL_METRIC_EXPORT_INTERVAL is '{interval}'"):
-        Telemetry("http://127.0.0.1:1", "shop", registry, StandingClock(), environ)
+def test_traces_that_cannot_be_sent_do_not_change_how_the_job_ends() -> None:
+    traces = EpochTraces("http://127.0.0.1:1", "shop", StandingClock(), {})
+    traces.epoch("shop.orders", a_report(0))
+    traces.end()
 
 
 def times_of(spans: list[Span]) -> list[tuple[str, float, float]]:
@@ -182,15 +116,12 @@ def test_the_endpoint_may_come_from_opentelemetrys_variables(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20abc")
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test")
-    registry = JobMetrics("shop").registry
-    telemetry = Telemetry(None, "shop", registry, StandingClock(), {"OTEL_SERVICE_NAME": "mine"})
-    telemetry.begin()
-    telemetry.end()
+    traces = EpochTraces(None, "shop", StandingClock(), {"OTEL_SERVICE_NAME": "mine"})
+    traces.epoch("shop.orders", a_report(0))
+    traces.end()
     [one] = receiver.posted
-    assert (one.path, one.headers["authorization"]) == ("/v1/metrics", "Bearer abc")
-    [found] = ExportMetricsServiceRequest.FromString(
-        body_of(receiver, "/v1/metrics")
-    ).resource_metrics
+    assert (one.path, one.headers["authorization"]) == ("/v1/traces", "Bearer abc")
+    [found] = ExportTraceServiceRequest.FromString(body_of(receiver, "/v1/traces")).resource_spans
     resource = {each.key: each.value.string_value for each in found.resource.attributes}
     assert (resource["service.name"], resource["deployment.environment"]) == ("mine", "test")
 
@@ -200,12 +131,11 @@ def test_the_key_goes_to_the_endpoint_alone(
     receiver: HttpReceiver, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=abc")
-    registry = JobMetrics("shop").registry
-    with http_receiver(status, status) as endpoint:
-        endpoint.place = f"{receiver.url}/v1/metrics"
-        telemetry = Telemetry(endpoint.url, "shop", registry, StandingClock(BEGAN_MS), {})
-        telemetry.epoch("shop.orders", a_report(0))
-        telemetry.end()
-        assert {one.path for one in endpoint.posted} == {"/v1/metrics", "/v1/traces"}
+    with http_receiver(status) as endpoint:
+        endpoint.place = f"{receiver.url}/v1/traces"
+        traces = EpochTraces(endpoint.url, "shop", StandingClock(BEGAN_MS), {})
+        traces.epoch("shop.orders", a_report(0))
+        traces.end()
+        assert {one.path for one in endpoint.posted} == {"/v1/traces"}
         assert {one.headers["api-key"] for one in endpoint.posted} == {"abc"}
     assert receiver.posted == []

@@ -1,11 +1,9 @@
-"""What sends a job's numbers and events to others: OpenTelemetry and a webhook, as configured."""
+"""What sends a job's events to others: OpenTelemetry and a webhook, as configured."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-
-from prometheus_client import CollectorRegistry
 
 from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
 from stream_app.app.launch.extra import otlp_module
@@ -19,7 +17,6 @@ from stream_app.spark.task_errors import readable
 def watchers(
     stream: StreamConfig,
     name: str,
-    registry: CollectorRegistry,
     clock: Clock,
     *,
     hide: Callable[[str], str],
@@ -29,7 +26,6 @@ def watchers(
 
     Args:
         name: of the job, in all that is sent.
-        registry: has the numbers.
         hide: takes the configuration's secrets out of a text.
         ends_by_itself: the job ends when its work is done: only an error is worth a notice.
 
@@ -40,10 +36,9 @@ def watchers(
     with ExitStack() as stack:
         if stream.otlp_endpoint is not None:
             endpoint = None if stream.otlp_endpoint == ENVIRONMENT else stream.otlp_endpoint
-            telemetry = otlp_module().Telemetry(endpoint, name, registry, clock)
-            telemetry.begin()
-            stack.callback(telemetry.end)
-            listeners.append(telemetry)
+            traces = otlp_module().EpochTraces(endpoint, name, clock)
+            stack.callback(traces.end)
+            listeners.append(traces)
         if stream.webhook_url is not None:
             webhook = Webhook(
                 Receiver(stream.webhook_url, stream.webhook_secret), name, clock, hide=hide

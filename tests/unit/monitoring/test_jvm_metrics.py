@@ -1,0 +1,37 @@
+"""Spark's numbers at the job's endpoint."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from stream_app.app.observe.metrics.job_metrics import JobMetrics
+from tests.support.full_metrics import full_metrics, metrics_of, metrics_page
+
+
+@pytest.mark.spark
+def test_the_endpoint_has_sparks_numbers(spark: SparkSession) -> None:
+    job = JobMetrics("shop")
+
+    def found() -> dict[str, float]:
+        return {
+            sample.name.removeprefix("stream_app_"): sample.value
+            for family in job.registry.collect()
+            for sample in family.samples
+        }
+
+    assert "executors" not in found()
+    job.jvm.attach(spark)
+    seen = found()
+    assert 0 < seen["jvm_heap_used_bytes"] <= seen["jvm_heap_max_bytes"]
+    assert seen["jvm_resident_memory_bytes"] > 0
+    assert seen["executors"] == 1
+    assert seen["tasks_running"] >= 0, "other tests share the session"
+    assert seen["jvm_threads"] > 10
+    assert seen["jvm_gc_collections_total"] >= 0
+    full = full_metrics()
+    full.jvm.attach(spark)
+    of_spark = {each for each in metrics_of(full.registry) if each.is_of_spark}
+    assert of_spark == {each for each in metrics_page() if each.is_of_spark}
+    job.jvm.detach()
+    assert "executors" not in found()
