@@ -37,24 +37,37 @@ find_java() {
       'Debian, Ubuntu: apt-get install openjdk-17-jdk-headless    macOS: brew install openjdk@17, and set JAVA_HOME'
 }
 
+say() { printf 'run.sh: %s\n' "$@" >&2; }
+# Installs pinned packages and stream_app. The mark outlives an interruption: pip takes a half unpacked
+# package for an installed one, so such an environment is made anew.
+set_up() {
+  local pip=("$venv/bin/python" -m pip --disable-pip-version-check --no-input install) site
+  if ! "$venv/bin/python" -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || [ -e "$venv/incomplete" ]; then
+    local python; python=$(find_python)
+    say "making $venv with $("$python" -V)"
+    "$python" -m venv --clear "$venv"
+  fi
+  touch "$venv/incomplete"
+  say "fetching $(cat "$@" | grep -c ==) pinned packages, about 700 MB when nothing is cached"
+  "${pip[@]}" --use-pep517 "${@/#/-r}" >&2
+  say "installing stream_app itself"
+  "${pip[@]}" --quiet --no-deps --no-build-isolation -e "$here" >&2
+  site=$(echo "$venv"/lib/python3.*/site-packages)
+  # Else Spark starts the path's python3 for its workers, in which nothing is installed.
+  echo 'import os, sys; os.environ.setdefault("PYSPARK_PYTHON", sys.executable)' > "$site/stream_app_workers.pth"
+  rm "$venv/incomplete"
+}
+
 # Makes the virtual environment anew only when what it is made from has changed.
 prepare() {
-  local java=java stamp python
+  local java=java stamp
   local locks=("$here/conf/requirements.lock")
   [ "$1" = dev ] && locks+=("$here/conf/requirements-dev.lock")
   [ -n "${JAVA_HOME:-}" ] && java=$JAVA_HOME/bin/java
   stamp="$here $(command -v "$java" || true) ${STREAM_APP_PYSPARK:-} $(cat "${locks[@]}" "$here/pyproject.toml" | cksum)"
   if [ "$(cat "$venv/stamp-$1" 2>/dev/null)" != "$stamp" ]; then
     find_java "$java"
-    if ! "$venv/bin/python" -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-      rm -rf "$venv"
-      python=$(find_python)
-    elif [ -e "$venv/incomplete" ]; then
-      python=$(find_python)
-    else
-      python=$venv/bin/python
-    fi
-    "$python" -I "$here/stream_app/app/launch/set_up.py" "$venv" "$here" "${locks[@]}"
+    set_up "${locks[@]}"
     [ -z "${STREAM_APP_PYSPARK:-}" ] || # another Spark than the pinned one, for trials
       "$venv/bin/python" -m pip install -q --disable-pip-version-check "pyspark==$STREAM_APP_PYSPARK" >&2
     echo "$stamp" > "$venv/stamp-$1"
