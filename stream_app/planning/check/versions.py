@@ -56,6 +56,26 @@ def count_findings(snapshot: Snapshot, counted: RecordCounts, where: str) -> lis
     ]
 
 
+def compaction_findings(snapshot: Snapshot, gained: int, where: str) -> list[Finding]:
+    """What is wrong with a compaction of a table without a key: it keeps the number of rows.
+
+    Args:
+        gained: rows of the files that the snapshot added, less those of the ones it deleted.
+    """
+    if snapshot.commit_kind is not CommitKind.COMPACT or not gained:
+        return []
+    did = f"added {gained} rows" if gained > 0 else f"lost {-gained} rows"
+    return [
+        Finding(
+            kind=FindingKind.CHANGELOG,
+            what=f"the compaction of snapshot {snapshot.snapshot_id} has {did}",
+            where=where,
+            fix="roll the table back to a snapshot or tag before the compaction (stream-app "
+            "rollback-to), and let the job write what came since anew",
+        )
+    ]
+
+
 def chain_findings(
     numbers: Sequence[int], latest: int | None, earliest: int | None, where: str
 ) -> list[Finding]:

@@ -18,11 +18,12 @@ from dataclasses import dataclass, field
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.model.options.table_options import DELETION_VECTORS_ENABLED
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.model.version_kind import VersionKind
 from stream_app.planning.check.buckets import level_findings, placement_findings, total_findings
 from stream_app.planning.check.live_files import LiveFiles
-from stream_app.planning.check.versions import RecordCounts, count_findings
+from stream_app.planning.check.versions import RecordCounts, compaction_findings, count_findings
 from stream_app.planning.commit.live_entries import compacted_entries, live_entries
 from stream_app.table.check.chain_check import chain_check
 from stream_app.table.check.manifest_check import ManifestCheck
@@ -46,7 +47,6 @@ class FileInUse:
     entry: ManifestEntry
     path: str
     is_changelog: bool
-    version_path: str
 
 
 @dataclass(slots=True)
@@ -149,7 +149,7 @@ class MetadataCheck:
         self._metas = base + news
         findings += self._placed(touched)
         findings += self._counts(snapshot, delta, version)
-        findings += self._needed(touched, version, is_changelog=False)
+        findings += self._needed(touched, is_changelog=False)
         return findings + self._index(snapshot, version)
 
     def _base(self, base: list[ManifestFileMeta], where: str) -> list[Finding]:
@@ -208,12 +208,14 @@ class MetadataCheck:
         self, snapshot: Snapshot, delta: list[ManifestEntry] | None, version: NamedVersion
     ) -> list[Finding]:
         assert self._live is not None
-        counted = RecordCounts(
-            total=self._live.rows,
-            delta=None if delta is None else sum(map(_gained, delta)),
-            changelog=None,
-        )
-        return count_findings(snapshot, counted, version.path)
+        gained = None if delta is None else sum(map(_gained, delta))
+        counted = RecordCounts(total=self._live.rows, delta=gained, changelog=None)
+        findings = count_findings(snapshot, counted, version.path)
+        # A compaction takes away the rows that deletion vectors delete.
+        has_vectors = self.vectors or self.table.options[DELETION_VECTORS_ENABLED]
+        if gained is not None and not self.table.kind.merges_by_key and not has_vectors:
+            findings += compaction_findings(snapshot, gained, version.path)
+        return findings
 
     def _changelog(self, snapshot: Snapshot, version: NamedVersion) -> list[Finding]:
         name = snapshot.changelog_manifest_list
@@ -233,7 +235,7 @@ class MetadataCheck:
             total=None, delta=None, changelog=sum(entry.file.row_count for entry in entries)
         )
         findings = count_findings(snapshot, counted, version.path)
-        return findings + self._needed(entries, version, is_changelog=True)
+        return findings + self._needed(entries, is_changelog=True)
 
     def _long_lived(self, snapshot: Snapshot, version: NamedVersion) -> list[Finding]:
         """A changelog keeps its changelog files, or the files that its APPEND added."""
@@ -245,17 +247,15 @@ class MetadataCheck:
             snapshot.delta_manifest_list, snapshot.delta_manifest_list_size
         )
         entries = None if metas is None else self._manifests.entries(metas)
-        return self._needed(entries or (), version, is_changelog=False)
+        return self._needed(entries or (), is_changelog=False)
 
-    def _needed(
-        self, entries: Iterable[ManifestEntry], version: NamedVersion, *, is_changelog: bool
-    ) -> list[Finding]:
+    def _needed(self, entries: Iterable[ManifestEntry], *, is_changelog: bool) -> list[Finding]:
         findings = []
         for entry in entries:
             path = self.table.paths.data_file(entry.partition, entry.bucket, entry.file)
             if entry.kind is not FileKind.ADD or path in self.files:
                 continue
-            self.files[path] = FileInUse(entry, path, is_changelog, version.path)
+            self.files[path] = FileInUse(entry, path, is_changelog)
             findings += self._presence.findings(path, entry.file.file_size)
             folder = path.rpartition("/")[0]
             for name in entry.file.extra_files:

@@ -24,7 +24,6 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.planning.check.file_facts import fact_findings
 from stream_app.planning.check.needs import Needs, needs_text, next_step
 from stream_app.planning.compact.waiting_rows import unseen_by, waiting_fix, waiting_text
-from stream_app.table.check.append_check import AppendCheck
 from stream_app.table.check.changelog_check import ChangelogCheck
 from stream_app.table.check.data_file_facts import measure
 from stream_app.table.check.dependent_versions import FileNeeds, file_needs
@@ -192,18 +191,17 @@ class TableCheck:
         yield from self._replay(table, name)
 
     def _replay(self, table: FileStoreTable, name: str) -> Iterator[Finding]:
+        if not table.kind.merges_by_key:
+            return
         what = f"{name}replay of the changes"
         try:
             replay = plan_replay(table)
             if isinstance(replay, str):
                 self.report.left_out.append(f"{what}: {replay}")
                 return
-            if table.kind.merges_by_key:
-                check = ChangelogCheck(replay, self.progress)
-                yield from check.findings()
-                self.report.left_out += [f"{what}: {one}" for one in sorted(check.left_out)]
-            else:
-                yield from AppendCheck(replay, self.progress).findings()
+            check = ChangelogCheck(replay, self.progress)
+            yield from check.findings()
+            self.report.left_out += [f"{what}: {one}" for one in sorted(check.left_out)]
             self.report.replayed.append(f"{name}{replay.range}")
         except (StreamAppError, FileNotFoundError) as error:
             text = error.what if isinstance(error, StreamAppError) else str(error)

@@ -1,7 +1,7 @@
 """Plans the replay of a table's changes: its base, the changes to apply, and the expected rows.
 
 `planning.check.changelog_replay` decides from which version on; this module finds the files.
-`changelog_check` replays tables with a primary key, `append_check` those without.
+`changelog_check` replays it. Tables without a primary key are not replayed.
 """
 
 from __future__ import annotations
@@ -103,9 +103,7 @@ class TableReplay:
 
         Files below the levels that a compaction with a changelog reaches have no changes yet.
         """
-        least = 0
-        if self.table.kind.merges_by_key:
-            least = least_full_level(self.producer, self.table.options.num_levels)
+        least = least_full_level(self.producer, self.table.options.num_levels)
         live = FileStoreScan(self.table).live(version)
         return by_bucket(entry for entry in live if entry.file.level >= least)
 
@@ -203,21 +201,13 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
     if isinstance(wanted, str):
         return wanted
     producer = producer_traits(producers[wanted.last])
-    if (
-        table.kind.merges_by_key
-        and not traits_of(engine).keeps_newest
-        and not producer.by_compaction
-    ):
+    if not traits_of(engine).keeps_newest and not producer.by_compaction:
         return f"rows are merged by merge-engine = {engine}"
-    base, last = bases.get(wanted.base), changes[wanted.last]
-    index = None if base is None else base.index_manifest
-    if not table.kind.merges_by_key and last.index_manifest != index:
-        return "rows were deleted by deletion vectors, which no changes tell"
     return TableReplay(
         table=table,
         producer=producer,
         range=wanted,
-        base=base,
+        base=bases.get(wanted.base),
         changes=tuple(one for n, one in changes.items() if wanted.base < n <= wanted.last),
-        last=last,
+        last=changes[wanted.last],
     )

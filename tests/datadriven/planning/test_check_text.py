@@ -17,6 +17,7 @@ from stream_app.planning.check.live_files import LiveFiles
 from stream_app.planning.check.versions import (
     RecordCounts,
     chain_findings,
+    compaction_findings,
     count_findings,
     identity_findings,
 )
@@ -106,6 +107,13 @@ def _counts(case: Case) -> str:
     )
 
 
+def _compaction(case: Case) -> str:
+    kind = CommitKind(case.args.get("kind", "COMPACT"))
+    return _show(
+        compaction_findings(replace(a_snapshot(4), commit_kind=kind), int(case.args["gained"]), "t")
+    )
+
+
 def _entry(line: str, kind: FileKind = FileKind.ADD) -> ManifestEntry:
     """``name level least-greatest [bucket/total]``."""
     name, level, keys, *place = line.split()
@@ -149,7 +157,7 @@ def _followed(case: Case) -> str:
 
 
 COMMANDS = {
-    "chain": _chain, "epochs": _epochs, "counts": _counts, "files": _files, "followed": _followed,
+    "chain": _chain, "epochs": _epochs, "counts": _counts, "compaction": _compaction, "files": _files, "followed": _followed,
     "changelogs": _changelogs, "consumer": _consumer, "replay": _replay,
 }  # fmt: skip
 

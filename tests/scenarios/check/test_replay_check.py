@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -267,37 +266,24 @@ def test_by_a_sequence_field_a_delete_of_the_base_counts(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("options", [{"bucket": -1}, {"bucket": 2, "bucket-key": "k"}])
-def test_a_compaction_of_appended_rows_must_keep_them(
+def test_a_compaction_of_appended_rows_must_keep_their_number(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:
     table = an_append_table(tmp_path, **options).table
-    report = sound_report(table)
-    last = table.snapshots.latest_id()
-    assert (report.replayed, report.left_out) == ([f"snapshots 1 to {last}"], [])
-    again = open_table(shutil.copytree(table.location, tmp_path / "again.db" / "t").as_posix())
-    # A value that no row has: which rows come first is up to the files' random names.
-    rewrite_compacted(table, lambda found: set_value(found, "v", "9", row=1))
-    findings = of_replay(table)
-    assert findings
-    assert all("which are not the same" in finding.what for finding in findings)
-    rewrite_compacted(again, lambda found: found.slice(1))
-    assert "rows and gave" in of_replay(again)[0].what
+    sound_report(table)
+    rewrite_compacted(table, lambda found: found.slice(1))
+    (finding,) = of_replay(table)
+    lost = options["bucket"] if options["bucket"] > 0 else 1
+    assert finding.what.endswith(f"has lost {lost} rows")
 
 
-def test_a_compaction_that_takes_deleted_rows_away_is_not_replayed(tmp_path: Path) -> None:
+def test_a_compaction_may_take_deleted_rows_away(tmp_path: Path) -> None:
     made = an_append_table(tmp_path, bucket=-1, deletion_vectors__enabled=True)
     delete_some(made.table, random.Random(1))
-    deleted = made.table.snapshots.latest_id()
-    assert deleted is not None
-    made.commit(("+I", {"k": 99, "v": "new"}))
-    report = sound_report(made.table)
-    assert report.replayed == [f"snapshot {deleted + 1}, on top of the rows of snapshot {deleted}"]
-    for number in range(4):
+    for number in range(5):
         made.commit(("+I", {"k": number, "v": "new"}))
     made.compact()
-    report = sound_report(made.table)
-    assert report.replayed == []
-    assert "deleted by deletion vectors" in report.left_out[0]
+    sound_report(made.table)
 
 
 def with_a_branch(folder: Path) -> tuple[FileStoreTable, Damage]:
