@@ -46,11 +46,6 @@ class Differences:
     newer: Indices
 
     @property
-    def replaced(self) -> Indices:
-        """Rows of the first side with other values than those of the second."""
-        return self.older[~self.same()]
-
-    @property
     def changed(self) -> Indices:
         """Rows of the second side with other values than those of the first."""
         return self.newer[~self.same()]

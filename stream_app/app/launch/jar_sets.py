@@ -8,11 +8,11 @@ KAFKA_CLIENTS_VERSION = "3.9.1"
 KAFKA_BROKER_VERSION = "4.3.1"
 AWS_SDK_VERSIONS = {"3.4.1": "2.24.6", "3.4.2": "2.29.52"}
 """By Hadoop's version: the version with which its S3A was built."""
-TOKEN_PROVIDER_FALLBACKS = {"4.2": "4.1.0-preview1", "4.1": "4.1.0-preview1", "4.0": "4.0.0"}
+TOKEN_PROVIDERS = {"4.2": "4.1.0-preview1", "4.1": "4.1.0-preview1", "4.0": "4.0.0"}
 """By Spark's minor version: some registries lack the token provider of a patch release.
 
 It only prepares the clients' security settings, and has not changed from 4.1 to 4.2."""
-KAFKA_SOURCE_FALLBACKS = {"4.2": "4.2.0", "4.1": "4.1.3", "4.0": "4.0.2"}
+KAFKA_SOURCES = {"4.2": "4.2.0", "4.1": "4.1.3", "4.0": "4.0.2"}
 """By Spark's minor version: some registries get Spark's newest patch release days after PyPI.
 
 These are the releases that the tests run; a patch release keeps what its modules call."""
@@ -49,26 +49,23 @@ class JarSet:
     """Jars that belong together.
 
     Attributes:
-        choices: the same set in other revisions, tried in turn when the registry lacks one.
         excluded: modules (organisation, module) that dependencies must not add.
-        complete: the choices name every jar, so that Ivy need not read a single POM. Projects with
-            a deep parent cost it a minute otherwise.
+        complete: the coordinates name every jar, so that Ivy need not read a single POM. Projects
+            with a deep parent cost it a minute otherwise.
     """
 
     name: str
-    choices: tuple[tuple[Coordinate, ...], ...]
+    coordinates: tuple[Coordinate, ...]
     excluded: tuple[tuple[str, str], ...] = ()
     complete: bool = False
 
 
 KAFKA_BROKER_SET = JarSet(
     name=f"kafka-broker-{KAFKA_BROKER_VERSION}",
-    choices=(
-        (
-            Coordinate("org.apache.kafka", "kafka_2.13", KAFKA_BROKER_VERSION, transitive=True),
-            # Without a binding of SLF4J the broker logs nothing at all, not even that it started.
-            Coordinate("org.slf4j", "slf4j-simple", "1.7.36"),
-        ),
+    coordinates=(
+        Coordinate("org.apache.kafka", "kafka_2.13", KAFKA_BROKER_VERSION, transitive=True),
+        # Without a binding of SLF4J the broker logs nothing at all, not even that it started.
+        Coordinate("org.slf4j", "slf4j-simple", "1.7.36"),
     ),
     # Only DumpLogSegments uses it, and not every registry has it.
     excluded=(("org.apache.kafka", "kafka-tools-api"),),
@@ -79,19 +76,15 @@ KAFKA_BROKER_SET = JarSet(
 def spark_kafka_set(spark_version: str) -> JarSet:
     """The jars for ``format("kafka")`` that PySpark lacks; all others are in pyspark/jars."""
     minor = ".".join(spark_version.split(".")[:2])
-    source = KAFKA_SOURCE_FALLBACKS.get(minor, spark_version)
-    provider = TOKEN_PROVIDER_FALLBACKS.get(minor, spark_version)
-    revisions = [(spark_version, spark_version), (spark_version, provider), (source, provider)]
+    source = KAFKA_SOURCES.get(minor, spark_version)
+    provider = TOKEN_PROVIDERS.get(minor, spark_version)
     return JarSet(
         name=f"spark-kafka-{spark_version}",
-        choices=tuple(
-            (
-                Coordinate("org.apache.spark", "spark-sql-kafka-0-10_2.13", of_source),
-                Coordinate("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", of_provider),
-                Coordinate("org.apache.kafka", "kafka-clients", KAFKA_CLIENTS_VERSION),
-                Coordinate("org.apache.commons", "commons-pool2", "2.12.1"),
-            )
-            for of_source, of_provider in dict.fromkeys(revisions)
+        coordinates=(
+            Coordinate("org.apache.spark", "spark-sql-kafka-0-10_2.13", source),
+            Coordinate("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", provider),
+            Coordinate("org.apache.kafka", "kafka-clients", KAFKA_CLIENTS_VERSION),
+            Coordinate("org.apache.commons", "commons-pool2", "2.12.1"),
         ),
     )
 
@@ -106,13 +99,11 @@ def s3a_set(hadoop_version: str) -> JarSet:
     modules = ("s3", "s3-transfer-manager", "sts")
     return JarSet(
         name=f"s3a-{hadoop_version}",
-        choices=(
-            (
-                Coordinate("org.apache.hadoop", "hadoop-aws", hadoop_version),
-                *(
-                    Coordinate("software.amazon.awssdk", module, sdk, transitive=True)
-                    for module in modules
-                ),
+        coordinates=(
+            Coordinate("org.apache.hadoop", "hadoop-aws", hadoop_version),
+            *(
+                Coordinate("software.amazon.awssdk", module, sdk, transitive=True)
+                for module in modules
             ),
         ),
         excluded=(

@@ -107,16 +107,13 @@ class JarCache:
             jars = [folder / name for name in manifest.read_text(encoding="utf-8").split("\n")[:-1]]
             return jars if all(jar.is_file() for jar in jars) else []
         by_hand = _archives(folder)
-        names = {jar.name for jar in by_hand}
-        for choice in jar_set.choices:
-            if {coordinate.jar_name for coordinate in choice} <= names:
-                return by_hand
-        return []
+        wanted = {coordinate.jar_name for coordinate in jar_set.coordinates}
+        return by_hand if wanted <= {jar.name for jar in by_hand} else []
 
     def _fetch(self, jar_set: JarSet) -> list[Path]:
         _tell(f"fetching the jars of {jar_set.name}")
         with tempfile.TemporaryDirectory(prefix=".resolving-", dir=self.folder) as scratch:
-            staged = _resolve_choices(jar_set, Path(scratch), self.folder / jar_set.name)
+            staged = _resolved(jar_set, Path(scratch), self.folder / jar_set.name)
             names = [jar.name for jar in _archives(staged)]
             (staged / MANIFEST).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
             target = self.folder / jar_set.name
@@ -139,19 +136,14 @@ def _archives(folder: Path) -> list[Path]:
     return sorted(file for file in files if file.suffix in (".jar", ".zip"))
 
 
-def _resolve_choices(jar_set: JarSet, scratch: Path, target: Path) -> Path:
-    for number, coordinates in enumerate(jar_set.choices):
-        staged = scratch / f"choice-{number}"
-        code, output = _run_ivy(jar_set, coordinates, scratch, staged)
-        present = {jar.name for jar in _archives(staged)}
-        if code == 0 and all(coordinate.jar_name in present for coordinate in coordinates):
-            return staged
-        missing = _missing(coordinates, output)
-        later = jar_set.choices[number + 1 :]
-        if not any(_replaces(choice, coordinates, missing) for choice in later):
-            break
+def _resolved(jar_set: JarSet, scratch: Path, target: Path) -> Path:
+    staged, coordinates = scratch / "staged", jar_set.coordinates
+    code, output = _run_ivy(jar_set, scratch, staged)
+    present = {jar.name for jar in _archives(staged)}
+    if code == 0 and all(coordinate.jar_name in present for coordinate in coordinates):
+        return staged
     raise StreamAppError(
-        f"cannot resolve {', '.join(str(coordinate) for coordinate in missing)}",
+        f"cannot resolve {', '.join(map(str, _missing(coordinates, output)))}",
         where="Apache Ivy said:\n    " + "\n    ".join(_tail(output)),
         fix="behind a proxy set https_proxy; to use a mirror write an Ivy settings file and name "
         "it in STREAM_APP_IVY_SETTINGS; without a network put the jars ("
@@ -160,7 +152,7 @@ def _resolve_choices(jar_set: JarSet, scratch: Path, target: Path) -> Path:
     )
 
 
-def _missing(coordinates: Sequence[Coordinate], output: str) -> list[Coordinate]:
+def _missing(coordinates: Sequence[Coordinate], output: str) -> Sequence[Coordinate]:
     """The modules that Ivy could not find; all of them when it names none."""
     named = [
         coordinate
@@ -168,20 +160,10 @@ def _missing(coordinates: Sequence[Coordinate], output: str) -> list[Coordinate]
         if f":: {coordinate.organisation}#{coordinate.module};{coordinate.revision}: not found"
         in output
     ]
-    return named or list(coordinates)
+    return named or coordinates
 
 
-def _replaces(
-    choice: Sequence[Coordinate], tried: Sequence[Coordinate], missing: Sequence[Coordinate]
-) -> bool:
-    """Whether a choice has another revision of every missing module."""
-    changed = set(tried) - set(choice)
-    return bool(changed) and set(missing) <= changed
-
-
-def _run_ivy(
-    jar_set: JarSet, coordinates: Sequence[Coordinate], scratch: Path, staged: Path
-) -> tuple[int, str]:
+def _run_ivy(jar_set: JarSet, scratch: Path, staged: Path) -> tuple[int, str]:
     given = os.environ.get("STREAM_APP_IVY_SETTINGS")
     settings = Path(given) if given else scratch / "ivysettings.xml"
     if not given:
@@ -192,7 +174,7 @@ def _run_ivy(
             f"there is no Ivy settings file {given!r}", fix="mend or unset STREAM_APP_IVY_SETTINGS"
         )
     module = scratch / "ivy.xml"
-    module.write_text(_ivy_module(jar_set, coordinates), encoding="utf-8")
+    module.write_text(_ivy_module(jar_set), encoding="utf-8")
     command: list[str | Path] = [find_java(), *_proxy_flags(), f"-Duser.home={scratch}"]
     command += [f"-Divy.default.ivy.user.dir={scratch}", "-jar", _ivy_jar()]
     command += ["-settings", settings, "-cache", scratch / "cache", "-ivy", module]
@@ -247,7 +229,7 @@ _IVY_SETTINGS = """<ivysettings>
 """
 
 
-def _ivy_module(jar_set: JarSet, coordinates: Sequence[Coordinate]) -> str:
+def _ivy_module(jar_set: JarSet) -> str:
     # Without its POM a module has one configuration, whose name is `default`.
     alone = "default->default" if jar_set.complete else "default->master"
     dependencies = "\n".join(
@@ -258,7 +240,7 @@ def _ivy_module(jar_set: JarSet, coordinates: Sequence[Coordinate]) -> str:
             if coordinate.transitive
             else f'conf="{alone}" transitive="false">{_artifact(coordinate)}</dependency>'
         )
-        for coordinate in coordinates
+        for coordinate in jar_set.coordinates
     )
     exclusions = "\n".join(
         f"    <exclude org={quoteattr(organisation)} module={quoteattr(module)}/>"

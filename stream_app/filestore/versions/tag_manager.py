@@ -165,10 +165,6 @@ class TagManager:
         times = {"creationTime": created, "modificationTime": now_ms}
         self.file_io.overwrite(path, encode_object(times))
 
-    def lacks_success_file(self, name: str) -> bool:
-        """Whether a tag lacks its success file, because its maker died before writing it."""
-        return self.has_success_files and not self.file_io.exists(self._success_path(name))
-
     def _path(self, name: str) -> str:
         if not name.strip() or re.search(r"[/\\\x00-\x1f]", name):
             raise self._wrong_name(name)

@@ -5,7 +5,7 @@ Source: Paimon `io/DataFileMeta.java`, `io/KeyValueDataFileWriter.java`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,115 +60,59 @@ class FileFacts:
     columns: Mapping[str, ColumnFacts] = field(default_factory=dict)
 
 
+_Fact = tuple[FindingKind, str, str]
+"""The kind, what is wrong, and the remedy."""
+
+
 def fact_findings(file: DataFileMeta, facts: FileFacts, where: str) -> list[Finding]:
     """Everything in which a file is not what its manifest promises."""
-    found: list[tuple[FindingKind, str, str]] = []
-    if facts.row_count != file.row_count:
-        found.append(
-            (
-                FindingKind.ROW_COUNT,
-                f"the file has {facts.row_count} rows, its manifest says {file.row_count}",
-                _RESTORE,
-            )
-        )
-    if None not in (told := file.delete_row_count, facts.delete_row_count) and (
-        told != facts.delete_row_count
-    ):
-        found.append(
-            (
-                FindingKind.ROW_COUNT,
-                f"the file has {facts.delete_row_count} deletes, its manifest says {told}",
-                _RESTORE,
-            )
-        )
-    found += _key_findings(file, facts)
-    found += _stray_findings(facts)
-    for name, column in facts.columns.items():
-        found += _column_findings(name, column)
+    found = (*_row_facts(file, facts), *_key_facts(file, facts), *_column_facts(facts))
     return [Finding(kind=kind, what=what, where=where, fix=fix) for kind, what, fix in found]
 
 
-def _key_findings(file: DataFileMeta, facts: FileFacts) -> list[tuple[FindingKind, str, str]]:
-    found = []
-    if facts.unordered_rows:
-        found.append(
-            (
-                FindingKind.KEY_ORDER,
-                f"{facts.unordered_rows} rows do not follow the row before them in key order",
-                _RESTORE,
-            )
-        )
+def _row_facts(file: DataFileMeta, facts: FileFacts) -> Iterator[_Fact]:
+    kind, rows, deletes = FindingKind.ROW_COUNT, facts.row_count, facts.delete_row_count
+    if rows != (told := file.row_count):
+        yield kind, f"the file has {rows} rows, its manifest says {told}", _RESTORE
+    if deletes is not None and file.delete_row_count not in (None, deletes):
+        told = file.delete_row_count
+        yield kind, f"the file has {deletes} deletes, its manifest says {told}", _RESTORE
+    if stray := facts.stray_bucket_rows:
+        what = f"{stray} rows belong into another bucket by their key"
+        fix = "overwrite the partition with its rows; readers that look up a key miss them"
+        yield FindingKind.BUCKET, what, fix
+    if stray := facts.stray_partition_rows:
+        what = f"{stray} rows belong into another partition"
+        fix = "overwrite the partitions with their rows; readers that prune miss them"
+        yield FindingKind.PARTITION, what, fix
+
+
+def _key_facts(file: DataFileMeta, facts: FileFacts) -> Iterator[_Fact]:
+    if count := facts.unordered_rows:
+        what = f"{count} rows do not follow the row before them in key order"
+        yield FindingKind.KEY_ORDER, what, _RESTORE
     if facts.keys is not None and facts.keys != facts.told_keys:
-        found.append(
-            (
-                FindingKind.KEY_RANGE,
-                f"the file's keys reach from {_key_text(facts.keys[0])} to "
-                f"{_key_text(facts.keys[1])}, its manifest says another range",
-                _RESTORE,
-            )
-        )
-    told = (file.min_sequence_number, file.max_sequence_number)
+        low, high = map(_key_text, facts.keys)
+        what = f"the file's keys reach from {low} to {high}, its manifest says another range"
+        yield FindingKind.KEY_RANGE, what, _RESTORE
+    told = file.min_sequence_number, file.max_sequence_number
     if facts.sequence_numbers is not None and facts.sequence_numbers != told:
-        found.append(
-            (
-                FindingKind.SEQUENCE_NUMBERS,
-                f"sequence numbers reach from {facts.sequence_numbers[0]} to "
-                f"{facts.sequence_numbers[1]}, its manifest says {told[0]} to {told[1]}",
-                _RESTORE,
-            )
-        )
-    return found
+        least, most = facts.sequence_numbers
+        what = f"sequence numbers reach from {least} to {most}, its manifest says "
+        yield FindingKind.SEQUENCE_NUMBERS, f"{what}{told[0]} to {told[1]}", _RESTORE
 
 
-def _stray_findings(facts: FileFacts) -> list[tuple[FindingKind, str, str]]:
-    found = []
-    if facts.stray_bucket_rows:
-        found.append(
-            (
-                FindingKind.BUCKET,
-                f"{facts.stray_bucket_rows} rows belong into another bucket by their key",
-                "overwrite the partition with its rows; readers that look up a key miss them",
-            )
-        )
-    if facts.stray_partition_rows:
-        found.append(
-            (
-                FindingKind.PARTITION,
-                f"{facts.stray_partition_rows} rows belong into another partition",
-                "overwrite the partitions with their rows; readers that prune miss them",
-            )
-        )
-    return found
-
-
-def _column_findings(name: str, column: ColumnFacts) -> list[tuple[FindingKind, str, str]]:
-    found = []
-    if column.told_nulls is not None and column.told_nulls != column.null_count:
-        found.append(
-            (
-                FindingKind.STATISTICS,
-                f"column {name!r} has {column.null_count} nulls, its manifest says "
-                f"{column.told_nulls}",
-                _REWRITE,
-            )
-        )
-    if column.below or column.above:
-        found.append(
-            (
-                FindingKind.STATISTICS,
-                f"column {name!r} has {column.below} values below and {column.above} above the "
-                "bounds that its manifest tells",
-                _REWRITE,
-            )
-        )
-    return found
+def _column_facts(facts: FileFacts) -> Iterator[_Fact]:
+    for name, column in facts.columns.items():
+        nulls, told, low, high = column.null_count, column.told_nulls, column.below, column.above
+        if told not in (None, nulls):
+            what = f"column {name!r} has {nulls} nulls, its manifest says {told}"
+            yield FindingKind.STATISTICS, what, _REWRITE
+        if low or high:
+            what = f"column {name!r} has {low} values below and {high} above the bounds that its "
+            yield FindingKind.STATISTICS, f"{what}manifest tells", _REWRITE
 
 
 def _key_text(key: Any) -> str:
-    return (
-        "("
-        + ", ".join(
-            part.decode(errors="replace") if isinstance(part, bytes) else str(part) for part in key
-        )
-        + ")"
-    )
+    parts = (one.decode(errors="replace") if isinstance(one, bytes) else str(one) for one in key)
+    return f"({', '.join(parts)})"

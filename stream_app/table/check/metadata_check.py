@@ -212,7 +212,7 @@ class MetadataCheck:
         counted = RecordCounts(total=self._live.rows, delta=gained, changelog=None)
         findings = count_findings(snapshot, counted, version.path)
         # A compaction takes away the rows that deletion vectors delete.
-        has_vectors = self.vectors or self.table.options[DELETION_VECTORS_ENABLED]
+        has_vectors = bool(self.vectors) or self.table.options[DELETION_VECTORS_ENABLED]
         if gained is not None and not self.table.kind.merges_by_key and not has_vectors:
             findings += compaction_findings(snapshot, gained, version.path)
         return findings

@@ -166,7 +166,6 @@ class TagUpkeep:
                 "writes none: set 'tag.automatic-creation' = 'process-time'"
             )
         by_number = {snapshot.snapshot_id: snapshot for snapshot in snapshots}
-        self._make_up_success_file(rules)
         created = []
         retained_ms = self.table.options[TAG_DEFAULT_TIME_RETAINED]
         for due in due_tags(rules, next_begin, times):
@@ -186,14 +185,6 @@ class TagUpkeep:
             self._is_due_known = not created
             self._looked_at = max(self._looked_at, *by_number) if by_number else self._looked_at
         return tuple(created)
-
-    def _make_up_success_file(self, rules: TagRules) -> None:
-        """Of the newest tag, if its maker died, or failed, before it was written."""
-        if not self.table.tags.has_success_files:
-            return
-        for tag in self._tags(rules):
-            if self.table.tags.lacks_success_file(tag.name):
-                self.table.tags.write_success_file(tag.name, self.table.clock.now_ms())
 
     def _tags(self, rules: TagRules) -> list[Tag]:
         """Only the newest automatic tag: it is the progress."""

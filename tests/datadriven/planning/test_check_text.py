@@ -157,7 +157,8 @@ def _followed(case: Case) -> str:
 
 
 COMMANDS = {
-    "chain": _chain, "epochs": _epochs, "counts": _counts, "compaction": _compaction, "files": _files, "followed": _followed,
+    "chain": _chain, "epochs": _epochs, "counts": _counts, "compaction": _compaction,
+    "files": _files, "followed": _followed,
     "changelogs": _changelogs, "consumer": _consumer, "replay": _replay,
 }  # fmt: skip
 

@@ -15,10 +15,8 @@ from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
-from stream_app.table.upkeep.tag_upkeep import TagUpkeep
 from stream_app.table.upkeep.tags import new_tag, plan_tag_deletion
 from tests.scenarios.upkeep.test_orphan_files import clean
-from tests.scenarios.upkeep.test_tag_upkeep import hourly
 from tests.scenarios.upkeep.test_tags_and_rollback import give, go_back, take_away, with_tags
 from tests.support.expiring_table import files_on_disk, files_that_are_named, rows_of, versions
 from tests.support.small_table import small_table
@@ -90,18 +88,6 @@ def test_a_success_file_that_is_there_keeps_the_time_of_its_creation(tmp_path: P
     told = success_files(table)["a_SUCCESS"]
     assert told["creationTime"] == 7
     assert told["modificationTime"] > 8
-
-
-def test_who_died_before_the_success_file_is_made_up_for(tmp_path: Path) -> None:
-    job = hourly(tmp_path, tag__create_success_file=True)
-    table = job.table.table
-    job.commit()
-    job.commit()
-    assert TagUpkeep(table).run().created == ("2026-01-01 00", "2026-01-01 01")
-    assert success_files(table).keys() == {"2026-01-01 00_SUCCESS", "2026-01-01 01_SUCCESS"}
-    Path(table.location, "tag", "tag-success-file", "2026-01-01 01_SUCCESS").unlink()
-    assert TagUpkeep(table).run().created == ()
-    assert success_files(table).keys() == {"2026-01-01 00_SUCCESS", "2026-01-01 01_SUCCESS"}
 
 
 def test_without_the_option_there_are_no_success_files(tmp_path: Path) -> None:

@@ -16,10 +16,7 @@ from stream_app.errors import StreamAppError, UsageError
 
 PAIR = JarSet(
     name="pair-1",
-    choices=(
-        (Coordinate("o", "a", "1"), Coordinate("o", "b", "1")),
-        (Coordinate("o", "a", "1"), Coordinate("o", "b", "0-preview")),
-    ),
+    coordinates=(Coordinate("o", "a", "1"), Coordinate("o", "b", "1")),
 )
 
 
@@ -77,22 +74,8 @@ def test_jars_put_there_by_hand_are_taken(cache: JarCache) -> None:
     folder.mkdir(parents=True)
     (folder / "a-1.jar").touch()
     assert cache.find(PAIR) == []
-    (folder / "b-0-preview.jar").touch()
-    assert [jar.name for jar in cache.find(PAIR)] == ["a-1.jar", "b-0-preview.jar"]
-
-
-def test_the_fallback_is_tried_when_only_that_module_is_missing(
-    cache: JarCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = (
-        'if grep -q 0-preview "$IVY"; then\n'
-        '  mkdir -p "$STAGED"; touch "$STAGED/a-1.jar" "$STAGED/b-0-preview.jar"\n'
-        "else echo ':: o#b;1: not found'; exit 1; fi\n"
-    )
-    home = fake_java(tmp_path / "home", script)
-    monkeypatch.setenv("JAVA_HOME", str(home))
-    assert [jar.name for jar in cache.resolve(PAIR)] == ["a-1.jar", "b-0-preview.jar"]
-    assert runs(home) == 2
+    (folder / "b-1.jar").touch()
+    assert [jar.name for jar in cache.find(PAIR)] == ["a-1.jar", "b-1.jar"]
 
 
 def test_a_failure_says_what_is_missing_and_how_to_mend_it(
@@ -113,7 +96,7 @@ def test_a_failure_says_what_is_missing_and_how_to_mend_it(
     assert "noise 9\n" not in text
     assert f"put the jars (a-1.jar, b-1.jar) into {cache.folder / 'pair-1'}" in text
     assert "STREAM_APP_IVY_SETTINGS" in text
-    assert runs(home) == 1, "no other choice has another revision of what is missing"
+    assert runs(home) == 1
     assert not (cache.folder / "pair-1").exists()
 
 
@@ -165,17 +148,15 @@ def test_two_processes_resolve_once(
 @pytest.mark.parametrize(
     ("version", "revisions"),
     [
-        pytest.param("4.1.3", ["4.1.3 4.1.3", "4.1.3 4.1.0-preview1"], id="tested-release"),
-        pytest.param(
-            "4.1.4", ["4.1.4 4.1.4", "4.1.4 4.1.0-preview1", "4.1.3 4.1.0-preview1"], id="newer"
-        ),
-        pytest.param("4.2.0", ["4.2.0 4.2.0", "4.2.0 4.1.0-preview1"], id="next-minor"),
-        pytest.param("4.9.0", ["4.9.0 4.9.0"], id="no-fallback-known"),
+        pytest.param("4.1.3", ["4.1.3", "4.1.0-preview1"], id="tested-release"),
+        pytest.param("4.1.4", ["4.1.3", "4.1.0-preview1"], id="newer"),
+        pytest.param("4.2.0", ["4.2.0", "4.1.0-preview1"], id="next-minor"),
+        pytest.param("4.9.0", ["4.9.0", "4.9.0"], id="unknown-minor"),
     ],
 )
-def test_modules_of_spark_that_are_tried(version: str, revisions: list[str]) -> None:
-    choices = spark_kafka_set(version).choices
-    assert [f"{choice[0].revision} {choice[1].revision}" for choice in choices] == revisions
+def test_modules_of_spark(version: str, revisions: list[str]) -> None:
+    source, provider, *_ = spark_kafka_set(version).coordinates
+    assert [source.revision, provider.revision] == revisions
 
 
 def test_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -194,7 +175,7 @@ def test_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_s3a_comes_with_the_sdk_of_its_hadoop_and_without_the_bundle() -> None:
-    (coordinates,) = s3a_set("3.4.1").choices
+    coordinates = s3a_set("3.4.1").coordinates
     assert [str(each) for each in coordinates] == [
         "org.apache.hadoop:hadoop-aws:3.4.1",
         "software.amazon.awssdk:s3:2.24.6",

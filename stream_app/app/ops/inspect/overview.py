@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stream_app.app.ops.inspect.files import live_files
+from stream_app.app.ops.inspect.table_facts import sorted_runs_max
 from stream_app.app.ops.inspect.views import columns_text
 from stream_app.app.text.listing import size_text, time_text
 from stream_app.model.bucket_id import BucketId
@@ -60,10 +61,6 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
     schema = table.schema
     entries = live_files(table, snapshot)
     files = [entry.file for entry in entries]
-    runs: dict[BucketId, set[str | int]] = {}
-    for entry in entries:
-        run = entry.file.level or entry.file.file_name
-        runs.setdefault((entry.partition, entry.bucket), set()).add(run)
     earliest = table.snapshots.earliest_id()
     return Overview(
         table=table.version_root,
@@ -79,7 +76,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
         files=len(files),
         bytes=sum(file.file_size for file in files),
         partitions=len({entry.partition for entry in entries}),
-        runs_max=max((len(members) for members in runs.values()), default=0),
+        runs_max=sorted_runs_max(entries),
         compaction_trigger=table.options.compaction_trigger,
         waiting_rows=rows_that_wait(table, snapshot, entries),
         bucket_advice=_bucket_advice(table, entries),

@@ -70,7 +70,7 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
         source_ms=newest_source_ms(newest),
         epochs=newest_epochs(table.snapshots) if of_job else {},
         rows=latest.total_record_count,
-        sorted_runs=None if live is None else _runs_max(live),
+        sorted_runs=None if live is None else sorted_runs_max(live),
         waiting_rows=rows_that_wait(table, latest, live) if counts_runs else 0,
     )
 
@@ -107,7 +107,8 @@ def freshness_s(now_ms: int, source_ms: int | None, lag: int | None) -> int | No
     return None if source_ms is None else max(0, now_ms - source_ms) // 1000
 
 
-def _runs_max(live: Iterable[ManifestEntry]) -> int:
+def sorted_runs_max(live: Iterable[ManifestEntry]) -> int:
+    """Of the bucket that has most; each file of level 0 is one."""
     runs: dict[tuple[bytes, int], set[str | int]] = {}
     for entry in live:
         run = entry.file.level or entry.file.file_name
