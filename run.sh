@@ -38,20 +38,27 @@ find_java() {
 }
 
 say() { printf 'run.sh: %s\n' "$@" >&2; }
+# Runs a module: PYTHON MODULE ARGUMENTS. Ctrl-C ends it at once, without a trace.
+run_module() {
+  local python=$1; shift
+  "$python" -I -c 'import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); import runpy, sys
+del sys.argv[0]; runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)' "$@" >&2
+}
 # Installs pinned packages and stream_app. The mark outlives an interruption: pip takes a half unpacked
 # package for an installed one, so such an environment is made anew.
 set_up() {
-  local pip=("$venv/bin/python" -m pip --disable-pip-version-check --no-input install) site
-  if ! "$venv/bin/python" -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || [ -e "$venv/incomplete" ]; then
-    local python; python=$(find_python)
+  local python=$venv/bin/python site pip=(pip --disable-pip-version-check --no-input install)
+  if ! "$python" -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || [ -e "$venv/incomplete" ]; then
+    python=$(find_python)
     say "making $venv with $("$python" -V)"
-    "$python" -m venv --clear "$venv"
+    run_module "$python" venv --clear "$venv"
+    python=$venv/bin/python
   fi
   touch "$venv/incomplete"
   say "fetching $(cat "$@" | grep -c ==) pinned packages, about 700 MB when nothing is cached"
-  "${pip[@]}" --use-pep517 "${@/#/-r}" >&2
+  run_module "$python" "${pip[@]}" --use-pep517 "${@/#/-r}"
   say "installing stream_app itself"
-  "${pip[@]}" --quiet --no-deps --no-build-isolation -e "$here" >&2
+  run_module "$python" "${pip[@]}" --quiet --no-deps --no-build-isolation -e "$here"
   site=$(echo "$venv"/lib/python3.*/site-packages)
   # Else Spark starts the path's python3 for its workers, in which nothing is installed.
   echo 'import os, sys; os.environ.setdefault("PYSPARK_PYTHON", sys.executable)' > "$site/stream_app_workers.pth"

@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any, Protocol
 
 
@@ -40,9 +40,13 @@ def local_wall_clock_ms(clock: Clock) -> int:
     return wall_clock_ms(clock.now_ms())
 
 
-def wall_clock_ms(millis: int) -> int:
-    """What a clock on the wall shows at a time (since 1970 in UTC), as if it were UTC."""
-    offset = datetime.fromtimestamp(millis / 1000, UTC).astimezone().utcoffset()
+def wall_clock_ms(millis: int, zone: tzinfo | None = None) -> int:
+    """What a clock on the wall shows at a time (since 1970 in UTC), as if it were UTC.
+
+    Args:
+        zone: None: the machine's.
+    """
+    offset = datetime.fromtimestamp(millis / 1000, UTC).astimezone(zone).utcoffset()
     assert offset is not None
     return millis + int(offset.total_seconds() * 1000)
 

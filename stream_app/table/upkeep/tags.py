@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import tzinfo
 
-from stream_app.clock import local_wall_clock_ms
+from stream_app.clock import local_wall_clock_ms, wall_clock_ms
 from stream_app.errors import CorruptFileError, StreamAppError, UsageError
 from stream_app.model.manifest_entry import FileKind
 from stream_app.model.options.core_options import unknown_key
@@ -319,19 +319,15 @@ def snapshot_time(table: FileStoreTable, snapshot: Snapshot) -> SnapshotTime:
         millis, zone = snapshot.time_millis, options[SINK_PROCESS_TIME_ZONE]
     if millis is None:
         return SnapshotTime(snapshot.snapshot_id, None)
-    return SnapshotTime(snapshot.snapshot_id, wall_clock_ms(millis, zone))
+    return SnapshotTime(snapshot.snapshot_id, wall_clock_ms(millis, _zone(zone)))
 
 
 def process_time_ms(table: FileStoreTable) -> int | None:
     """The time on the wall by which tags are due of themselves; None: they wait for watermarks."""
     if table.options[TAG_AUTOMATIC_CREATION] != "process-time":
         return None
-    return wall_clock_ms(table.clock.now_ms(), table.options[SINK_PROCESS_TIME_ZONE])
+    return wall_clock_ms(table.clock.now_ms(), _zone(table.options[SINK_PROCESS_TIME_ZONE]))
 
 
-def wall_clock_ms(millis: int, zone: str) -> int:
-    """A moment as a clock in a zone shows it, read as if it were UTC; '': the machine's zone."""
-    at = datetime.fromtimestamp(millis // 1000, UTC).astimezone(zone_of(zone) if zone else None)
-    offset = at.utcoffset()
-    assert offset is not None
-    return millis + int(offset.total_seconds() * 1000)
+def _zone(name: str) -> tzinfo | None:
+    return zone_of(name) if name else None

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from stream_app.clock import wall_clock_ms
 from stream_app.errors import UsageError
+from stream_app.model.options.tag_options import zone_of
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.tag_upkeep import TagUpkeep
-from stream_app.table.upkeep.tags import create_tag, new_tag, wall_clock_ms
+from stream_app.table.upkeep.tags import create_tag, new_tag
 from tests.support.small_table import TIME_MS, SmallTable, SteppingClock, small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -133,13 +135,13 @@ def test_a_delay_as_long_as_the_period_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_time_is_read_from_the_clock_on_the_wall() -> None:
-    assert wall_clock_ms(TIME_MS, "UTC") == TIME_MS
-    assert wall_clock_ms(TIME_MS, "Asia/Tokyo") == TIME_MS + 9 * HOUR_MS
-    assert wall_clock_ms(TIME_MS, "GMT-03:30") == TIME_MS - 7 * HOUR_MS // 2
-    assert wall_clock_ms(TIME_MS, "+8") == TIME_MS + 8 * HOUR_MS
+    assert wall_clock_ms(TIME_MS, zone_of("UTC")) == TIME_MS
+    assert wall_clock_ms(TIME_MS, zone_of("Asia/Tokyo")) == TIME_MS + 9 * HOUR_MS
+    assert wall_clock_ms(TIME_MS, zone_of("GMT-03:30")) == TIME_MS - 7 * HOUR_MS // 2
+    assert wall_clock_ms(TIME_MS, zone_of("+8")) == TIME_MS + 8 * HOUR_MS
     july = TIME_MS + 181 * 24 * HOUR_MS
-    assert wall_clock_ms(TIME_MS + 1, "Europe/Berlin") == TIME_MS + HOUR_MS + 1
-    assert wall_clock_ms(july, "Europe/Berlin") == july + 2 * HOUR_MS
+    assert wall_clock_ms(TIME_MS + 1, zone_of("Europe/Berlin")) == TIME_MS + HOUR_MS + 1
+    assert wall_clock_ms(july, zone_of("Europe/Berlin")) == july + 2 * HOUR_MS
 
 
 def _with(table: FileStoreTable, **options: str) -> FileStoreTable:
