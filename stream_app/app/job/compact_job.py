@@ -23,9 +23,10 @@ from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.observe.events.event_texts import report_line
 from stream_app.app.observe.metrics.collectors import (
-    CompactionCollector,
-    MaintenanceCollector,
     StoreCollector,
+    TablesCollector,
+    compaction_numbers,
+    expiry_numbers,
 )
 from stream_app.app.observe.metrics.endpoint import serving
 from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
@@ -174,11 +175,11 @@ def _run_in(
         compaction = _Compaction(
             job, stream_of(table), maintenance, stop_requested, table.clock, stream_of, listeners
         )
-        compaction_numbers, expiry_numbers = CompactionCollector(), MaintenanceCollector()
-        compaction_numbers.add(label, compaction.metrics)
-        expiry_numbers.add(label, maintenance.metrics)
+        compacted, expired = TablesCollector(compaction_numbers), TablesCollector(expiry_numbers)
+        compacted.add(label, compaction.metrics)
+        expired.add(label, maintenance.metrics)
         jvm.attach(spark)
-        for each in (compaction_numbers, expiry_numbers, store, jvm):
+        for each in (compacted, expired, store, jvm):
             registry.register(each)
         with about(table=label):
             compaction.run()

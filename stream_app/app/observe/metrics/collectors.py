@@ -29,7 +29,7 @@ CompactionSource = Callable[[], CompactionMetrics | None]
 _Metrics = TypeVar("_Metrics")
 
 
-class _TablesCollector(Collector, Generic[_Metrics]):
+class TablesCollector(Collector, Generic[_Metrics]):
     """Numbers of all tables, collected in the thread of a scrape."""
 
     def __init__(self, numbers: Callable[[_Metrics], Iterable[_Number]]) -> None:
@@ -49,20 +49,6 @@ class _TablesCollector(Collector, Generic[_Metrics]):
             if metrics is not None
             for each in self._numbers(metrics)
         )
-
-
-class CompactionCollector(_TablesCollector[CompactionMetrics]):
-    """Numbers about the compactions of all tables."""
-
-    def __init__(self) -> None:
-        super().__init__(_compaction_numbers)
-
-
-class MaintenanceCollector(_TablesCollector[MaintenanceMetrics]):
-    """Numbers about the expiry of all tables."""
-
-    def __init__(self) -> None:
-        super().__init__(_maintenance_numbers)
 
 
 @dataclass(slots=True, eq=False)
@@ -125,7 +111,8 @@ class _Number:
     together: Callable[[Iterable[float]], float] = sum
 
 
-def _maintenance_numbers(done: MaintenanceMetrics) -> Iterator[_Number]:
+def expiry_numbers(done: MaintenanceMetrics) -> Iterator[_Number]:
+    """The numbers of expiry under their Prometheus names."""
     for name, value, meaning in (
         ("snapshots_expired", done.snapshots_expired, "Snapshots that have expired."),
         ("partitions_expired", done.partitions_expired, "Partitions dropped for their age."),
@@ -137,7 +124,7 @@ def _maintenance_numbers(done: MaintenanceMetrics) -> Iterator[_Number]:
         yield _Number(name, value, meaning, is_counter=True)
 
 
-def _compaction_numbers(metrics: CompactionMetrics) -> Iterator[_Number]:
+def compaction_numbers(metrics: CompactionMetrics) -> Iterator[_Number]:
     """The compaction numbers under their Prometheus names."""
     for name, value, meaning, together in (
         ("buckets", metrics.buckets, "Buckets that the job has touched.", sum),

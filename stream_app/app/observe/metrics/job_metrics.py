@@ -26,9 +26,10 @@ from prometheus_client import (
 from stream_app import __version__
 from stream_app.app.observe.metrics.collectors import (
     PREFIX,
-    CompactionCollector,
-    MaintenanceCollector,
     StoreCollector,
+    TablesCollector,
+    compaction_numbers,
+    expiry_numbers,
 )
 from stream_app.app.observe.metrics.disk_metrics import DiskCollector
 from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
@@ -43,7 +44,9 @@ from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
+from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
+from stream_app.table.job.table_maintenance import MaintenanceMetrics
 
 TABLE_LABELS_MAX = 200
 """Tables with numbers of their own: each is some dozens of time series."""
@@ -78,8 +81,8 @@ class JobMetrics:
     clock: Clock = field(default_factory=SystemClock)
     name: str = ""
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
-    compactions: CompactionCollector = field(init=False)
-    maintenance: MaintenanceCollector = field(init=False)
+    compactions: TablesCollector[CompactionMetrics] = field(init=False)
+    maintenance: TablesCollector[MaintenanceMetrics] = field(init=False)
     store: StoreCollector = field(init=False)
     jvm: JvmCollector = field(init=False)
     disks: DiskCollector = field(init=False)
@@ -102,7 +105,8 @@ class JobMetrics:
 
     def __post_init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
-        self.compactions, self.maintenance = CompactionCollector(), MaintenanceCollector()
+        self.compactions = TablesCollector(compaction_numbers)
+        self.maintenance = TablesCollector(expiry_numbers)
         self.source = SourceMetrics(self._gauge, self.clock)
         self.store, self.jvm = StoreCollector(self.table), JvmCollector(self.table)
         self.disks = DiskCollector(self.table)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from stream_app.app.ops.inspect.bucket_choice import EVERYTHING, BucketChoice
 from stream_app.app.text.listing import time_text
@@ -75,22 +76,8 @@ def compactions_of(
 
 
 def _told(snapshot: Snapshot, report: CompactionReport) -> CompactionRow:
-    return CompactionRow(
-        snapshot=snapshot.snapshot_id,
-        time=time_text(snapshot.time_millis),
-        user=snapshot.commit_user,
-        partition=report.partition,
-        bucket=report.bucket,
-        reason=report.reason,
-        levels=_levels_text(report.levels),
-        output_level=report.output_level,
-        files_in=report.files_in,
-        bytes_in=report.bytes_in,
-        files_out=report.files_out,
-        bytes_out=report.bytes_out,
-        upgraded=report.upgraded,
-        seconds=report.seconds,
-    )
+    facts = {field.name: getattr(report, field.name) for field in fields(report)}
+    return _row(snapshot, **facts | {"levels": _levels_text(report.levels)})
 
 
 def _derived(
@@ -102,10 +89,8 @@ def _derived(
     names = {file.file_name for file in before} & {file.file_name for file in after}
     read = [file for file in before if file.file_name not in names]
     written = [file for file in after if file.file_name not in names]
-    return CompactionRow(
-        snapshot=snapshot.snapshot_id,
-        time=time_text(snapshot.time_millis),
-        user=snapshot.commit_user,
+    return _row(
+        snapshot,
         partition=partition,
         bucket=bucket,
         reason=None,
@@ -117,6 +102,15 @@ def _derived(
         bytes_out=sum(file.file_size for file in written),
         upgraded=len(names),
         seconds=None,
+    )
+
+
+def _row(snapshot: Snapshot, **facts: Any) -> CompactionRow:
+    return CompactionRow(
+        snapshot=snapshot.snapshot_id,
+        time=time_text(snapshot.time_millis),
+        user=snapshot.commit_user,
+        **facts,
     )
 
 
