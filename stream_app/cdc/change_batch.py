@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.cdc.column_drift import Column, Sighting
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.cdc.column_drift import Column, Sighting, sightings_together
+from stream_app.model.schema.source_table import SourceTable, merged
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import UNCHANGED
 
@@ -130,8 +130,10 @@ class DecodedBatch:
 
         Args:
             messages: from which all this came.
-            reasons: as `bad_records` takes them.
+            reasons: as `bad_records` takes them; itself where there are none.
         """
+        if not reasons:
+            return self
         changes = self.changes
         kept = ~np.isin(changes.message_index, list(reasons))
         return replace(
@@ -157,6 +159,27 @@ def moved(decoded: DecodedBatch, at: Int32s) -> DecodedBatch:
         },
         schemas={each: int(at[first]) for each, first in decoded.schemas.items()},
         truncated=None if decoded.truncated is None else int(at[decoded.truncated]),
+    )
+
+
+def together(left: DecodedBatch, right: DecodedBatch, shift: int) -> DecodedBatch:
+    """What came of two parts of a batch, without the counts of `OwnTable`.
+
+    Args:
+        shift: what the positions of the right part lack; the number of messages in the left one.
+    """
+    behind = ChangeBatch(rows=right.changes.rows, message_index=right.changes.message_index + shift)
+    told = merged(left.told, right.told) if left.told and right.told else left.told or right.told
+    return DecodedBatch(
+        changes=concat_changes(left.changes.rows.schema, [left.changes, behind]),
+        bad=pa.concat_batches([left.bad, right.bad]),
+        skipped=left.skipped + right.skipped,
+        decoder_errors=left.decoder_errors + right.decoder_errors,
+        tables={**{name: at + shift for name, at in right.tables.items()}, **left.tables},
+        columns=sightings_together(left.columns, right.columns, shift),
+        schemas={**{each: at + shift for each, at in right.schemas.items()}, **left.schemas},
+        told=told,
+        truncated=left.truncated if right.truncated is None else right.truncated + shift,
     )
 
 

@@ -24,7 +24,7 @@ TYPE_MAPPING = "type-mapping"
 CUT_VALUES = "cut-values"
 """The option that says what becomes of digits of a time that a column cannot hold."""
 COLUMN_ALIASES = "column-aliases"
-"""The option with the names that columns have in the source; see `aliased_decode`."""
+"""The option with the names that columns have in the source; see `column_aliases`."""
 
 
 class DriftKind(enum.Enum):

@@ -22,11 +22,12 @@ from stream_app.cdc.change_batch import (
     DecodedBatch,
     change_schema,
     moved,
+    together,
     whole_messages,
 )
 from stream_app.cdc.column_drift import DriftKind
-from stream_app.cdc.isolated_decode import IsolatedDecode, together
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
+from stream_app.cdc.pipeline import Pipeline
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.errors import WrongSourceError
 from stream_app.model.schema.data_type import RowType
@@ -225,7 +226,7 @@ class LoweredDecode:
             setup = replace(
                 self.setup, columns=columns, arrow_schema=schema, primary_keys=keys, traits=traits
             )
-            self._made[names] = IsolatedDecode(self.make(setup))
+            self._made[names] = Pipeline(self.make(setup))
         return self._made[names]
 
 

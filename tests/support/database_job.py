@@ -18,7 +18,7 @@ from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.tables.database_tables import DatabaseTables
 from stream_app.app.tables.format_setup import evolution_rules, rules_of, source_of
-from stream_app.app.tables.job_format import job_format
+from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.epoch.epoch_plan import EpochShape
@@ -171,7 +171,7 @@ class DatabaseJob:
         return TableFeed(
             name=name,
             job=TableJob(table, CompactHere),
-            format_of=lambda seen: job_format(self.config, seen),
+            format_of=lambda seen: job_pipeline(self.config, seen),
             dead_letters=self._letters(name),
             listener=Reports(),
             evolution=None if rules is None else SchemaEvolution(rules),

@@ -19,7 +19,7 @@ from stream_app.app.tables.format_setup import (
     rules_of,
     source_of,
 )
-from stream_app.app.tables.job_format import job_format, own_table
+from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.ingest.checkpoint_state import remembered_tables
 from stream_app.spark.ingest.dead_letters import DeadLetters
@@ -55,9 +55,10 @@ class JobFeeds:
         """The feed of a job of one table."""
         feed = self._feed(self.config.name, table, self.log, "")
         if not self.config.source.merge_shards:
-            of_table, sources = feed.format_of, SourceTableCheck(self.checkpoint)
-            feed.sources = sources
-            feed.format_of = lambda seen: own_table(self.config, of_table(seen), sources.choice)
+            sources = feed.sources = SourceTableCheck(self.checkpoint)
+            feed.format_of = lambda seen: job_pipeline(
+                self.config, seen, choice=sources.choice, restores=True
+            )
         feed.met = functools.partial(remembered_tables, self.checkpoint)
         return feed
 
@@ -106,7 +107,7 @@ class JobFeeds:
         return TableFeed(
             name=name,
             job=job,
-            format_of=lambda seen: job_format(self.config, seen, restores=True),
+            format_of=lambda seen: job_pipeline(self.config, seen, restores=True),
             dead_letters=self._dead_letters(folder),
             listener=log,
             evolution=None

@@ -1,4 +1,4 @@
-"""Wraps a message format, where a change need not name its row's partition, and where it must.
+"""Judges records where a change need not name its row's partition, and where it must.
 
 `NamedPartitions` is for tables whose changes find their rows by an index of keys. `LookupHints` is
 for those that could have one: it tells so beside the reason of a record that lacks its partition.
@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch
 from stream_app.cdc.columns.arrow_buffers import valid_of
-from stream_app.cdc.message_format import MessageFormat
 from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
 from stream_app.model.schema.index_problems import index_problems
 from stream_app.model.schema.table_schema import TableSchema
@@ -26,24 +25,16 @@ _HINT = f"; with the option {PARTITION_LOOKUP.key} = true the rest of the key fi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedPartitions:
-    """Implements `message_format.MessageFormat`: a row that stays names its whole partition.
+    """Implements `pipeline.Step`: a row that stays names its whole partition.
 
     Attributes:
-        messages: reads the messages, and lets partition columns be null.
         required: partition columns that are NOT NULL in the table.
     """
 
-    messages: MessageFormat
     required: tuple[str, ...]
 
-    @property
-    def reads_keys(self) -> bool:
-        """See `MessageFormat.reads_keys`."""
-        return self.messages.reads_keys
-
-    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode every message for itself; see `MessageFormat.decode`."""
-        decoded = self.messages.decode(messages)
+    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+        """See `Step`."""
         rows, reasons = decoded.changes.rows, dict[int, str]()
         for name in self.required:
             column = rows.column(name)
@@ -51,28 +42,21 @@ class NamedPartitions:
                 stays = (rows.column(ROW_KIND).to_numpy() & 1) == 0
                 lacking = decoded.changes.message_index[stays & ~valid_of(column)]
                 reasons |= dict.fromkeys(lacking.tolist(), f"NOT NULL column {name!r} is null")
-        return decoded.setting_aside(messages, reasons) if reasons else decoded
+        return decoded.setting_aside(messages, reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupHints:
-    """Implements `message_format.MessageFormat`: reasons tell of the option that would help.
+    """Implements `pipeline.Step`: reasons tell of the option that would help.
 
     Attributes:
         partition_keys: columns of the partition, all of them in the primary key.
     """
 
-    messages: MessageFormat
     partition_keys: frozenset[str]
 
-    @property
-    def reads_keys(self) -> bool:
-        """See `MessageFormat.reads_keys`."""
-        return self.messages.reads_keys
-
-    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode every message for itself; see `MessageFormat.decode`."""
-        decoded = self.messages.decode(messages)
+    def __call__(self, decoded: DecodedBatch, _: pa.RecordBatch) -> DecodedBatch:
+        """See `Step`."""
         if not decoded.bad.num_rows:
             return decoded
         at = decoded.bad.schema.get_field_index("reason")

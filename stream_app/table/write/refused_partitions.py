@@ -1,8 +1,8 @@
-"""Wraps a message format, and sets aside the records whose partition cannot be written.
+"""Sets aside the records whose partition cannot be written.
 
 There are two reasons. The folder's name would exceed 255 bytes, the limit of ext4, xfs and HDFS. Or
 the partition tells no time, although ``partition.timestamp-format.strict`` demands it. Without the
-wrapper such a record would end the writing task, and the job at each start.
+step such a record would end the writing task, and the job at each start.
 
 Source: Paimon `utils/PartitionPathUtils.java`,
 `operation/AbstractFileStoreWrite.java#PartitionTimestampValidator`.
@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.change_batch import DecodedBatch
-from stream_app.cdc.message_format import MessageFormat
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.partition_path import partition_component
 from stream_app.table.write.strict_partitions import StrictPartitions
@@ -29,30 +28,22 @@ _ESCAPED_BYTES_MAX = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameablePartitions:
-    """Implements `message_format.MessageFormat`.
+    """Implements `pipeline.Step`.
 
     Attributes:
-        messages: reads the messages.
         partition_keys: columns whose values name folders.
     """
 
-    messages: MessageFormat
     partition_keys: tuple[str, ...]
 
-    @property
-    def reads_keys(self) -> bool:
-        """See `MessageFormat.reads_keys`."""
-        return self.messages.reads_keys
-
-    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode every message for itself; see `MessageFormat.decode`."""
-        decoded = self.messages.decode(messages)
+    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+        """See `Step`."""
         reasons: dict[int, str] = {}
         for name in self.partition_keys:
             column = decoded.changes.rows.column(name)
             if pa.types.is_string(column.type):
                 reasons |= _too_long(name, column, decoded)
-        return decoded.setting_aside(messages, reasons) if reasons else decoded
+        return decoded.setting_aside(messages, reasons)
 
 
 def _too_long(name: str, column: pa.Array, decoded: DecodedBatch) -> dict[int, str]:
@@ -82,24 +73,16 @@ _REASON = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatedPartitions:
-    """Implements `message_format.MessageFormat`.
+    """Implements `pipeline.Step`.
 
     Attributes:
-        messages: reads the messages.
         partitions: finds the partitions that tell no time.
     """
 
-    messages: MessageFormat
     partitions: StrictPartitions
 
-    @property
-    def reads_keys(self) -> bool:
-        """See `MessageFormat.reads_keys`."""
-        return self.messages.reads_keys
-
-    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode every message for itself; see `MessageFormat.decode`."""
-        decoded = self.messages.decode(messages)
+    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+        """See `Step`."""
         row_type = self.partitions.partition_type
         columns = [decoded.changes.rows.column(name) for name in row_type.names]
         if not len(columns[0]):
@@ -121,4 +104,4 @@ class DatedPartitions:
             int(decoded.changes.message_index[row]): _REASON + undated[int(partition_of[row])]
             for row in found
         }
-        return decoded.setting_aside(messages, reasons) if reasons else decoded
+        return decoded.setting_aside(messages, reasons)

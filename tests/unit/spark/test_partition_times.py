@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from stream_app.cdc.pipeline import Pipeline, Place
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.table.write.refused_partitions import DatedPartitions
@@ -24,10 +25,11 @@ def a_schema(columns: str, keys: tuple[str, ...], options: dict[str, str]) -> Ta
     )  # fmt: skip
 
 
-def dated(columns: str, keys: tuple[str, ...], options: dict[str, str]) -> DatedPartitions:
+def dated(columns: str, keys: tuple[str, ...], options: dict[str, str]) -> Pipeline:
     strict = strict_partitions(a_schema(columns, keys, {**STRICT, **options}))
     assert strict is not None
-    return DatedPartitions(messages=a_format(columns, (*keys, "k")), partitions=strict)
+    step = DatedPartitions(partitions=strict)
+    return a_format(columns, (*keys, "k")).with_steps({Place.DATED_PARTITIONS: step})
 
 
 def created(**after: Any) -> str:

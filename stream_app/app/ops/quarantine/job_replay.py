@@ -19,7 +19,11 @@ from stream_app.app.ops.quarantine.later_changes import ReadRange, Where, topic_
 from stream_app.app.ops.quarantine.replay import Replay, messages_of
 from stream_app.app.tables.database_tables import remembered_origins
 from stream_app.app.tables.format_setup import evolution_rules, rules_of, source_of
-from stream_app.app.tables.job_format import job_format
+from stream_app.app.tables.table_pipeline import (
+    LEFT_OUT_BY_REPLAY,
+    LEFT_OUT_OF_LATER_CHANGES,
+    job_pipeline,
+)
 from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
 from stream_app.cdc.formats import source_reader
 from stream_app.cdc.source_tables import NO_TABLE
@@ -88,20 +92,14 @@ def _replay(
     log: EpochLog,
     read: ReadRange,
 ) -> Replay:
-    unfiltered = replace(
-        config,
-        table=replace(config.table, filter=None),
-        sync=None if config.sync is None else config.sync.without_filters(),
-    )
     made = rules_of(config, table.location, table.schema).made
     source = source_of(config, table.location)
     return Replay(
         quarantine=quarantine,
         table=table,
         job=log.query_id(),
-        # A replay is the consent to columns that are narrowed.
-        decode=job_format(config, table, takes_narrowed=True),
-        decode_all=job_format(unfiltered, table, restores=True, takes_narrowed=True),
+        decode=job_pipeline(config, table, leaves_out=LEFT_OUT_BY_REPLAY),
+        decode_all=job_pipeline(config, table, leaves_out=LEFT_OUT_OF_LATER_CHANGES, restores=True),
         read=read,
         rules=evolution_rules(source, made),
         empties=source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value,
