@@ -12,11 +12,11 @@ import pytest
 
 import stream_app
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, ROW_KIND
-from stream_app.cdc.formats import message_format
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.pipeline import Place
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_formats import message_format
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType, parse_columns
 from stream_app.table.opening import open_table

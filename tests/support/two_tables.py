@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.formats import message_format
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.cdc.pipeline import Place
 from stream_app.fileio.file_io import FileIO
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_formats import message_format
 from stream_app.spark.epoch.epoch_plan import EpochShape, Part
 from stream_app.spark.epoch.epoch_runner import EpochRunner
 from stream_app.spark.ingest.dead_letters import DeadLetters

@@ -26,7 +26,6 @@ from stream_app.app.tables.column_warnings import tell_remarks
 from stream_app.app.tables.one_table import changes_that_fail
 from stream_app.app.tables.refused_tables import RefusedTables
 from stream_app.app.tables.table_pipeline import job_pipeline
-from stream_app.cdc.formats import source_reader
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.cdc.message_format import SourceReader
 from stream_app.cdc.source_tables import of_each_origin
@@ -39,6 +38,7 @@ from stream_app.errors import (
     UsageError,
 )
 from stream_app.format.arrow_schema import arrow_type
+from stream_app.message_formats import source_reader
 from stream_app.model.schema.data_type import DataField, RowType
 from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.source_table import SourceTable, merged

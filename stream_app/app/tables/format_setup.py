@@ -18,9 +18,9 @@ from stream_app.cdc.column_drift import (
 )
 from stream_app.cdc.computed.generated_columns import source_setup
 from stream_app.cdc.computed.generation import Generation
-from stream_app.cdc.formats import format_named
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_formats import format_named
 from stream_app.model.merge_engine import Existing, traits_of
 from stream_app.model.options.table_options import IGNORE_DELETE, ROWKIND_FIELD
 from stream_app.model.schema.data_type import RowType

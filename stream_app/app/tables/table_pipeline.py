@@ -26,7 +26,6 @@ from stream_app.cdc.column_drift import COLUMN_ALIASES
 from stream_app.cdc.computed.definition import DefinitionError
 from stream_app.cdc.computed.generated_columns import generated_columns
 from stream_app.cdc.computed.row_filter import Knowledge, RowFilter
-from stream_app.cdc.formats import format_named, message_format, origins_in, source_reader
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.own_table import OwnTable, SourceChoice
@@ -34,6 +33,7 @@ from stream_app.cdc.pipeline import Pipeline, Place, Step
 from stream_app.clock import SystemClock
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
+from stream_app.message_formats import format_named, message_format, origins_in, source_reader
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate

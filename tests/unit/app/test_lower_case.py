@@ -11,7 +11,7 @@ import pytest
 
 from stream_app.app.ops.check.of_database import splitter_of
 from stream_app.app.tables.table_pipeline import job_pipeline
-from stream_app.cdc.formats import FORMATS
+from stream_app.message_formats import FORMATS
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import Message, a_row, change
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.config.sync_config import OneSetting
+from stream_app.app.tables.table_pipeline import job_pipeline
 from tests.support import database_job
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import Message, change, creates

@@ -8,12 +8,12 @@ from functools import partial
 
 import pytest
 
-from stream_app.cdc.formats import message_format, origins_in
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.own_table import OwnTable, SourceChoice
 from stream_app.cdc.pipeline import Pipeline
 from stream_app.errors import WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_formats import message_format, origins_in
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
 from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of

@@ -25,11 +25,11 @@ from stream_app.app.tables.table_pipeline import (
     job_pipeline,
 )
 from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
-from stream_app.cdc.formats import source_reader
 from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.errors import CheckpointError, TableNotFoundError, UsageError
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.kafka.offset_ranges import Offsets
+from stream_app.message_formats import source_reader
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.target_tables import Target, decide
 from stream_app.spark.ingest.checkpoint_state import remembered_tables

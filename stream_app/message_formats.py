@@ -15,7 +15,7 @@ from stream_app.cdc.canal.canal_json import CANAL_JSON
 from stream_app.cdc.change_batch import change_schema
 from stream_app.cdc.column_aliases import ColumnAliases, parse_aliases, with_names_of_source
 from stream_app.cdc.column_drift import COLUMN_ALIASES
-from stream_app.cdc.debezium.avro.debezium_avro import DEBEZIUM_AVRO
+from stream_app.cdc.debezium.avro.debezium_avro import debezium_avro
 from stream_app.cdc.debezium.bson.debezium_bson import DEBEZIUM_BSON
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
 from stream_app.cdc.described_columns import DescribedColumns
@@ -29,8 +29,10 @@ from stream_app.cdc.pipeline import Pipeline, Place, Step
 from stream_app.cdc.record_images import UnreadableRecordError
 from stream_app.cdc.source_tables import Origins
 from stream_app.errors import UsageError
+from stream_app.kafka.schema_registry import REGISTRIES
 
-_DEBEZIUM = (DEBEZIUM_JSON, DEBEZIUM_AVRO, DEBEZIUM_BSON)
+_DEBEZIUM_AVRO = debezium_avro(REGISTRIES)
+_DEBEZIUM = (DEBEZIUM_JSON, _DEBEZIUM_AVRO, DEBEZIUM_BSON)
 _OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON, PLAIN_JSON)
 FORMATS: dict[str, Format] = {each.name: each for each in (*_DEBEZIUM, *_OTHERS)}
 DEFAULT_FORMAT = DEBEZIUM_JSON.name
@@ -72,7 +74,7 @@ def is_read_by(signs: str, chosen: str) -> bool:
 
 def _likely_format(value: bytes) -> str | None:
     if value.startswith(_CONFLUENT_MAGIC):
-        return DEBEZIUM_AVRO.name
+        return _DEBEZIUM_AVRO.name
     try:
         document = load_document(value)
     except UnreadableRecordError:
