@@ -129,12 +129,6 @@ def whole_setup(source: SourceConfig, schema: TableSchema) -> FormatSetup:
     )
 
 
-def finds_rows(schema: TableSchema) -> bool:
-    """Whether a change finds its older row without the partition that it names."""
-    rule = index_rule(schema)
-    return rule is not None and rule.existing is Existing.MOVES
-
-
 def _told_columns(schema: TableSchema) -> tuple[RowType, tuple[str, ...]]:
     """The columns and the key of which messages have to tell.
 

@@ -15,7 +15,6 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.tables.format_setup import (
     evolution_rules,
-    finds_rows,
     format_setup,
     rules_of,
     source_of,
@@ -39,17 +38,12 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import And, column_names, to_expression
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.schema.evolve import EvolutionRules
 from stream_app.table.schema.narrowed_columns import NarrowedColumns, column_times
 from stream_app.table.write.column_defaults import default_values
-from stream_app.table.write.located_rows import (
-    LookupHints,
-    NamedPartitions,
-    could_look_up,
-    required_partition_keys,
-)
+from stream_app.table.write.located_rows import lookup_hints, named_partitions
 from stream_app.table.write.mergeable_values import mergeable_values
-from stream_app.table.write.refused_partitions import DatedPartitions, NameablePartitions
-from stream_app.table.write.strict_partitions import strict_partitions
+from stream_app.table.write.refused_partitions import dated_partitions, nameable_partitions
 
 NOTHING: frozenset[Place] = frozenset()
 FILTERS = frozenset({Place.FILTER_OF_MESSAGES, Place.FILTER_OF_ROWS})
@@ -93,16 +87,17 @@ class TableRows:
         Raises:
             UsageError: the options, the made columns or the filter do not fit the table.
         """
+        schema = self.schema
         makers: Mapping[Place, Callable[[], Step | None]] = {
             Place.MADE_COLUMNS: self._made_columns,
-            Place.DEFAULTS: lambda: default_values(self.schema.fields),
+            Place.DEFAULTS: lambda: default_values(schema.fields),
             Place.FILTER_OF_MESSAGES: lambda: self._filter(of_messages=True),
             Place.FILTER_OF_ROWS: lambda: self._filter(of_messages=False),
-            Place.MERGEABLE_VALUES: lambda: mergeable_values(self.schema),
-            Place.NAMEABLE_PARTITIONS: self._nameable_partitions,
-            Place.NAMED_PARTITIONS: self._named_partitions,
-            Place.LOOKUP_HINTS: self._lookup_hints,
-            Place.DATED_PARTITIONS: self._dated_partitions,
+            Place.MERGEABLE_VALUES: lambda: mergeable_values(schema),
+            Place.NAMEABLE_PARTITIONS: lambda: nameable_partitions(schema),
+            Place.NAMED_PARTITIONS: lambda: named_partitions(schema),
+            Place.LOOKUP_HINTS: lambda: lookup_hints(schema),
+            Place.DATED_PARTITIONS: lambda: dated_partitions(schema),
             Place.NARROWED_COLUMNS: self._narrowed_columns,
             Place.INSERTS_ONLY: self._inserts_only,
         }
@@ -110,16 +105,21 @@ class TableRows:
         steps = {at: make() for at, make in makers.items() if at not in self.leaves_out}
         return replace(pipeline.with_steps(steps), own=self._own_table())
 
+    @property
+    def evolution(self) -> EvolutionRules | None:
+        """How the table follows its source; None: it does not."""
+        return evolution_rules(self.source, self.rules.made)
+
     def _setup(self) -> FormatSetup:
         is_filtered = FILTERS.isdisjoint(self.leaves_out)
         rules = self.rules if is_filtered else replace(self.rules, filter=None)
         setup = format_setup(self.source, rules, self.schema, restores=self.restores)
-        evolution = evolution_rules(self.source, self.rules.made)
-        follows = evolution is not None and Place.DESCRIBED_COLUMNS not in self.leaves_out
+        is_described = Place.DESCRIBED_COLUMNS not in self.leaves_out
+        evolution = self.evolution if is_described else None
         return replace(
             setup,
             keep_update_before=setup.keep_update_before and self.keeps_update_before,
-            mapping=evolution.options if evolution is not None and follows else None,
+            mapping=None if evolution is None else evolution.options,
         )
 
     def _own_table(self) -> OwnTable | None:
@@ -164,26 +164,8 @@ class TableRows:
             known=Knowledge.CERTAIN if of_messages else of_rows,
         )
 
-    def _nameable_partitions(self) -> Step | None:
-        keys = self.schema.partition_keys
-        return NameablePartitions(partition_keys=keys) if keys else None
-
-    def _named_partitions(self) -> Step | None:
-        if not finds_rows(self.schema):
-            return None
-        return NamedPartitions(required=required_partition_keys(self.schema))
-
-    def _lookup_hints(self) -> Step | None:
-        if finds_rows(self.schema) or not could_look_up(self.schema):
-            return None
-        return LookupHints(partition_keys=frozenset(self.schema.partition_keys))
-
-    def _dated_partitions(self) -> Step | None:
-        strict = strict_partitions(self.schema)
-        return None if strict is None else DatedPartitions(partitions=strict)
-
     def _narrowed_columns(self) -> Step | None:
-        evolution = evolution_rules(self.source, self.rules.made)
+        evolution = self.evolution
         if evolution is None or not evolution.sets_aside:
             return None
         options = self.source.format_options
@@ -205,6 +187,17 @@ class TableRows:
         )
 
 
+def job_rows(config: AppConfig, table: FileStoreTable) -> TableRows:
+    """What a job's configuration says of the rows of a table."""
+    return TableRows(
+        source=source_of(config, table.location),
+        rules=rules_of(config, table.location, table.schema),
+        schema=table.schema,
+        sets_non_inserts_aside=config.stream.non_insert_records == "quarantine",
+        column_times=functools.partial(column_times, table),
+    )
+
+
 def job_pipeline(
     config: AppConfig,
     table: FileStoreTable,
@@ -213,18 +206,10 @@ def job_pipeline(
     choice: SourceChoice | None = None,
     restores: bool = False,
 ) -> Pipeline:
-    """The pipeline that fills a table, as the job's configuration says.
+    """The pipeline that fills a table of a job.
 
     Args:
         leaves_out, choice, restores: as in `TableRows`.
     """
-    return TableRows(
-        source=source_of(config, table.location),
-        rules=rules_of(config, table.location, table.schema),
-        schema=table.schema,
-        leaves_out=leaves_out,
-        choice=choice,
-        restores=restores,
-        sets_non_inserts_aside=config.stream.non_insert_records == "quarantine",
-        column_times=functools.partial(column_times, table),
-    ).pipeline()
+    rows = job_rows(config, table)
+    return replace(rows, leaves_out=leaves_out, choice=choice, restores=restores).pipeline()

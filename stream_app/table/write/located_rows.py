@@ -15,9 +15,11 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch
 from stream_app.cdc.columns.arrow_buffers import valid_of
+from stream_app.model.merge_engine import Existing
 from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
 from stream_app.model.schema.index_problems import index_problems
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.planning.key_index.index_rule import index_rule
 
 _LACKS = re.compile(r"primary key column '(?P<name>[^']+)' is (?:null|missing) in the before-image")
 _HINT = f"; with the option {PARTITION_LOOKUP.key} = true the rest of the key finds the row"
@@ -69,13 +71,26 @@ class LookupHints:
         return reason + _HINT if found and found["name"] in self.partition_keys else reason
 
 
-def could_look_up(schema: TableSchema) -> bool:
-    """Whether a table can have the option that finds rows without their partition."""
-    options = {**schema.options, PARTITION_LOOKUP.key: "true"}
-    return not [*index_problems(schema.primary_keys, schema.partition_keys, options)]
+def finds_rows(schema: TableSchema) -> bool:
+    """Whether a change finds its older row without the partition that it names."""
+    rule = index_rule(schema)
+    return rule is not None and rule.existing is Existing.MOVES
 
 
-def required_partition_keys(schema: TableSchema) -> tuple[str, ...]:
-    """The partition columns that cannot be null."""
+def named_partitions(schema: TableSchema) -> NamedPartitions | None:
+    """The step of a table; None: messages name the partition anyway."""
+    if not finds_rows(schema):
+        return None
     fields = schema.partition_type
-    return tuple(field.name for field in fields if not field.data_type.nullable)
+    return NamedPartitions(
+        required=tuple(field.name for field in fields if not field.data_type.nullable)
+    )
+
+
+def lookup_hints(schema: TableSchema) -> LookupHints | None:
+    """The step of a table; None: it has the option that would help, or cannot have it."""
+    options = {**schema.options, PARTITION_LOOKUP.key: "true"}
+    problems = index_problems(schema.primary_keys, schema.partition_keys, options)
+    if finds_rows(schema) or [*problems]:
+        return None
+    return LookupHints(partition_keys=frozenset(schema.partition_keys))

@@ -18,11 +18,10 @@ from stream_app.app.ops.quarantine.kept_records import KeptRecord, Quarantine, o
 from stream_app.app.ops.quarantine.later_changes import ReadRange, Where, topic_reader
 from stream_app.app.ops.quarantine.replay import Replay, messages_of
 from stream_app.app.tables.database_tables import remembered_origins
-from stream_app.app.tables.format_setup import evolution_rules, rules_of, source_of
 from stream_app.app.tables.table_pipeline import (
     LEFT_OUT_BY_REPLAY,
     LEFT_OUT_OF_LATER_CHANGES,
-    job_pipeline,
+    job_rows,
 )
 from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
 from stream_app.cdc.source_tables import NO_TABLE
@@ -92,17 +91,16 @@ def _replay(
     log: EpochLog,
     read: ReadRange,
 ) -> Replay:
-    made = rules_of(config, table.location, table.schema).made
-    source = source_of(config, table.location)
+    rows = job_rows(config, table)
     return Replay(
         quarantine=quarantine,
         table=table,
         job=log.query_id(),
-        decode=job_pipeline(config, table, leaves_out=LEFT_OUT_BY_REPLAY),
-        decode_all=job_pipeline(config, table, leaves_out=LEFT_OUT_OF_LATER_CHANGES, restores=True),
+        decode=replace(rows, leaves_out=LEFT_OUT_BY_REPLAY).pipeline(),
+        decode_all=replace(rows, leaves_out=LEFT_OUT_OF_LATER_CHANGES, restores=True).pipeline(),
         read=read,
-        rules=evolution_rules(source, made),
-        empties=source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value,
+        rules=rows.evolution,
+        empties=rows.source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value,
     )
 
 
