@@ -8,8 +8,8 @@ from types import FrameType
 
 import pyarrow as pa
 import pytest
-
 from stream_app.cdc.formats import message_format
+
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.data_type import parse_columns

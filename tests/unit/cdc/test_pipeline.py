@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pytest
@@ -15,6 +15,8 @@ from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import Pipeline, Place
 from stream_app.errors import SourceError
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.source_table import SourceColumn, SourceTable
 from tests.unit.cdc.debezium_messages import a_format, event, messages, reasons_of, rows_of
 
 POISON = b'"poison"'
@@ -159,3 +161,43 @@ def test_columns_are_counted_across_the_halves() -> None:
         (DriftKind.UNKNOWN, "w"): Sighting(2, 3),
         (DriftKind.MISSING, "v"): Sighting(2, 3),
     }
+
+
+def failing_step(decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+    if any(POISON in value for value in messages.column("value").to_pylist()):
+        recursion()
+    return decoded
+
+
+def telling_step(decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+    """Tells a column for each message, named by its key."""
+    keys = [row[2] for row in rows_of(decoded)]
+    kind = parse_columns("c INT").fields[0].data_type
+    columns = [SourceColumn(name=f"c{key}", data_type=kind) for key in keys]
+    return replace(decoded, told=SourceTable(columns=tuple(columns))) if columns else decoded
+
+
+def test_a_record_at_which_a_step_fails_is_set_aside_alone() -> None:
+    values = [insert(key) for key in range(100)]
+    values[40] = insert(40, POISON.decode())
+    decoded = a_format().with_steps({Place.INSERTS_ONLY: failing_step}).decode(messages(*values))
+    assert (decoded.decoder_errors, len(rows_of(decoded))) == (1, 99)
+    assert reasons_of(decoded)[40].startswith("the decoder failed with RecursionError")
+
+
+def test_what_records_beside_it_tell_of_columns_is_kept() -> None:
+    steps = {Place.DESCRIBED_COLUMNS: telling_step, Place.INSERTS_ONLY: failing_step}
+    values = [insert(1), insert(2, POISON.decode()), insert(3)]
+    decoded = a_format().with_steps(steps).decode(messages(*values))
+    assert decoded.told is not None
+    assert [column.name for column in decoded.told.columns] == ["c1", "c3"]
+
+
+def test_steps_run_in_the_order_of_their_places() -> None:
+    places = list(Place)
+    random.Random(3).shuffle(places)
+    pipeline = a_format()
+    for place in places:
+        pipeline = pipeline.with_steps({place: failing_step})
+    assert list(pipeline.steps) == list(Place)
+    assert pipeline.with_steps({Place.DEFAULTS: None}) == pipeline
