@@ -17,9 +17,10 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum, auto
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import DecodedBatch, bad_records, no_changes, together
+from stream_app.cdc.change_batch import DecodedBatch, bad_records, moved, no_changes, together
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.own_table import EVERY_SOURCE, OwnTable, SourceChoice
 from stream_app.errors import StreamAppError
@@ -126,9 +127,11 @@ class Pipeline:
             bad = bad_records(messages, {0: reason})
             return DecodedBatch(changes=no_changes(schema), bad=bad, skipped=0, decoder_errors=1)
         half = messages.num_rows // 2
-        return together(
-            self._isolated(messages.slice(0, half)), self._isolated(messages.slice(half)), half
+        first, second = (
+            self._isolated(part) for part in (messages.slice(0, half), messages.slice(half))
         )
+        behind = np.arange(half, messages.num_rows, dtype=np.int32)
+        return together(first, moved(second, behind))
 
     def _decoded(self, messages: pa.RecordBatch) -> DecodedBatch:
         decoded = self.decoder.decode(messages)
