@@ -21,8 +21,8 @@ from stream_app.app.tables.format_setup import (
 )
 from stream_app.app.tables.job_format import job_format, own_table
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
-from stream_app.spark.ingest.checkpoint_state import remembered_tables
 from stream_app.spark.ingest.dead_letters import DeadLetters
+from stream_app.spark.ingest.job_state import ONLY_TABLE, JobStateFile
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.spark.ingest.table_feed import TableFeed
@@ -36,13 +36,14 @@ class JobFeeds:
     """Makes feeds, and closes what they hold.
 
     Attributes:
+        state: what the job remembers.
         open_folder: of a location, such as the quarantine's.
         of_no_table: number of messages that were set aside without a table.
         stopping: whether the job shall end.
     """
 
     config: AppConfig
-    checkpoint: Folder
+    state: JobStateFile
     open_folder: Callable[[str], Folder]
     compactions: SparkCompactions
     stopping: Callable[[], bool]
@@ -53,12 +54,11 @@ class JobFeeds:
 
     def only(self, table: FileStoreTable) -> TableFeed:
         """The feed of a job of one table."""
-        feed = self._feed(self.config.name, table, self.log, "")
+        feed = self._feed(ONLY_TABLE, table, self.log, "")
         if not self.config.source.merge_shards:
-            of_table, sources = feed.format_of, SourceTableCheck(self.checkpoint)
+            of_table, sources = feed.format_of, SourceTableCheck(self.state)
             feed.sources = sources
             feed.format_of = lambda seen: own_table(self.config, of_table(seen), sources.choice)
-        feed.met = functools.partial(remembered_tables, self.checkpoint)
         return feed
 
     def of_table(self, name: str, table: FileStoreTable) -> TableFeed:
