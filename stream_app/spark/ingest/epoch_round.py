@@ -161,8 +161,8 @@ class Round(Generic[Messages]):
                 job.table.discard(share.output.changes)
                 return None
             self._set_aside(share)
-            newest = job.begin_epoch()
-            if newest != share.plan.next_sequence_number or job.table is not share.plan.table:
+            least = job.begin_epoch()
+            if least > share.plan.next_sequence_number or job.table is not share.plan.table:
                 job.table.discard(share.output.changes)
                 return None
             discarded = True  # by the commit, if it fails

@@ -25,6 +25,11 @@ from stream_app.spark.ingest.job_tables import JobTables
 from stream_app.spark.ingest.table_feed import Arrived, Newcomers, TableFeed
 
 _ROUNDS_MAX = 20
+_ROOM = 1_000_000
+"""Sequence numbers that a further round leaves to other writers.
+
+Else one that commits during each round would outdate each.
+"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,6 +42,7 @@ class _Unfinished(Generic[Messages]):
         begins: of tables that their source has emptied in this epoch, where it counts from.
         untold: source tables whose messages do not suffice to make their table → why.
         committed: the tables that have got it.
+        rounds: those that have ended.
     """
 
     begun: EpochBegun[Messages]
@@ -45,6 +51,7 @@ class _Unfinished(Generic[Messages]):
     begins: dict[str, Mapping[Where, int]] = field(default_factory=dict)
     untold: dict[Origin, str] = field(default_factory=dict)
     committed: list[TableFeed] = field(default_factory=list)
+    rounds: int = 0
 
     @property
     def is_done(self) -> bool:
@@ -139,11 +146,12 @@ class EpochRun(Generic[Messages]):
             newcomers: makes tables that appear; None: the messages are of known tables.
         """
         epoch = _Unfinished(begun=begun, lacking=list(feeds), newcomers=newcomers)
-        for _ in range(_ROUNDS_MAX):
+        while epoch.rounds < _ROUNDS_MAX:
             if epoch.is_done:
                 return epoch.committed
             output, outdated = self._round(epoch)
             epoch.lacking = [*outdated, *self._arrived(epoch, output)]
+            epoch.rounds += 1
             if not epoch.is_done:
                 epoch.begun = self._begun_again(epoch)
         raise CommitError(
@@ -154,7 +162,7 @@ class EpochRun(Generic[Messages]):
 
     def _round(self, epoch: _Unfinished[Messages]) -> tuple[EpochOutput, list[TableFeed]]:
         """Write and commit the tables that can be; returns also those that need another round."""
-        plan, others, output, times = self._written(epoch.begun, epoch.lacking)
+        plan, others, output, times = self._written(epoch)
         parts = zip(self.tables.feeds, plan.tables, output.tables, strict=True)
         commits = Round(
             begun=epoch.begun,
@@ -201,11 +209,11 @@ class EpochRun(Generic[Messages]):
         )
 
     def _written(
-        self, begun: EpochBegun[Messages], lacking: Sequence[TableFeed]
+        self, epoch: _Unfinished[Messages]
     ) -> tuple[EpochPlan, list[TableFeed], EpochOutput, EpochParts]:
         """Write what can be written; also the tables that cannot, and the seconds so far."""
-        began = self.clock.steady_seconds()
-        plan, others = self._ready(begun.plan, lacking)
+        begun, began = epoch.begun, self.clock.steady_seconds()
+        plan, others = self._ready(epoch)
         waited = self.clock.steady_seconds()
         output = begun.write(plan)
         times = epoch_parts(
@@ -240,26 +248,29 @@ class EpochRun(Generic[Messages]):
         """The plan for all tables, before the first epoch."""
         return EpochPlan(tables=tuple(feed.plan() for feed in self.tables.feeds), shape=self.shape)
 
-    def _ready(
-        self, planned: EpochPlan, lacking: Sequence[TableFeed]
-    ) -> tuple[EpochPlan, list[TableFeed]]:
+    def _ready(self, epoch: _Unfinished[Messages]) -> tuple[EpochPlan, list[TableFeed]]:
         """The plan of the tables that can be written now, and those without blocks that fit."""
-        wanted = {feed.name for feed in lacking}
+        planned, wanted = epoch.begun.plan, {feed.name for feed in epoch.lacking}
+        room = epoch.rounds * _ROOM
         parts: list[TablePlan | None] = []
         others: list[TableFeed] = []
         for index, feed in enumerate(self.tables.feeds):
             routed = planned.tables[index] if index < len(planned.tables) else None
-            part = self._part(feed) if feed.name in wanted else None
+            part = self._part(feed, room) if feed.name in wanted else None
             if part is not None and (routed is None or _is_outdated(routed, part, feed)):
                 others.append(feed)
                 part = None
             parts.append(part and routed and part.of_routed(routed))
         return EpochPlan(tables=tuple(parts), shape=planned.shape), others
 
-    def _part(self, feed: TableFeed) -> TablePlan | None:
-        """The table's part, once it takes rows; None: it has failed."""
+    def _part(self, feed: TableFeed, room: int) -> TablePlan | None:
+        """The table's part, once it takes rows; None: it has failed.
+
+        Args:
+            room: sequence numbers that are left to other writers.
+        """
         try:
-            return feed.plan(self.tables.next_sequence_number(feed))
+            return feed.plan(self.tables.next_sequence_number(feed) + room)
         except StoppedError:
             raise
         except Exception as error:

@@ -6,8 +6,9 @@ next epoch can be decoded meanwhile. One epoch at most waits there. When the job
 committed, the checkpoint has it as done, and the table does not: the next job reads it again, from
 the offsets in the checkpoint.
 
-That thread is the only committer of the job: idle commits and upkeep take the same lock. When the
-job ended between the commits of two tables, the epoch is written only for those that lack it.
+One lock makes that thread and the main thread one committer: the latter publishes compactions, does
+upkeep and tries held tables between two epochs. When the job ended between the commits of two
+tables, the epoch is written only for those that lack it.
 
 Source: Paimon `table/sink/StreamTableCommit.java`.
 """

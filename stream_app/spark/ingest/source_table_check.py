@@ -3,7 +3,7 @@
 Rows of several source tables would share one primary key: deleting order 6 would delete customer 6.
 The first epoch with rows decides: the table of most records is the job's own, and the job's state
 has it. A few records of others are bad ones (`cdc.own_table`). Many show that the job reads
-the wrong topics, and stop it. `epoch_round` asks before it commits an epoch.
+the wrong topics, and stop it. `epoch_round` asks before it commits.
 """
 
 from __future__ import annotations
