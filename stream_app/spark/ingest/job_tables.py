@@ -146,12 +146,9 @@ class JobTables:
         """
         self.newest_begun = epoch
         self._begin = begins_for(source_begin, source_end)
-        self._note_held(
-            {
-                name: replace(one, begin=with_new_partitions(one.begin, self._begin))
-                for name, one in self.held.items()
-            }
-        )
+        begins = {name: one.begin for name, one in self.held.items()}
+        for name, begin in begins.items():
+            self.go_on(name, with_new_partitions(begin, self._begin))
         # Some tables were opened before the job knew where its first epoch begins.
         for feed in self.ready():
             if feed.name not in self._checked and feed.job.is_open:
@@ -258,23 +255,23 @@ class JobTables:
             now_ms=self._now_ms(),
             before=self.held.get(name),
         )
-        self._note_held({**self.held, name: waiting})
+        self._file.note(held={**self.held, name: waiting})
         self._on_change(name, waiting)
         return waiting
 
     def release(self, name: str) -> None:
         """A held table has all epochs again."""
-        self._note_held({other: one for other, one in self.held.items() if other != name})
+        self._file.note(held={other: one for other, one in self.held.items() if other != name})
         self._on_change(name, None)
 
     def go_on(self, name: str, begin: Offsets) -> None:
         """A held table lacks nothing before some offsets."""
-        self._note_held({**self.held, name: replace(self.held[name], begin=begin)})
+        self._file.note(held={**self.held, name: replace(self.held[name], begin=begin)})
 
     def try_all(self) -> None:
         """A run begins: whatever held a table back may have been mended."""
         now = self._now_ms()
-        self._note_held({name: replace(one, retry_ms=now) for name, one in self.held.items()})
+        self._file.note(held={name: replace(one, retry_ms=now) for name, one in self.held.items()})
 
     def due(self) -> Mapping[str, HeldTable]:
         """The tables to be tried again."""
@@ -288,9 +285,6 @@ class JobTables:
     def save(self) -> None:
         """Persist which tables wait."""
         self._file.save()
-
-    def _note_held(self, tables: Mapping[str, HeldTable]) -> None:
-        self._file.note(held=tables)
 
     def _check_not_read_before(self, feed: TableFeed) -> None:
         """See `TableJob.check_not_read_before`."""

@@ -281,7 +281,7 @@ class TableJob:
         return self._commit
 
     def idle_report(self, snapshot: Snapshot) -> IdleReport:
-        """What a commit of compactions has published; each is told once."""
+        """Report a commit of compactions, with those published since the last report."""
         return IdleReport(
             snapshot,
             self.sorted_runs(),
