@@ -38,7 +38,8 @@ from stream_app.spark.epoch.epoch_runner import Routed
 from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
-from stream_app.spark.ingest.held_tables import HeldTables
+from stream_app.spark.ingest.job_state import JobStateFile
+from stream_app.spark.ingest.job_tables import JobTables, OnFailure
 from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.job_folder import Folder
@@ -111,6 +112,7 @@ class DatabaseJob:
             source=SourceConfig(), table=TableConfig(), stream=StreamConfig(), sync=sync
         )
         checkpoint = Folder(str(self.folder / "checkpoint"), LocalFileIO())
+        state = JobStateFile(checkpoint)
 
         def feed_of(name: str, table: FileStoreTable) -> TableFeed:
             return TableFeed(
@@ -122,20 +124,25 @@ class DatabaseJob:
             )
 
         made = DatabaseTables(
-            config=config, sync=sync, checkpoint=checkpoint, clock=SystemClock(),
+            config=config, sync=sync, state=state, clock=SystemClock(),
             feed_of=feed_of, set_aside=lambda *_: None,
         )  # fmt: skip
         feeds = list(made.feeds(self._messages(range(self.tables), 1)).feeds)
+        tables = JobTables(
+            feeds,
+            log=EpochLog(checkpoint, goes_back=False),
+            state=state,
+            now_ms=SystemClock().now_ms,
+            on_failure=OnFailure.HOLD,
+        )
         self.batch = MicroBatch(
-            work=EpochRun(
-                feeds=feeds,
+            EpochRun(
+                tables=tables,
                 shape=EpochShape(tasks=_TASKS, splitter=made.splitter(feeds), isolates=True),
                 runner=self.runner,
                 clock=SystemClock(),
                 newcomers=made,
-            ),
-            log=EpochLog(checkpoint, goes_back=False),
-            held=HeldTables(checkpoint, lambda: time.time_ns() // 1_000_000),
+            )
         )
 
     def _messages(self, tables: Sequence[int], rows: int) -> pa.Table:

@@ -24,7 +24,8 @@ from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
-from stream_app.spark.ingest.held_tables import HeldTables
+from stream_app.spark.ingest.job_state import JobStateFile, state_of
+from stream_app.spark.ingest.job_tables import JobTables, OnFailure
 from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.table_feed import TableFeed
@@ -73,24 +74,29 @@ class DatabaseJob:
         """The job begins again, perhaps with other settings."""
         self.sync = replace(self.sync, **sync)
         self.config = replace(self.config, sync=self.sync)
-        held = HeldTables(self.checkpoint, self.clock.now_ms)
+        state = JobStateFile(self.checkpoint)
         self.tables = DatabaseTables(
-            config=self.config, sync=self.sync, checkpoint=self.checkpoint, clock=self.clock,
+            config=self.config, sync=self.sync, state=state, clock=self.clock,
             feed_of=self._feed, set_aside=self._set_aside,
         )  # fmt: skip
         known = self.tables.known()
-        splitter = self.tables.splitter(known, frozenset(held.tables.held))
+        splitter = self.tables.splitter(known, frozenset(state.state.held))
         self.runner = EpochHere()
+        tables = JobTables(
+            known,
+            log=EpochLog(self.checkpoint, goes_back=True),
+            state=state,
+            now_ms=self.clock.now_ms,
+            on_failure=OnFailure.HOLD,
+        )
         self.batch = MicroBatch(
-            work=EpochRun(
-                feeds=known,
+            EpochRun(
+                tables=tables,
                 shape=EpochShape(tasks=2, isolates=True, splitter=splitter),
                 runner=self.runner,
                 clock=self.clock,
                 newcomers=self.tables,
-            ),
-            log=EpochLog(self.checkpoint, goes_back=True),
-            held=held,
+            )
         )
 
     def run(self, *messages: Message) -> None:
@@ -145,7 +151,7 @@ class DatabaseJob:
 
     def held(self) -> dict[str, str]:
         """The tables that wait, and why."""
-        held = HeldTables(self.checkpoint, self.clock.now_ms).tables.held
+        held = state_of(self.checkpoint).held
         return {name: each.reason for name, each in held.items()}
 
     def quarantine(self, name: str = "") -> list[str]:

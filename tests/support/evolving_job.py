@@ -19,6 +19,8 @@ from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.job_state import JobStateFile
+from stream_app.spark.ingest.job_tables import JobTables, OnFailure
 from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.table_feed import TableFeed
@@ -56,14 +58,16 @@ class Job:
             listener=Reports(ends_at),
             evolution=None if self.rules is None else SchemaEvolution(self.rules),
         )
-        return MicroBatch(
-            work=EpochRun(
-                feeds=[feed],
-                shape=EpochShape(tasks=2),
-                runner=EpochHere(overlaps=overlaps),
-                clock=table.clock,
-            ),
+        tables = JobTables(
+            [feed],
             log=EpochLog(self.checkpoint(), goes_back=True),
+            state=JobStateFile(self.checkpoint()),
+            now_ms=table.clock.now_ms,
+            on_failure=OnFailure.STOP,
+        )
+        runner = EpochHere(overlaps=overlaps)
+        return MicroBatch(
+            EpochRun(tables=tables, shape=EpochShape(tasks=2), runner=runner, clock=table.clock)
         )
 
     def checkpoint(self) -> Folder:

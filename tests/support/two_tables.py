@@ -22,7 +22,8 @@ from stream_app.spark.epoch.epoch_runner import EpochRunner
 from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
-from stream_app.spark.ingest.held_tables import HeldTables
+from stream_app.spark.ingest.job_state import JobState, JobStateFile, state_of
+from stream_app.spark.ingest.job_tables import JobTables, OnFailure
 from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.job_folder import Folder
@@ -108,12 +109,14 @@ class TwoTables:
         bad_records_max: int | None = None,
         tasks: int = 3,
         each_for_itself: bool = False,
+        checkpoint: FileIO | None = None,
     ) -> MicroBatch[Any]:
         """A new process with the same checkpoint.
 
         Args:
             file_io: of both tables, or of each.
             each_for_itself: whether a table that fails is held back; the clock is the tables'.
+            checkpoint: reads and writes what the job remembers.
         """
         feeds = []
         of_each = file_io if isinstance(file_io, tuple) else (file_io, file_io)
@@ -128,20 +131,20 @@ class TwoTables:
                 listener=Reports(ends_at[number]),
             )
             feeds.append(feed)
-        return MicroBatch(
-            work=EpochRun(
-                feeds=feeds,
-                shape=EpochShape(tasks=tasks, splitter=ByTopic(), isolates=each_for_itself),
-                runner=runner,
-                clock=self.tables[0].clock,
-            ),
+        clock = self.tables[0].clock
+        joined = JobTables(
+            feeds,
             log=EpochLog(self.checkpoint(), goes_back=True),
-            held=self.held() if each_for_itself else None,
+            state=JobStateFile(self.checkpoint(checkpoint)),
+            now_ms=clock.now_ms,
+            on_failure=OnFailure.HOLD if each_for_itself else OnFailure.STOP,
         )
+        shape = EpochShape(tasks=tasks, splitter=ByTopic(), isolates=each_for_itself)
+        return MicroBatch(EpochRun(tables=joined, shape=shape, runner=runner, clock=clock))
 
-    def held(self) -> HeldTables:
-        """What the checkpoint remembers of tables that wait."""
-        return HeldTables(self.checkpoint(), self.tables[0].clock.now_ms)
+    def state(self) -> JobState:
+        """What the job remembers."""
+        return state_of(self.checkpoint())
 
     def checkpoint(self, files: FileIO | None = None) -> Folder:
         """The job's checkpoint, with Spark's part of it."""

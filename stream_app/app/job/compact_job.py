@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
-from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
 
 from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
@@ -37,7 +37,6 @@ from stream_app.app.ops.inspect.planned_compactions import planned_compactions
 from stream_app.app.tables.compaction_request import CompactJob
 from stream_app.app.tables.one_table import warn_of_ignored_options
 from stream_app.app.text.listing import size_text
-from stream_app.clock import Clock
 from stream_app.errors import CompactionError
 from stream_app.log_facts import about
 from stream_app.model.bucket_id import BucketId
@@ -50,13 +49,9 @@ from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.jvm_watch import ending_with_jvm
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
-from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
-from stream_app.table.file_store_table import FileStoreTable, table_label
-from stream_app.table.job.schema_adoption import newest_version
-from stream_app.table.job.stream_commit import StreamTableCommit
-from stream_app.table.job.table_job import IdleReport
-from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.file_store_table import table_label
+from stream_app.table.job.table_job import IdleReport, TableJob
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _LOG = logging.getLogger("stream_app")
@@ -160,67 +155,56 @@ def _run_in(
 ) -> None:
     label = table_label(job.table.location)
     store, jvm = StoreCollector(label), JvmCollector(label)
-    job = replace(job, table=job.table.counted(store.requests))
-    table = job.table
+    table = job.table.counted(store.requests)
     compactions = SparkCompactions(spark, table.options[COMPACTION_MAX_PARALLELISM])
-    maintenance = TableMaintenance(table)
+    executor_of = partial(SparkCompactExecutor, compactions)
+    work = TableJob(table, executor_of, identifier=BATCH_COMMIT_IDENTIFIER)
     stop_on_signals(spark, stop_requested)
     signs.at_work = lambda: None if job.follow else _COMPACTING
     try:
-
-        def stream_of(table: FileStoreTable) -> StreamTableCommit:
-            user, executor = f"compact-{uuid.uuid4()}", SparkCompactExecutor(compactions, table)
-            return StreamTableCommit(table, user, executor, BATCH_COMMIT_IDENTIFIER)
-
-        compaction = _Compaction(
-            job, stream_of(table), maintenance, stop_requested, table.clock, stream_of, listeners
-        )
+        work.open(f"compact-{uuid.uuid4()}")
         compacted, expired = TablesCollector(compaction_numbers), TablesCollector(expiry_numbers)
-        compacted.add(label, compaction.metrics)
-        expired.add(label, maintenance.metrics)
+        compacted.add(label, work.compaction_metrics)
+        expired.add(label, work.upkeep.metrics)
         jvm.attach(spark)
-        for each in (compacted, expired, store, jvm):
-            registry.register(each)
+        for collector in (compacted, expired, store, jvm):
+            registry.register(collector)
         with about(table=label):
-            compaction.run()
+            _Compaction(job, work, stop_requested, listeners).run()
     finally:
-        maintenance.close()
+        work.close()
         compactions.close()
         jvm.detach()
         spark.stop()
 
 
-@dataclass(slots=True)
 class _Compaction:
-    """The compactions of a run.
+    """The compactions of a run."""
 
-    Attributes:
-        stream_of: publishes compactions by another schema of the table; None: there is no other.
-    """
-
-    job: CompactJob
-    stream: StreamTableCommit
-    maintenance: TableMaintenance
-    stop_requested: threading.Event
-    clock: Clock
-    stream_of: Callable[[FileStoreTable], StreamTableCommit] | None = None
-    listeners: Listeners = field(default_factory=Listeners)
-    summary: CompactionSummary = field(default_factory=CompactionSummary)
-    _snapshot_id: int | None = None
-
-    def metrics(self) -> CompactionMetrics:
-        """Numbers about the compactions. Any thread may ask."""
-        return self.stream.compaction_metrics()
+    def __init__(
+        self,
+        job: CompactJob,
+        work: TableJob,
+        stop_requested: threading.Event,
+        listeners: Listeners | None = None,
+    ) -> None:
+        self.job = job
+        self.work = work
+        self.stop_requested = stop_requested
+        self.listeners = listeners or Listeners()
+        self.summary = CompactionSummary()
+        self._snapshot_id: int | None = None
 
     def run(self) -> None:
-        began = self.clock.steady_seconds()
+        clock = self.work.table.clock
+        began = clock.steady_seconds()
         if self.job.follow:
             self._follow()
         else:
             self._once()
-        seconds = self.clock.steady_seconds() - began
-        runs: dict[object, int] = dict(self.stream.coordinator.back_pressure.sorted_runs())
-        self._say(self.summary.text(runs, self.stream.coordinator.dropped.total, seconds))
+        seconds, coordinator = clock.steady_seconds() - began, self.work.committer.coordinator
+        runs: dict[object, int] = dict(coordinator.back_pressure.sorted_runs())
+        self._say(self.summary.text(runs, coordinator.dropped.total, seconds))
         self._check_stuck()
 
     def _say(self, text: str, console: Console | None = None) -> None:
@@ -238,90 +222,80 @@ class _Compaction:
         return config is not None and config.stream.log_format == "json"
 
     def _once(self) -> None:
-        job = self.job
+        job, table, committer = self.job, self.work.table, self.work.committer
         buckets = self._touch()
-        latest = job.table.snapshots.latest()
-        units = planned_compactions(job.table, latest, buckets, full=job.full)
+        latest = table.snapshots.latest()
+        units = planned_compactions(table, latest, buckets, full=job.full)
         self.summary.level0_bytes = sum(
             entry.file.file_size
-            for entry in FileStoreScan(job.table).live(latest, buckets)
-            if entry.file.level == 0 and job.table.kind.merges_by_key
+            for entry in FileStoreScan(table).live(latest, buckets)
+            if entry.file.level == 0 and table.kind.merges_by_key
         )
-        steps = self.stream.compacting_whole(buckets) if job.full else self.stream.draining()
+        steps = committer.compacting_whole(buckets) if job.full else committer.draining()
         with _progress(0 if self._logs_json else job.terminal_width) as progress:
             task = progress.add_task("compacting", total=len(units))
             for report in self._reports(steps):
                 self._say(report_line(report), progress.console)
                 progress.advance(task)
         if not self.summary.units:
-            self.maintenance.after_commit()  # upkeep may be due by time alone
+            self.work.upkeep.after_commit()  # upkeep may be due by time alone
 
     def _follow(self) -> None:
-        _LOG.info("following %s, until Ctrl-C", self.job.table.location)
-        interval = self.job.table.options[CONTINUOUS_DISCOVERY_INTERVAL] / 1000
+        _LOG.info("following %s, until Ctrl-C", self.work.table.location)
+        interval = self.work.table.options[CONTINUOUS_DISCOVERY_INTERVAL] / 1000
         while not self.stop_requested.is_set():
             self._adopt()
             self._touch()
-            for report in self._reports(self.stream.draining(rests=False)):
+            for report in self._reports(self.work.committer.draining(rests=False)):
                 self._say(report_line(report))
-            self.maintenance.while_idle()
+            self.work.upkeep.while_idle()
             self.listeners.tell(lambda each: each.looked())
             self.stop_requested.wait(interval)
 
     def _adopt(self) -> None:
         """Go on by the newest schema of the table, whose files the older one cannot compact."""
-        table, earlier = newest_version(self.job.table), self.stream
-        if table is not self.job.table and self.stream_of is not None:
-            self.maintenance.adopt(table)
-            earlier.settle()
-            self.job, self.stream = replace(self.job, table=table), self.stream_of(table)
-            self.stream.take_over(earlier)
+        if self.work.adopt():
             self._snapshot_id = None
 
     def _touch(self) -> set[BucketId]:
         """Load buckets with new files; with a condition on idle time, also those that meet it."""
-        table, choice = self.job.table, self.job.choice
+        table, committer, choice = self.work.table, self.work.committer, self.job.choice
         latest = table.snapshots.latest()
         number = None if latest is None else latest.snapshot_id
         if number == self._snapshot_id and choice.idle_ms is None:
             return set()
         self._snapshot_id = number
         buckets = choice.buckets(table, latest)
-        self.stream.touch(buckets)
+        committer.touch(buckets)
         if choice.is_a_choice:
-            self.stream.coordinator.restrict({partition for partition, _ in buckets})
-        for bucket, runs in self.stream.coordinator.back_pressure.sorted_runs().items():
+            committer.coordinator.restrict({partition for partition, _ in buckets})
+        for bucket, runs in committer.coordinator.back_pressure.sorted_runs().items():
             self.summary.runs_before.setdefault(bucket, runs)
         return buckets
 
     def _reports(self, steps: Iterator[Snapshot]) -> Iterator[CompactionReport]:
         for snapshot in steps:
-            reports = self.stream.take_reports()
-            self._tell(snapshot, reports)
-            for report in reports:
-                self.summary.add(report)
-                yield report
-            self.maintenance.after_commit()
+            report = self.work.idle_report(snapshot)
+            self._tell(report)
+            for compaction in report.compactions:
+                self.summary.add(compaction)
+                yield compaction
+            self.work.upkeep.after_commit()
             if self.stop_requested.is_set():
                 return
 
-    def _tell(self, snapshot: Snapshot, reports: tuple[CompactionReport, ...]) -> None:
-        label = table_label(self.job.table.location)
-        runs = Counter(self.stream.coordinator.back_pressure.sorted_runs().values())
-        report = IdleReport(snapshot, runs, reports, self.metrics())
-        self.listeners.tell(lambda each: each.idle_commit(label, report))
+    def _tell(self, report: IdleReport) -> None:
+        label = table_label(self.work.table.location)
+        self.listeners.tell(lambda listener: listener.idle_commit(label, report))
 
     def _check_stuck(self) -> None:
-        paths = self.job.table.paths
-        stuck = {
-            paths.bucket(*bucket): error
-            for bucket, error in self.stream.coordinator.failures.stuck().items()
-        }
+        table, failures = self.work.table, self.work.committer.coordinator.failures
+        stuck = {table.paths.bucket(*bucket): error for bucket, error in failures.stuck().items()}
         if stuck:
             raise CompactionError(
                 f"{len(stuck)} buckets could not be compacted: "
                 + "; ".join(f"{path}: {error}" for path, error in sorted(stuck.items())),
-                where=self.job.table.location,
+                where=table.location,
                 fix="see the errors above; all other buckets are compacted",
             )
 

@@ -61,21 +61,22 @@ from stream_app.model.options.core_options import CoreOptions
 from stream_app.spark.compact_jobs import SparkCompactions
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.epoch.frame_epochs import FrameEpochs
+from stream_app.spark.epoch.range_epochs import RangeEpochs
 from stream_app.spark.epoch.warm_up import warming_up
-from stream_app.spark.ingest.checkpoint_state import (
-    DATABASE,
-    is_begun,
-    open_checkpoint,
-    remember_topics,
-)
+from stream_app.spark.ingest.checkpoint_owner import DATABASE, own_checkpoint, remember_topics
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
-from stream_app.spark.ingest.held_tables import HeldTables
+from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.job_state import JobStateFile
+from stream_app.spark.ingest.job_tables import JobTables, OnFailure
 from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.jvm_watch import ending_with_jvm
 from stream_app.spark.session import start_session
 from stream_app.spark.stop_signals import stop_on_signals
+from stream_app.spark.stream.files_source import FilesSource
 from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.stream.running_stream import RunningStream
 from stream_app.table.file_store_table import FileStoreTable
@@ -110,11 +111,12 @@ class _Prepared(NamedTuple):
 
     Attributes:
         table: None: the job is of a whole database.
+        state: what the job remembers in its checkpoint.
         first_messages: of a whole database, to make its tables of; `MESSAGE_SCHEMA`.
     """
 
     table: FileStoreTable | None
-    checkpoint: Folder
+    state: JobStateFile
     reader: ReaderSettings | None
     first_messages: pa.Table
 
@@ -128,30 +130,28 @@ def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
     topic_ids = _check_source(config)
     if scheme_of(config.stream.checkpoint) in ("", "file"):
         clear_stale_checksums(Path(local_path(config.stream.checkpoint)))
-    checkpoint = job_folder(config, config.stream.checkpoint)
-    reads_first = config.source.starting_offsets == "earliest" and not is_begun(checkpoint)
+    state = JobStateFile(job_folder(config, config.stream.checkpoint))
+    reads_first = config.source.starting_offsets == "earliest" and not state.state.table
     table, first = None, MESSAGE_SCHEMA.empty_table()
     if config.sync is None:
         table = _checked_table(config, clock, topic_ids, reads_first=reads_first)
-        state = open_checkpoint(checkpoint, table.location, table.identity())
+        own_checkpoint(state, table.location, table.identity())
     else:
         if reads_first and topic_ids:
             first = first_messages_of_all(config.source, topic_ids)
             warn_of_first_messages(config, config.sync, first, clock)
-        state = open_checkpoint(checkpoint, config.sync.path(""), DATABASE)
-    if lost := recreated(state.topic_ids, topic_ids):
+        own_checkpoint(state, config.sync.path(""), DATABASE)
+    if lost := recreated(state.state.topic_ids, topic_ids):
         raise WrongSourceError(
             f"the topic {', '.join(sorted(lost))} was deleted and made anew since this checkpoint "
             "was begun: its offsets mean other records now",
-            where=str(checkpoint),
+            where=str(state.folder),
             fix=RECREATED_FIX,
         )
     remember_topics(
-        checkpoint,
-        state,
-        {name: topic.topic_id for name, topic in topic_ids.items() if topic.topic_id},
+        state, {name: topic.topic_id for name, topic in topic_ids.items() if topic.topic_id}
     )
-    return _Prepared(table, checkpoint, reader, first)
+    return _Prepared(table, state, reader, first)
 
 
 def _checked_table(
@@ -191,70 +191,81 @@ def _check_source(config: AppConfig) -> Mapping[str, TopicInfo]:
     )
 
 
+class _Driver(NamedTuple):
+    """The process that a job runs in."""
+
+    config: AppConfig
+    spark: SparkSession
+    stop_requested: threading.Event
+    clock: Clock
+    watched: WatchedJob
+    signs: SignsOfLife
+
+
 def _stream(
     config: AppConfig, prepared: _Prepared, clock: Clock, watched: WatchedJob, signs: SignsOfLife
 ) -> None:
     spark, stop_requested = _session(config), threading.Event()
     with ending_with_jvm(spark, stop_requested):
-        _stream_in(spark, stop_requested, config, prepared, clock, watched, signs)
+        _stream_in(_Driver(config, spark, stop_requested, clock, watched, signs), prepared)
 
 
-def _stream_in(
-    spark: SparkSession,
-    stop_requested: threading.Event,
-    config: AppConfig,
-    prepared: _Prepared,
-    clock: Clock,
-    watched: WatchedJob,
-    signs: SignsOfLife,
-) -> None:
-    checkpoint, stream, log = prepared.checkpoint, config.stream, watched.log
+def _stream_in(driver: _Driver, prepared: _Prepared) -> None:
+    """Join the parts, run them, judge the outcome; and end them in any case."""
+    config, spark = driver.config, driver.spark
     compactions = SparkCompactions(spark, _compactions_at_once(config, prepared.table))
     feeds = JobFeeds(
         config=config,
-        checkpoint=checkpoint,
+        state=prepared.state,
         open_folder=lambda location: job_folder(config, location),
         compactions=compactions,
-        stopping=stop_requested.is_set,
-        log=log,
+        stopping=driver.stop_requested.is_set,
+        log=driver.watched.log,
     )
     try:
-        watched.metrics.jvm.attach(spark)
+        driver.watched.metrics.jvm.attach(spark)
         source = source_of(config.source)
-        epochs = EpochLog(checkpoint, goes_back=isinstance(source, KafkaSource))
         runner = runner_of(config.source, prepared.reader, spark, source)
-        held = None if config.sync is None else HeldTables(checkpoint, clock.now_ms, log.held)
-        waiting = frozenset[str]() if held is None else held.tell_all()
-        batch = MicroBatch(
-            work=_work(config, prepared, clock, feeds, runner, waiting), log=epochs, held=held
-        )
-        mend_before(stream.checkpoint, epochs, batch)
-        plan = batch.plan()
-        unmet = UnmetTables(config.sync, checkpoint)
-        running = RunningStream(
-            batch=batch,
-            drains=stream.is_available_now,
-            on_progress=log.progress,
-            on_idle=unmet.behind(log.idle),
-            on_drained=unmet.behind(log.drained),
-            watched=log.looked,
-            stop_requested=stop_requested,
-        )
-        stop_on_signals(spark, stop_requested)
-        log.watch_source(lambda: batch.position)
-        log.started(_location(config), str(checkpoint))
-        signs.at_work = lambda: _at_work(batch)
-        with warming_up(spark, lambda: runner.warm_up(plan)):
-            running.run(stream_of(config, runner, source, running, checkpoint, clock))
-        log.ended()
-        _check_none_held(batch.held)
-        _check_not_all_bad(batch.totals, feeds.of_no_table, stream.quarantine)
+        log = EpochLog(prepared.state.folder, goes_back=isinstance(source, KafkaSource))
+        batch = MicroBatch(_work(driver, prepared, feeds, runner, log))
+        mend_before(config.stream.checkpoint, log, batch)
+        _run(driver, prepared, batch, runner, source)
+        _check_none_held(batch.tables.held)
+        _check_not_all_bad(batch.totals, feeds.of_no_table, config.stream.quarantine)
     finally:
-        signs.begin("Spark ends")
+        driver.signs.begin("Spark ends")
         feeds.close()
         compactions.close()
-        watched.metrics.jvm.detach()
+        driver.watched.metrics.jvm.detach()
         spark.stop()
+
+
+def _run(
+    driver: _Driver,
+    prepared: _Prepared,
+    batch: MicroBatch[Any],
+    runner: FrameEpochs | RangeEpochs,
+    source: KafkaSource | FilesSource,
+) -> None:
+    """Run the stream until its source is drained or it is stopped."""
+    config, log, checkpoint = driver.config, driver.watched.log, prepared.state.folder
+    plan, unmet = batch.plan(), UnmetTables(config.sync, prepared.state)
+    running = RunningStream(
+        batch=batch,
+        drains=config.stream.is_available_now,
+        on_progress=log.progress,
+        on_idle=unmet.behind(log.idle),
+        on_drained=unmet.behind(log.drained),
+        watched=log.looked,
+        stop_requested=driver.stop_requested,
+    )
+    stop_on_signals(driver.spark, driver.stop_requested)
+    log.watch_source(lambda: batch.position)
+    log.started(_location(config), str(checkpoint))
+    driver.signs.at_work = lambda: _at_work(batch)
+    with warming_up(driver.spark, lambda: runner.warm_up(plan)):
+        running.run(stream_of(config, runner, source, running, checkpoint, driver.clock))
+    log.ended()
 
 
 def _location(config: AppConfig) -> str:
@@ -269,55 +280,50 @@ def _compactions_at_once(config: AppConfig, table: FileStoreTable | None) -> int
 
 
 def _work(
-    config: AppConfig,
-    prepared: _Prepared,
-    clock: Clock,
-    feeds: JobFeeds,
-    runner: Any,
-    waiting: frozenset[str],
+    driver: _Driver, prepared: _Prepared, feeds: JobFeeds, runner: Any, log: EpochLog
 ) -> EpochRun[Any]:
-    """The tables of the job, and what brings epochs into them.
-
-    Args:
-        waiting: names of tables that are held back.
-    """
+    """The tables of the job, and what brings epochs into them."""
+    config, sync, state = driver.config, driver.config.sync, prepared.state
     shape = EpochShape(
         tasks=config.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
         topic=config.source.only_topic,
         sort_messages=config.source.kind == "files",
-        isolates=config.sync is not None,
+        isolates=sync is not None,
     )
-    if prepared.table is not None or config.sync is None:
-        assert prepared.table is not None, "a job of one table has it"
-        only = [feeds.only(prepared.table)]
-        return EpochRun(feeds=only, shape=shape, runner=runner, clock=clock)
-    tables = DatabaseTables(
-        config=config,
-        sync=config.sync,
-        checkpoint=prepared.checkpoint,
-        clock=clock,
-        feed_of=feeds.of_table,
-        set_aside=feeds.set_aside,
+    newcomers, known = None, list[TableFeed]()
+    if prepared.table is not None:
+        known = [feeds.only(prepared.table)]
+    elif sync is not None:
+        newcomers = DatabaseTables(
+            config=config,
+            sync=sync,
+            state=state,
+            clock=driver.clock,
+            feed_of=feeds.of_table,
+            set_aside=feeds.set_aside,
+        )
+        # What cannot be made now is tried again with its first message.
+        known = [*newcomers.known(), *newcomers.feeds(prepared.first_messages).feeds]
+        shape = shape.with_splitter(newcomers.splitter(known, frozenset(state.state.held)))
+    tables = JobTables(
+        known,
+        log=log,
+        state=state,
+        now_ms=driver.clock.now_ms,
+        on_failure=OnFailure.STOP if sync is None else OnFailure.HOLD,
+        on_change=driver.watched.log.held,
     )
-    known = tables.known()
-    # What cannot be made now is tried again with its first message.
-    known += tables.feeds(prepared.first_messages).feeds
     return EpochRun(
-        feeds=known,
-        shape=shape.with_splitter(tables.splitter(known, waiting)),
-        runner=runner,
-        clock=clock,
-        newcomers=tables,
+        tables=tables, shape=shape, runner=runner, clock=driver.clock, newcomers=newcomers
     )
 
 
-def _check_none_held(held: HeldTables | None) -> None:
+def _check_none_held(held: Mapping[str, HeldTable]) -> None:
     """A run that ends with tables that lack changes must not look successful."""
-    waiting = {} if held is None else held.tables.held
-    if waiting:
+    if held:
         raise TablesHeldError(
-            f"{len(waiting)} of the job's tables are held back; the others have all changes: "
-            + "".join(f"\n  {name}: {each.reason}" for name, each in sorted(waiting.items())),
+            f"{len(held)} of the job's tables are held back; the others have all changes: "
+            + "".join(f"\n  {name}: {each.reason}" for name, each in sorted(held.items())),
             fix="mend these, and start the job again: it goes on where each table was",
         )
 

@@ -16,8 +16,8 @@ from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.tables.format_setup import full_key
 from stream_app.app.tables.table_pipeline import job_pipeline, job_rows
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
-from stream_app.spark.ingest.checkpoint_state import remembered_tables
 from stream_app.spark.ingest.dead_letters import DeadLetters
+from stream_app.spark.ingest.job_state import ONLY_TABLE, JobStateFile
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.spark.ingest.table_feed import TableFeed
@@ -31,13 +31,14 @@ class JobFeeds:
     """Makes feeds, and closes what they hold.
 
     Attributes:
+        state: what the job remembers.
         open_folder: of a location, such as the quarantine's.
         of_no_table: number of messages that were set aside without a table.
         stopping: whether the job shall end.
     """
 
     config: AppConfig
-    checkpoint: Folder
+    state: JobStateFile
     open_folder: Callable[[str], Folder]
     compactions: SparkCompactions
     stopping: Callable[[], bool]
@@ -48,13 +49,12 @@ class JobFeeds:
 
     def only(self, table: FileStoreTable) -> TableFeed:
         """The feed of a job of one table."""
-        feed = self._feed(self.config.name, table, self.log, "")
+        feed = self._feed(ONLY_TABLE, table, self.log, "")
         if not self.config.source.merge_shards:
-            sources = feed.sources = SourceTableCheck(self.checkpoint)
+            sources = feed.sources = SourceTableCheck(self.state)
             feed.format_of = lambda seen: job_pipeline(
                 self.config, seen, choice=sources.choice, restores=True
             )
-        feed.met = functools.partial(remembered_tables, self.checkpoint)
         return feed
 
     def of_table(self, name: str, table: FileStoreTable) -> TableFeed:

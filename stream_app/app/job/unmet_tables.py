@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.tables.database_tables import remembered_origins
 from stream_app.planning.sync.named_tables import nearest
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.ingest.job_state import JobStateFile
 
 _LOG = logging.getLogger("stream_app")
 _SHOWN_MAX = 20
@@ -23,10 +22,10 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class UnmetTables:
-    """Looks once in a run; `checkpoint` tells which tables the job has met."""
+    """Looks once in a run; `state` tells which tables the job has met."""
 
     sync: SyncConfig | None
-    checkpoint: Folder
+    state: JobStateFile
     _is_told: bool = field(init=False, default=False)
 
     def behind(self, first: Callable[[_T], None]) -> Callable[[_T], None]:
@@ -43,7 +42,7 @@ class UnmetTables:
         if self._is_told or self.sync is None:
             return
         self._is_told = True
-        known = sorted(set(remembered_origins(self.checkpoint).values()))
+        known = sorted(set(self.state.state.origins.values()))
         for name in self.sync.named() if known else ():
             if name not in known:
                 near = nearest(name, known)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from stream_app.app.tables.job_folders import not_begun
 from stream_app.errors import UsageError
-from stream_app.spark.ingest.checkpoint_state import is_begun
-from stream_app.spark.ingest.held_tables import read_tables, resume
+from stream_app.spark.ingest.job_state import read_state
+from stream_app.spark.ingest.resume_requests import resume
 from stream_app.spark.job_folder import Folder
 
 
@@ -25,13 +25,13 @@ def resume_tables(
         UsageError: a table is not held back; then none is resumed.
         CheckpointError: the checkpoint is damaged.
     """
-    tables = read_tables(checkpoint)
-    if tables is None and not is_begun(checkpoint):
+    state = read_state(checkpoint)
+    if state is None:
         raise UsageError(
             not_begun(location),
             fix="give the configuration of the job, in the folder where it runs",
         )
-    held = {} if tables is None else tables.held
+    held = state.held
     for name in names:
         if name not in held:
             near = difflib.get_close_matches(name, held, n=1)

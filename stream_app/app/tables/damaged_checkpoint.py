@@ -107,8 +107,8 @@ def mend_before(location: str, log: EpochLog, batch: MicroBatch[Any]) -> None:
 def _newest(log: EpochLog, batch: MicroBatch[Any]) -> Iterator[JobEpoch | None]:
     for feed in batch.feeds:
         yield newest_epoch(feed.job.table.snapshots, log.query_id())
-    if batch.held is not None:  # epochs of a database that brought no table a change
-        yield JobEpoch(identifier=batch.held.tables.epoch, time_millis=0)
+    if not batch.tables.stops:  # epochs of a database that brought no table a change
+        yield JobEpoch(identifier=batch.tables.epoch, time_millis=0)
 
 
 def mend_checkpoint(checkpoint: Path, newest: Iterable[JobEpoch | None]) -> None:

@@ -1,8 +1,8 @@
 """The tables of a job of a whole database: opened when it starts, made when they appear.
 
 Implements `table_feed.Newcomers`. `planning.sync` decides which source tables are taken and how;
-the format describes their columns. The checkpoint's ``origins.json`` remembers which source table
-goes where, so that a restarted job has all its tables before it reads a message.
+the format describes their columns. The job's state has which source table goes where, so that a
+restarted job has all its tables before it reads a message.
 
 Source: Paimon `flink/sink/cdc/CdcDynamicTableParsingProcessFunction.java`.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,14 +23,13 @@ from stream_app.app.config.made_columns import check_made_keys, columns_with_mad
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.tables.column_warnings import tell_remarks
 from stream_app.app.tables.one_table import changes_that_fail
-from stream_app.app.tables.refused_tables import RefusedTables
+from stream_app.app.tables.refused_tables import with_refused
 from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.cdc.message_format import SourceReader
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.clock import Clock
 from stream_app.errors import (
-    CheckpointError,
     NoAccessError,
     StreamAppError,
     TableNotFoundError,
@@ -53,8 +51,8 @@ from stream_app.planning.sync.table_limit import TableLimit
 from stream_app.planning.sync.target_tables import LeftOut, Refusal, decide
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.spark.ingest.held_tables import is_temporary
+from stream_app.spark.ingest.job_state import JobStateFile
 from stream_app.spark.ingest.table_feed import Arrived, TableFeed
-from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import (
     create_or_open,
@@ -65,7 +63,6 @@ from stream_app.table.opening import (
 from stream_app.table.schema.alter import alter_table
 
 _LOG = logging.getLogger("stream_app")
-_FILE = "origins.json"
 
 
 class NoColumnsError(UsageError):
@@ -83,55 +80,31 @@ def is_of_storage(error: BaseException) -> bool:
     return is_temporary(error) or isinstance(error, NoAccessError)
 
 
-def remembered_origins(checkpoint: Folder) -> dict[Origin, str]:
-    """Source table → the name of its table, as a checkpoint remembers them.
-
-    Raises:
-        CheckpointError: the file is damaged.
-    """
-    try:
-        document = json.loads(checkpoint.files.read_bytes(checkpoint.path(_FILE)))
-        return {
-            Origin(each["database"], each["schema"], each["table"]): str(each["name"])
-            for each in document
-        }
-    except FileNotFoundError:
-        return {}
-    except (ValueError, TypeError, KeyError) as error:
-        raise CheckpointError(
-            f"{_FILE} of the checkpoint is damaged: {error}",
-            where=str(checkpoint),
-            fix="delete it: the job finds its source tables again in the messages, but tables "
-            "without new messages only when some arrive",
-        ) from None
-
-
 @dataclass(slots=True, kw_only=True)
 class DatabaseTables:
     """Implements `Newcomers`.
 
     Attributes:
+        state: what the job remembers.
         feed_of: makes the feed of a table by its name.
         set_aside: gets an epoch's messages that no table takes.
     """
 
     config: AppConfig
     sync: SyncConfig
-    checkpoint: Folder
+    state: JobStateFile
     clock: Clock
     feed_of: Callable[[str, FileStoreTable], TableFeed]
     set_aside: Callable[[int, pa.Table], None]
     _taken: dict[Origin, str] = field(init=False)
     _refused: dict[Origin, str] = field(init=False, default_factory=dict)
-    _told: RefusedTables = field(init=False)
     _feeds: dict[str, TableFeed] = field(init=False, default_factory=dict)
     _compared: set[str] = field(init=False, default_factory=set)
     _waiting: frozenset[str] = field(init=False, default=frozenset())
     _full: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
-        self._taken = remembered_origins(self.checkpoint)
-        self._told = RefusedTables(self.checkpoint)
+        self._taken = dict(self.state.state.origins)
 
     def known(self) -> list[TableFeed]:
         """The tables that the job has met before; those that are gone are made when they appear."""
@@ -171,7 +144,7 @@ class DatabaseTables:
             if new := [origin for origin in parts if origin not in self._taken]:
                 self._taken.update(dict.fromkeys(new, name))
                 _LOG.info("the table %s takes %s", name, ", ".join(map(str, new)))
-        self._remember()
+        self._remember({})
         return Arrived(found, failed, untold)
 
     def splitter(
@@ -197,7 +170,7 @@ class DatabaseTables:
         """See `Newcomers.unreadable`."""
         parts = of_each_origin(_reader(self.config).origins, messages)
         reasons = {origin: part.column("reason")[0].as_py() for origin, part in parts}
-        self._told.see(reasons, self._taken)
+        self._remember(reasons)
         self.set_aside(epoch, messages)
 
     def _by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
@@ -274,14 +247,9 @@ class DatabaseTables:
             _LOG.warning("the table %s: %s\n  to fix: %s", name, each.what, each.fix)
         return self.feed_of(name, table)
 
-    def _remember(self) -> None:
-        document = [
-            {"database": each.database, "schema": each.schema, "table": each.table, "name": name}
-            for each, name in sorted(self._taken.items())
-        ]
-        data = json.dumps(document, indent=1).encode()
-        self.checkpoint.files.overwrite(self.checkpoint.path(_FILE), data)
-        self._told.see({}, self._taken)
+    def _remember(self, refused: Mapping[Origin, str]) -> None:
+        all_refused = with_refused(self.state.state.refused, refused, self._taken)
+        self.state.update(origins=dict(self._taken), refused=all_refused)
 
 
 def database_table_schema(

@@ -28,7 +28,6 @@ from stream_app.app.ops.quarantine.later_changes import ReadRange
 from stream_app.app.ops.quarantine.outcome import replay_lines
 from stream_app.app.ops.resume import resume_tables
 from stream_app.app.source.source_ends import source_ends
-from stream_app.app.tables.database_tables import remembered_origins
 from stream_app.app.web.homeless import (
     Homeless,
     HomelessRecords,
@@ -42,6 +41,7 @@ from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.message_formats import source_reader
+from stream_app.spark.ingest.job_state import state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
@@ -87,7 +87,7 @@ class JobSite:
         self._homeless = HomelessRecords(
             partial(self.quarantine, ""),
             lambda messages: source_reader(source.format, source.format_options).origins(messages),
-            lambda: remembered_origins(self.checkpoint),
+            lambda: state_of(self.checkpoint).origins,
         )
         folder = self.config.stream.quarantine
         self._watch = None

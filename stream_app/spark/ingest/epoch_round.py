@@ -1,8 +1,8 @@
 """The commits of one round of an epoch: what the tasks have written comes into the tables.
 
-In a job of one table, an error ends the epoch and the job. In a job of many (`Isolation`), it holds
-its table back, and the others are committed side by side. Rows that were written for another schema
-than the table gets, or from before a TRUNCATE, are discarded: their table needs another round.
+Each table is committed by itself; `JobTables.fail` decides what its error means for the job. Rows
+that do not fit their table at the commit are discarded, and the table needs another round. They
+have another schema, other source tables, too small sequence numbers, or come before a TRUNCATE.
 
 Source: Paimon `table/sink/StreamTableCommit.java`, `flink/sink/MultiTableCommittableChannel…`.
 """
@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Generic, Protocol
+from typing import Generic
 
 import pyarrow as pa
 
@@ -26,13 +25,14 @@ from stream_app.model.snapshot import (
     SOURCE_END_PROPERTY,
     SOURCE_TIME_PROPERTY,
 )
-from stream_app.spark.epoch.decode_counts import DecodeCounts, TablesSeen, Where
+from stream_app.spark.epoch.decode_counts import DecodeCounts, Where
 from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.epoch.epoch_plan import EpochPlan, TablePlan
 from stream_app.spark.epoch.epoch_runner import EpochRunner, Messages, TableOutput, Writing
 from stream_app.spark.ingest.dead_letters import SetAside
+from stream_app.spark.ingest.job_tables import COMMIT_THREADS, JobTables
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
-from stream_app.spark.ingest.truncation import SourcesMet, counts_from, partition_counts
+from stream_app.spark.ingest.truncation import counts_from, partition_counts
 from stream_app.spark.task_errors import first_line
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.map_in_threads import each
@@ -40,40 +40,9 @@ from stream_app.table.map_in_threads import each
 _LOG = logging.getLogger(__name__)
 OFFSETS_PROPERTY = "stream_app.offsets"
 """Key of a snapshot's property: the last offset of each partition that the epoch read, as JSON."""
-COMMIT_THREADS = 8
 SOURCE_ORDER = [("topic", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
-
-
-class Isolation(Protocol):
-    """Lets each table of a job succeed or fail for itself."""
-
-    def failed(self, feed: TableFeed, error: BaseException) -> None:
-        """A table lacks the epoch because of an error."""
-        ...
-
-    def open(self, feeds: Sequence[TableFeed]) -> None:
-        """Read the state of tables; those that cannot be read have failed."""
-        ...
-
-    def takes_part(self, feed: TableFeed) -> bool:
-        """Whether a table is not held back."""
-        ...
-
-    def not_made(self, name: str, error: BaseException) -> None:
-        """A table lacks the epoch because it cannot be made for now."""
-        ...
-
-    def waiting(self) -> frozenset[str]:
-        """The names of the tables that are held back."""
-        ...
-
-    def meet(self, seen: Mapping[str, TablesSeen]) -> None:
-        """Remember of which source tables each table, by its name, is about to get rows."""
-        ...
-
-    def met(self, feed: TableFeed) -> SourcesMet:
-        """All source tables of which a table may have rows."""
-        ...
+_Outcome = EpochReport | BaseException | None
+"""Of a table's commit; None: its rows must be written anew."""
 
 
 @dataclass(slots=True)
@@ -115,7 +84,6 @@ class Round(Generic[Messages]):
     Attributes:
         times: of all parts before the commits.
         begins: of tables that their source has emptied in this epoch; this round adds some.
-        isolation: gets the errors of tables; None: there is one table, or all fail together.
         totals, committed: of the tables that this round has committed.
     """
 
@@ -124,94 +92,77 @@ class Round(Generic[Messages]):
     begins: dict[str, Mapping[Where, int]]
     runner: EpochRunner[Messages]
     clock: Clock
-    isolation: Isolation | None
+    tables: JobTables
     totals: DecodeCounts = field(default_factory=DecodeCounts)
     committed: list[TableFeed] = field(default_factory=list)
 
     def commit(self, shares: Sequence[Share]) -> list[TableFeed]:
-        """Commit all shares; returns the tables whose rows must be written anew."""
-        if self.isolation is None:
-            return self._all_or_nothing(list(shares))
-        return self._each_for_itself(shares, self.isolation)
+        """Commit all shares; returns the tables whose rows must be written anew.
 
-    def _all_or_nothing(self, uncommitted: list[Share]) -> list[TableFeed]:
-        """Check every table's share before the first commit; then commit one after another.
-
-        Returns:
-            All tables, if one of them must be written anew: then nothing is committed.
+        Raises:
+            BaseException: the error of a table, if it stops the job.
         """
+        pending = [share for share in shares if self._makes_snapshot(share)]
+        outdated = []
         try:
-            others = [
-                share.feed.has_others(share.plan, share.output.counts) for share in uncommitted
-            ]
-            if any(others) or any(
-                [self._is_outdated(share, share.feed.met()) for share in uncommitted]
-            ):
-                for share in uncommitted:
-                    share.feed.job.table.discard(share.output.changes)
-                return [share.feed for share in uncommitted]
-            for share in uncommitted:
-                self._set_aside(share)
-            while uncommitted:
-                share = uncommitted.pop(0)
-                with about(table=share.feed.job.table.label, epoch=self.begun.epoch):
-                    report = self._commit(share)
-                self._report(share, report)
-        except BaseException:
-            for share in uncommitted:
+            self._meet_sources(pending)
+            for share, outcome in self._outcomes(pending):
+                if isinstance(outcome, StoppedError):
+                    raise outcome
+                if isinstance(outcome, BaseException):
+                    self.tables.fail(share.feed, outcome)
+                elif outcome is None:
+                    outdated.append(share.feed)
+                else:
+                    self._report(share, outcome)
+        finally:
+            for share in pending:
                 share.feed.job.table.discard(share.output.changes)
-            raise
-        return []
-
-    def _each_for_itself(self, shares: Sequence[Share], isolation: Isolation) -> list[TableFeed]:
-        for share in shares:
-            if share.output.is_empty and share.output.counts.messages:
-                self.totals = self.totals.plus(share.output.counts)
-        shares = [share for share in shares if not share.output.is_empty]
-        self._meet(isolation, shares)
-        outdated: list[TableFeed] = []
-        outcome_of = partial(self._outcome, isolation)
-        outcomes = each(COMMIT_THREADS, outcome_of, shares)
-        for share, outcome in zip(shares, outcomes, strict=True):
-            if isinstance(outcome, StoppedError):
-                raise outcome
-            if isinstance(outcome, BaseException):
-                isolation.failed(share.feed, outcome)
-            elif outcome is None:
-                outdated.append(share.feed)
-            else:
-                self._report(share, outcome)
         return outdated
 
-    def _meet(self, isolation: Isolation, shares: Sequence[Share]) -> None:
-        try:
-            isolation.meet({share.feed.name: share.output.counts.tables for share in shares})
-        except BaseException:
-            for share in shares:
-                share.feed.job.table.discard(share.output.changes)
-            raise
+    def _makes_snapshot(self, share: Share) -> bool:
+        """Whether a share is committed: in a job of many tables an empty one is only counted."""
+        if self.tables.stops or not share.output.is_empty:
+            return True
+        if share.output.counts.messages:
+            self.totals = self.totals.plus(share.output.counts)
+        return False
 
-    def _outcome(self, isolation: Isolation, share: Share) -> EpochReport | BaseException | None:
-        """Commit a table's share, in a thread.
+    def _meet_sources(self, shares: Sequence[Share]) -> None:
+        """Persist new source tables before their rows are committed.
 
-        Returns:
-            The error that holds the table back; None: other writers, a new schema or a TRUNCATE
-            have come between, and the rows must be written anew.
+        A feed that chooses among source tables persists its choice by itself.
         """
-        with about(table=share.feed.job.table.label, epoch=self.begun.epoch):
-            return self._outcome_of(isolation, share)
+        chosen = [share for share in shares if share.feed.sources is None]
+        self.tables.meet({share.feed.name: share.output.counts.tables for share in chosen})
 
-    def _outcome_of(self, isolation: Isolation, share: Share) -> EpochReport | BaseException | None:
+    def _outcomes(self, pending: list[Share]) -> Iterator[tuple[Share, _Outcome]]:
+        """Commit shares side by side; one after the other where the first error ends the job.
+
+        Args:
+            pending: those whose commit has not begun.
+        """
+        while pending:
+            begun = pending[:1] if self.tables.stops else pending[:]
+            del pending[: len(begun)]
+            yield from zip(begun, each(COMMIT_THREADS, self._outcome, begun), strict=True)
+
+    def _outcome(self, share: Share) -> _Outcome:
+        """Commit a table's share, in a thread."""
+        with about(table=share.feed.job.table.label, epoch=self.begun.epoch):
+            return self._outcome_of(share)
+
+    def _outcome_of(self, share: Share) -> _Outcome:
         job, discarded = share.feed.job, False
         try:
             if share.output.failure is not None:
                 raise share.output.failure
-            if self._is_outdated(share, isolation.met(share.feed)):
+            if self._is_outdated(share):
                 job.table.discard(share.output.changes)
                 return None
             self._set_aside(share)
-            newest = job.begin_epoch()
-            if newest != share.plan.next_sequence_number or job.table is not share.plan.table:
+            least = job.begin_epoch()
+            if least > share.plan.next_sequence_number or job.table is not share.plan.table:
                 job.table.discard(share.output.changes)
                 return None
             discarded = True  # by the commit, if it fails
@@ -223,19 +174,21 @@ class Round(Generic[Messages]):
             return error
         return report
 
-    def _is_outdated(self, share: Share, met: SourcesMet) -> bool:
+    def _is_outdated(self, share: Share) -> bool:
         """Whether a table's rows must be written anew: by another schema, or without some.
 
         Raises:
             WrongSourceError: the table cannot follow what its messages tell.
         """
-        name, counts = share.feed.name, share.output.counts
-        self.begins[name] = {}
+        feed, counts = share.feed, share.output.counts
+        if feed.has_others(share.plan, counts):
+            return True
+        self.begins[feed.name] = {}
         if counts.truncated:
             partitions = partition_counts(self.begun.source_end)
-            self.begins[name] = counts_from(counts, met, partitions)
-        has_rows_too_many = self.begins[name] != share.plan.begins
-        return share.feed.is_outdated(share.plan, share.output) or has_rows_too_many
+            self.begins[feed.name] = counts_from(counts, self.tables.met(feed), partitions)
+        has_rows_too_many = self.begins[feed.name] != share.plan.begins
+        return feed.is_outdated(share.plan, share.output) or has_rows_too_many
 
     def _set_aside(self, share: Share) -> None:
         if share.output.bad:

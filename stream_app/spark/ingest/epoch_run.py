@@ -13,8 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic
 
-import pyarrow as pa
-
 from stream_app.clock import Clock
 from stream_app.errors import CommitError, StoppedError
 from stream_app.model.schema.origin import Origin
@@ -22,37 +20,67 @@ from stream_app.spark.epoch.decode_counts import DecodeCounts, Where
 from stream_app.spark.epoch.epoch_parts import EpochParts, epoch_parts
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
 from stream_app.spark.epoch.epoch_runner import EpochOutput, EpochRunner, Messages
-from stream_app.spark.ingest.epoch_round import (
-    SOURCE_ORDER,
-    EpochBegun,
-    Isolation,
-    Round,
-    Share,
-)
-from stream_app.spark.ingest.held_tables import CompactionWaitError
-from stream_app.spark.ingest.table_feed import Arrived, EpochReport, Newcomers, TableFeed
+from stream_app.spark.ingest.epoch_round import SOURCE_ORDER, EpochBegun, Round, Share
+from stream_app.spark.ingest.job_tables import JobTables
+from stream_app.spark.ingest.table_feed import Arrived, Newcomers, TableFeed
 
 _ROUNDS_MAX = 20
+_ROOM = 1_000_000
+"""Sequence numbers that a further round leaves to other writers.
+
+Else one that commits during each round would outdate each.
+"""
 
 
 @dataclass(slots=True, kw_only=True)
+class _Unfinished(Generic[Messages]):
+    """An epoch between two rounds.
+
+    Attributes:
+        lacking: the tables that need another round.
+        newcomers: makes tables that appear; None: all messages are of known tables.
+        begins: of tables that their source has emptied in this epoch, where it counts from.
+        untold: source tables whose messages do not suffice to make their table → why.
+        committed: the tables that have got it.
+        rounds: those that have ended.
+    """
+
+    begun: EpochBegun[Messages]
+    lacking: list[TableFeed]
+    newcomers: Newcomers | None
+    begins: dict[str, Mapping[Where, int]] = field(default_factory=dict)
+    untold: dict[Origin, str] = field(default_factory=dict)
+    committed: list[TableFeed] = field(default_factory=list)
+    rounds: int = 0
+
+    @property
+    def is_done(self) -> bool:
+        return not self.lacking and self.newcomers is None
+
+
 class EpochRun(Generic[Messages]):
     """Runs epochs.
 
     Attributes:
-        feeds: the job's tables; a table's place here is its index in blocks.
-        isolation: gets the errors of tables; None: there is one table, or all fail together.
         newcomers: None: no table may appear.
         totals: of all epochs and tables that this run has committed.
     """
 
-    feeds: list[TableFeed]
-    shape: EpochShape
-    runner: EpochRunner[Messages]
-    clock: Clock
-    isolation: Isolation | None = None
-    newcomers: Newcomers | None = None
-    totals: DecodeCounts = field(default_factory=DecodeCounts)
+    def __init__(
+        self,
+        *,
+        tables: JobTables,
+        shape: EpochShape,
+        runner: EpochRunner[Messages],
+        clock: Clock,
+        newcomers: Newcomers | None = None,
+    ) -> None:
+        self.tables = tables
+        self.shape = shape
+        self.runner = runner
+        self.clock = clock
+        self.newcomers = newcomers
+        self.totals = DecodeCounts()
 
     def begin(
         self,
@@ -81,7 +109,7 @@ class EpochRun(Generic[Messages]):
         def planned() -> EpochPlan:
             parts = (
                 feed.plan().from_offsets(begins.get(feed.name, {})) if feed.name in wanted else None
-                for feed in self.feeds
+                for feed in self.tables.feeds
             )
             return EpochPlan(tables=tuple(parts), shape=shape)
 
@@ -111,60 +139,81 @@ class EpochRun(Generic[Messages]):
         feeds: Iterable[TableFeed],
         newcomers: Newcomers | None = None,
     ) -> Sequence[TableFeed]:
-        """Bring an epoch into tables; returns those that it was committed to.
+        """Bring an epoch into tables, round by round; returns those that it was committed to.
 
         Args:
             feeds: the tables that lack the epoch, whether `begin` knew it or not.
             newcomers: makes tables that appear; None: the messages are of known tables.
         """
-        lacking, looks = list(feeds), newcomers is not None
-        committed: list[TableFeed] = []
-        begins: dict[str, Mapping[Where, int]] = {}
-        untold: dict[Origin, str] = {}
-        for _ in range(_ROUNDS_MAX):
-            if not (lacking or looks):
-                return committed
-            plan, others, output, times = self._written(begun, lacking)
-            parts = zip(self.feeds, plan.tables, output.tables, strict=True)
-            shares = [Share(feed, part, of) for feed, part, of in parts if part is not None]
-            work = Round(
-                begun=begun,
-                times=times,
-                begins=begins,
-                runner=self.runner,
-                clock=self.clock,
-                isolation=self.isolation,
-            )
-            try:
-                lacking = [*others, *work.commit(shares)]
-            finally:
-                self.totals = self.totals.plus(work.totals)
-            committed += work.committed
-            # Another round finds more tables, and the messages of those that could not be made.
-            looks = newcomers is not None and output.newcomers.num_rows > 0
-            if newcomers is not None and looks:
-                lacking += self._arrived(output.newcomers, newcomers, untold)
-            elif newcomers is not None:
-                if output.unreadable.num_rows:
-                    newcomers.unreadable(begun.epoch, output.unreadable.sort_by(SOURCE_ORDER))
-                newcomers = None
-            if lacking or looks:
-                shape = self._shape_of(newcomers, untold) if newcomers and untold else None
-                begun = self.begin(
-                    begun.epoch, begun.messages, lacking, begun.source_end, begins, shape
-                )
+        epoch = _Unfinished(begun=begun, lacking=list(feeds), newcomers=newcomers)
+        while epoch.rounds < _ROUNDS_MAX:
+            if epoch.is_done:
+                return epoch.committed
+            output, outdated = self._round(epoch)
+            epoch.lacking = [*outdated, *self._arrived(epoch, output)]
+            epoch.rounds += 1
+            if not epoch.is_done:
+                epoch.begun = self._begun_again(epoch)
         raise CommitError(
             f"epoch {begun.epoch} is outdated whenever it is written, {_ROUNDS_MAX} times by now",
-            where=", ".join(feed.job.table.location for feed in lacking),
+            where=", ".join(feed.job.table.location for feed in epoch.lacking),
             fix="see which other job commits to the table so often, and stop one of both",
         )
 
+    def _round(self, epoch: _Unfinished[Messages]) -> tuple[EpochOutput, list[TableFeed]]:
+        """Write and commit the tables that can be; returns also those that need another round."""
+        plan, others, output, times = self._written(epoch)
+        parts = zip(self.tables.feeds, plan.tables, output.tables, strict=True)
+        commits = Round(
+            begun=epoch.begun,
+            times=times,
+            begins=epoch.begins,
+            runner=self.runner,
+            clock=self.clock,
+            tables=self.tables,
+        )
+        try:
+            outdated = commits.commit(
+                [Share(feed, part, of_table) for feed, part, of_table in parts if part is not None]
+            )
+        finally:
+            self.totals = self.totals.plus(commits.totals)
+        epoch.committed += commits.committed
+        return output, [*others, *outdated]
+
+    def _arrived(self, epoch: _Unfinished[Messages], output: EpochOutput) -> Sequence[TableFeed]:
+        """Make the tables that have appeared; they need another round, which may find more.
+
+        Once a round finds none, messages that no table takes are final.
+        """
+        newcomers = epoch.newcomers
+        if newcomers is None:
+            return ()
+        if not output.newcomers.num_rows:
+            if output.unreadable.num_rows:
+                unreadable = output.unreadable.sort_by(SOURCE_ORDER)
+                newcomers.unreadable(epoch.begun.epoch, unreadable)
+            epoch.newcomers = None
+            return ()
+        arrived = newcomers.feeds(output.newcomers)
+        epoch.untold.update(arrived.untold)
+        self._take(arrived, newcomers)
+        return [feed for feed in arrived.feeds if feed.name not in self.tables.held]
+
+    def _begun_again(self, epoch: _Unfinished[Messages]) -> EpochBegun[Messages]:
+        """Read and decode the epoch's messages again, for the tables that need another round."""
+        begun, newcomers = epoch.begun, epoch.newcomers
+        shape = self._shape_of(newcomers, epoch.untold) if newcomers and epoch.untold else None
+        return self.begin(
+            begun.epoch, begun.messages, epoch.lacking, begun.source_end, epoch.begins, shape
+        )
+
     def _written(
-        self, begun: EpochBegun[Messages], lacking: Sequence[TableFeed]
+        self, epoch: _Unfinished[Messages]
     ) -> tuple[EpochPlan, list[TableFeed], EpochOutput, EpochParts]:
         """Write what can be written; also the tables that cannot, and the seconds so far."""
-        began = self.clock.steady_seconds()
-        plan, others = self._ready(begun.plan, lacking)
+        begun, began = epoch.begun, self.clock.steady_seconds()
+        plan, others = self._ready(epoch)
         waited = self.clock.steady_seconds()
         output = begun.write(plan)
         times = epoch_parts(
@@ -173,96 +222,76 @@ class EpochRun(Generic[Messages]):
             routing_s=begun.route_s,
             writing_s=self.clock.steady_seconds() - waited,
         )
-        for feed, of_table in zip(self.feeds, output.tables, strict=True):
+        for feed, of_table in zip(self.tables.feeds, output.tables, strict=True):
             feed.job.table.add_store_requests(of_table.counts.requests)
         return plan, others, output, times
 
     def make(self, name: str, epoch: int, messages: Messages, source_end: str) -> bool:
         """Make a table that could not be made before; returns whether it has messages."""
         assert self.newcomers is not None, "the job has made tables before"
-        assert self.isolation is not None, "such tables come and fail each for itself"
-        waiting = self.isolation.waiting() - {name}
-        shape = self.shape.with_splitter(self.newcomers.splitter(self.feeds, waiting))
-        begun = self.begin(epoch, messages, [], source_end, shape=shape)
-        found = begun.write(begun.plan).newcomers
-        if found.num_rows:
-            self._take(self.newcomers.feeds(found, holds=True), self.newcomers)
-        return bool(found.num_rows)
+        waiting = self.tables.held.keys() - {name}
+        splitter = self.newcomers.splitter(self.tables.feeds, frozenset(waiting))
+        begun = self.begin(
+            epoch, messages, [], source_end, shape=self.shape.with_splitter(splitter)
+        )
+        arrived = begun.write(begun.plan).newcomers
+        if arrived.num_rows:
+            self._take(self.newcomers.feeds(arrived, holds=True), self.newcomers)
+        return bool(arrived.num_rows)
 
     def see_held(self) -> None:
         """From now on leave out messages of tables that cannot be made, and no others."""
         if self.newcomers is not None:
             self.shape = self._shape_of(self.newcomers, {})
 
-    def lacking(
-        self, feeds: Iterable[TableFeed], begun: EpochBegun[Messages]
-    ) -> Sequence[TableFeed]:
-        """The tables that do not have an epoch."""
-        found = []
-        for feed in feeds:
-            if feed.job.is_committed(begun.epoch, begun.source_end):
-                feed.listener.epoch(EpochReport(epoch=begun.epoch, skipped=True))
-            else:
-                found.append(feed)
-        return found
-
     def plan(self) -> EpochPlan:
         """The plan for all tables, before the first epoch."""
-        return EpochPlan(tables=tuple(feed.plan() for feed in self.feeds), shape=self.shape)
+        return EpochPlan(tables=tuple(feed.plan() for feed in self.tables.feeds), shape=self.shape)
 
-    def _ready(
-        self, planned: EpochPlan, lacking: Sequence[TableFeed]
-    ) -> tuple[EpochPlan, list[TableFeed]]:
+    def _ready(self, epoch: _Unfinished[Messages]) -> tuple[EpochPlan, list[TableFeed]]:
         """The plan of the tables that can be written now, and those without blocks that fit."""
-        wanted = {feed.name for feed in lacking}
+        planned, wanted = epoch.begun.plan, {feed.name for feed in epoch.lacking}
+        room = epoch.rounds * _ROOM
         parts: list[TablePlan | None] = []
         others: list[TableFeed] = []
-        for index, feed in enumerate(self.feeds):
+        for index, feed in enumerate(self.tables.feeds):
             routed = planned.tables[index] if index < len(planned.tables) else None
-            part = self._part(feed) if feed.name in wanted else None
+            part = self._part(feed, room) if feed.name in wanted else None
             if part is not None and (routed is None or _is_outdated(routed, part, feed)):
                 others.append(feed)
                 part = None
             parts.append(part and routed and part.of_routed(routed))
         return EpochPlan(tables=tuple(parts), shape=planned.shape), others
 
-    def _part(self, feed: TableFeed) -> TablePlan | None:
-        """The table's part, once it takes rows; None: it has failed."""
-        if self.isolation is None:
-            return feed.plan(feed.job.begin_epoch())
+    def _part(self, feed: TableFeed, room: int) -> TablePlan | None:
+        """The table's part, once it takes rows; None: it has failed.
+
+        Args:
+            room: sequence numbers that are left to other writers.
+        """
         try:
-            if feed.job.must_wait():
-                raise CompactionWaitError(feed.job.table.location)
-            return feed.plan(feed.job.next_sequence_number)
+            return feed.plan(self.tables.next_sequence_number(feed) + room)
         except StoppedError:
             raise
         except Exception as error:
-            self.isolation.failed(feed, error)
+            self.tables.fail(feed, error)
             return None
 
-    def _arrived(
-        self, messages: pa.Table, newcomers: Newcomers, untold: dict[Origin, str]
-    ) -> Sequence[TableFeed]:
-        assert self.isolation is not None, "such tables come and fail each for itself"
-        found = newcomers.feeds(messages)
-        untold.update(found.untold)
-        self._take(found, newcomers)
-        return [feed for feed in found.feeds if self.isolation.takes_part(feed)]
-
-    def _take(self, found: Arrived, newcomers: Newcomers) -> None:
-        assert self.isolation is not None, "such tables come and fail each for itself"
-        known = {feed.name for feed in self.feeds}
-        arrived = [feed for feed in found.feeds if feed.name not in known]
-        for name, error in found.failed.items():
-            self.isolation.not_made(name, error)
-        self.feeds += arrived
+    def _take(self, arrived: Arrived, newcomers: Newcomers) -> None:
+        """Open the tables that have been made, and hold those that cannot be."""
+        known = {feed.name for feed in self.tables.feeds}
+        feeds = [feed for feed in arrived.feeds if feed.name not in known]
+        for name, error in arrived.failed.items():
+            self.tables.hold(name, error)
+        self.tables.feeds += feeds
         self.shape = self._shape_of(newcomers, {})
-        self.isolation.open(arrived)
+        self.tables.open(feeds)
 
     def _shape_of(self, newcomers: Newcomers, untold: Mapping[Origin, str]) -> EpochShape:
-        assert self.isolation is not None, "such tables come and fail each for itself"
-        waiting = self.isolation.waiting()
-        return self.shape.with_splitter(newcomers.splitter(self.feeds, waiting, untold))
+        tables = self.tables
+        return self.shape.with_splitter(
+            newcomers.splitter(tables.feeds, frozenset(tables.held), untold)
+        )
 
 
 def _is_outdated(routed: TablePlan, part: TablePlan, feed: TableFeed) -> bool:

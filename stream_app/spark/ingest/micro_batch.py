@@ -6,8 +6,9 @@ next epoch can be decoded meanwhile. One epoch at most waits there. When the job
 committed, the checkpoint has it as done, and the table does not: the next job reads it again, from
 the offsets in the checkpoint.
 
-That thread is the only committer of the job: idle commits and upkeep take the same lock. When the
-job ended between the commits of two tables, the epoch is written only for those that lack it.
+One lock makes that thread and the main thread one committer: the latter publishes compactions, does
+upkeep and tries held tables between two epochs. When the job ended between the commits of two
+tables, the epoch is written only for those that lack it.
 
 Source: Paimon `table/sink/StreamTableCommit.java`.
 """
@@ -19,7 +20,6 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Generic
 
 from stream_app.errors import StoppedError
@@ -28,51 +28,41 @@ from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.epoch_runner import Messages
-from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.ingest.catch_up import CatchUp
 from stream_app.spark.ingest.epoch_round import EpochBegun
 from stream_app.spark.ingest.epoch_run import EpochRun
-from stream_app.spark.ingest.held_tables import HeldTables
 from stream_app.spark.ingest.table_feed import TableFeed
-from stream_app.spark.ingest.tables_apart import TablesApart
 from stream_app.spark.task_errors import first_line, readable
 
 _LOOK_S = 5.0
 """Seconds between two looks for held tables whose time has come."""
 
 
-@dataclass(slots=True, kw_only=True)
 class MicroBatch(Generic[Messages]):
     """Writes and commits epochs.
 
     Attributes:
-        work: the tables, and what brings an epoch into them.
-        log: what the checkpoint has of epochs; the query's id there is the commit user.
-        held: the tables that wait; None: an error of one table stops the job.
+        work: brings an epoch into tables.
+        tables: those of the job, and which of them wait.
+        lock: of the only committer: an epoch, or the work between two.
         failure: the error that stopped the query, with its own text.
         epoch_at_work: the newest epoch in progress; None: there is none.
     """
 
-    work: EpochRun[Messages]
-    log: EpochLog
-    held: HeldTables | None = None
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    stopping: bool = False
-    failure: BaseException | None = None
-    epoch_at_work: int | None = None
-    _committer: ThreadPoolExecutor = field(init=False)
-    _pending: Future[None] | None = field(init=False, default=None)
-    _apart: TablesApart[Messages] | None = field(init=False, default=None)
-    _begun: Offsets | None = field(init=False, default=None)
-    _committed: Offsets | None = field(init=False, default=None)
-    _is_open: bool = field(init=False, default=False)
-    _is_begun: bool = field(init=False, default=False)
-    _looked_at: float = field(init=False, default=float("-inf"))
-
-    def __post_init__(self) -> None:
+    def __init__(self, work: EpochRun[Messages]) -> None:
+        self.work = work
+        self.tables = work.tables
+        self.log = work.tables.log
+        self.lock = threading.Lock()
+        self.failure: BaseException | None = None
+        self.epoch_at_work: int | None = None
+        self._catch_up = CatchUp(work)
         self._committer = ThreadPoolExecutor(1, thread_name_prefix="commit")
-        if self.held is not None:
-            self._apart = TablesApart(work=self.work, log=self.log, held=self.held)
-            self.work.isolation = self._apart
+        self._pending: Future[None] | None = None
+        self._begun: Offsets | None = None
+        self._committed: Offsets | None = None
+        self._is_open = self._is_begun = self._is_stopping = False
+        self._looked_at = float("-inf")
 
     def __call__(self, messages: Messages, epoch: int) -> int:
         """Process a micro-batch: it is decoded, and the one before is committed.
@@ -113,7 +103,7 @@ class MicroBatch(Generic[Messages]):
     @property
     def feeds(self) -> Sequence[TableFeed]:
         """The tables of the job."""
-        return self.work.feeds
+        return self.tables.feeds
 
     @property
     def totals(self) -> DecodeCounts:
@@ -151,9 +141,9 @@ class MicroBatch(Generic[Messages]):
                     if report := feed.job.while_idle():
                         feed.listener.idle_commit(report)
             now = self.work.clock.steady_seconds()
-            if self._apart is not None and now - self._looked_at >= _LOOK_S:
+            if now - self._looked_at >= _LOOK_S:
                 self._looked_at = now
-                self._apart.catch_up()
+                self._catch_up.run()
         finally:
             self.lock.release()
 
@@ -167,31 +157,34 @@ class MicroBatch(Generic[Messages]):
             self._resume()
             for feed in self.feeds:
                 self._drain(feed)
-            if self._apart is not None:
-                waiting = self._apart.waiting()
-                self._apart.catch_up()
-                for feed in self.feeds:
-                    if feed.name in waiting:
-                        self._drain(feed)
+            waiting = frozenset(self.tables.held)
+            self._catch_up.run()
+            for feed in self.feeds:
+                if feed.name in waiting:
+                    self._drain(feed)
             for feed in self.feeds:
                 feed.job.check_none_waits()
 
+    def stop(self) -> None:
+        """Begin and commit no more; an epoch that is being committed comes to its end."""
+        with self.lock:
+            self._is_stopping = True
+
     def _drain(self, feed: TableFeed) -> None:
-        if self._apart is not None and self._apart.has_failed(feed):
-            return
-        with self._by_itself(feed):
-            for report in feed.job.drain():
-                feed.listener.idle_commit(report)
+        if not self.tables.has_failed(feed):
+            with self._by_itself(feed):
+                for report in feed.job.drain():
+                    feed.listener.idle_commit(report)
 
     @contextlib.contextmanager
     def _by_itself(self, feed: TableFeed) -> Iterator[None]:
-        """Hold a table that fails between two epochs, if the others go on without it."""
+        """A table may fail between two epochs."""
         try:
             yield
+        except StoppedError:
+            raise
         except Exception as error:
-            if self._apart is None or isinstance(error, StoppedError):
-                raise
-            self._apart.failed_idle(feed, error)
+            self.tables.fail_idle(feed, error)
 
     def _start(self, epoch: int) -> None:
         """Open the tables, and check that they fit the first epoch of this run."""
@@ -199,13 +192,7 @@ class MicroBatch(Generic[Messages]):
             self._check_not_stopping()
             self._resume()
             self._is_begun = True
-            if self._apart is None:
-                for feed in self.feeds:
-                    feed.job.check_epochs(epoch, epoch - 1)
-                    if self.log.goes_back and feed.job.last_epoch < 0:
-                        feed.job.check_not_read_before(self.log.source_begin(epoch))
-            else:
-                self._apart.check_epochs(epoch)
+            self.tables.check_next(epoch)
 
     def _resume(self) -> None:
         """Open the tables, and finish the epoch that Spark has as done and they have not.
@@ -215,13 +202,8 @@ class MicroBatch(Generic[Messages]):
         if self._is_open or not self.log.is_begun():
             return
         self._is_open = True
-        if self._apart is None:
-            for feed in self.feeds:
-                feed.job.open(self.log.query_id())
-                feed.listener.opened(feed.job.table, feed.met().keys())
-            lacks = min(feed.job.last_epoch for feed in self.feeds) + 1
-        else:
-            lacks = self._apart.open_all() + 1
+        self._catch_up.open_all()
+        lacks = self.tables.epoch + 1
         if self.log.goes_back and self.log.is_done(lacks) and not self.log.is_done(lacks + 1):
             end: Offsets = json.loads(self.log.source_end(lacks))
             messages = self.work.runner.between(self.log.source_begin(lacks), end)
@@ -258,15 +240,27 @@ class MicroBatch(Generic[Messages]):
                     self.epoch_at_work = None
 
     def _check_not_stopping(self) -> None:
-        if self.stopping:
+        if self._is_stopping:
             raise StoppedError("the job is stopping")
 
     def _commit(self, begun: EpochBegun[Messages]) -> None:
+        """Bring an epoch into the tables that lack it, and held ones up to it."""
         self.log.sync(begun.epoch)
-        if self._apart is not None:
-            self._apart.commit(begun)
-        else:
-            for feed in self.work.finish(begun, self.work.lacking(self.feeds, begun)):
-                feed.job.upkeep.after_commit()
+        begin, end = self._offsets(begun)
+        self.tables.begin(begun.epoch, begin, end)
+        if not self.tables.have(begun.epoch):
+            lacking = self.tables.lacking(begun.epoch, begun.source_end)
+            committed = self.work.finish(begun, lacking, self.work.newcomers)
+            self.tables.finish({feed.name: begun.epoch for feed in committed})
+        self._catch_up.run()
         if self.log.goes_back:
-            self._committed = json.loads(begun.source_end)
+            self._committed = end
+
+    def _offsets(self, begun: EpochBegun[Messages]) -> tuple[Offsets, Offsets]:
+        """Where an epoch begins and ends; a source without offsets has none."""
+        if not self.log.goes_back:
+            return {}, {}
+        begin = self._committed
+        if begin is None:
+            begin = self.log.source_begin(begun.epoch)
+        return begin, json.loads(begun.source_end)

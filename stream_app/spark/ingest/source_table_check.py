@@ -1,22 +1,21 @@
 """Decides of which source table a job of one table takes records, and when to stop instead.
 
 Rows of several source tables would share one primary key: deleting order 6 would delete customer 6.
-The first epoch with rows decides: the table of most records is the job's own, and the checkpoint
-remembers it. A few records of others are bad ones (`cdc.own_table`). Many show that the job reads
-the wrong topics, and stop it. `epoch_round` asks before it commits an epoch.
+The first epoch with rows decides: the table of most records is the job's own, and the job's state
+has it. A few records of others are bad ones (`cdc.own_table`). Many show that the job reads
+the wrong topics, and stop it. `epoch_round` asks before it commits.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from stream_app.cdc.own_table import SourceChoice
 from stream_app.errors import WrongSourceError
 from stream_app.spark.epoch.decode_counts import DecodeCounts
-from stream_app.spark.ingest.checkpoint_state import remember_tables, remembered_tables
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.ingest.job_state import ONLY_TABLE, JobStateFile
 
 SHARDS_REMEDY = (
     "give each table of the source a job and a table of its own; if they are shards of one table, "
@@ -110,22 +109,22 @@ def _table_of(topic: str, name: str, names: Iterable[str], preferred: Iterable[s
     return next((each for each in told if each in preferred), (*told, _nameless(topic))[0])
 
 
-@dataclass(slots=True)
 class SourceTableCheck:
-    """Remembers the source table of a job in its checkpoint's folder.
+    """Remembers the source table of a job in its state.
 
     Attributes:
         choice: the records that the next plan takes.
     """
 
-    checkpoint: Folder
-    choice: SourceChoice = field(default_factory=SourceChoice)
-    _strange: dict[str, int] = field(init=False, default_factory=dict)
-    """Records of others since the last one of the job's own, by the end of their epoch."""
+    def __init__(self, state: JobStateFile) -> None:
+        self.choice = SourceChoice()
+        self._file = state
+        # Records of others since the last one of the job's own, by the end of their epoch.
+        self._strange: dict[str, int] = {}
 
     def begin(self) -> SourceChoice:
-        """The choice, with what the checkpoint remembers."""
-        known = remembered_tables(self.checkpoint)
+        """The choice, with what the job remembers."""
+        known = self._file.state.own_source_tables
         names = frozenset(name for each in known.values() for name in each if name)
         self.choice = SourceChoice(own=names, others=self.choice.others)
         return self.choice
@@ -145,7 +144,7 @@ class SourceTableCheck:
         """
         if not counts.records and not counts.others:
             return False
-        known, records = remembered_tables(self.checkpoint), counts.records
+        known, records = self._file.state.own_source_tables, counts.records
         verdict = verdict_on(known, records, counts.others)
         can_leave_out = any(decoded_by.takes(*each) for each in verdict.others)
         if verdict.is_refused or (verdict.others and not can_leave_out):
@@ -161,7 +160,8 @@ class SourceTableCheck:
         for topic, name in records:
             merged.setdefault(topic, set()).add(name)
         if any(names - set(known.get(topic, ())) for topic, names in merged.items()):
-            remember_tables(self.checkpoint, {name: sorted(of) for name, of in merged.items()})
+            own_tables = {topic: sorted(names) for topic, names in merged.items()}
+            self._file.update(source_tables={ONLY_TABLE: own_tables})
         return False
 
     def _see_others(self, counts: DecodeCounts, known: Known) -> None:

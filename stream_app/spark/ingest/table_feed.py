@@ -24,7 +24,6 @@ from stream_app.spark.epoch.epoch_runner import TableOutput
 from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
-from stream_app.spark.ingest.truncation import SourcesMet
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
@@ -87,7 +86,6 @@ class TableFeed:
         dead_letters: the table's bad records.
         sources: decides of which source table records are taken; None: of any.
         evolution: makes the table follow what its messages tell; None: it does not.
-        met: all source tables of which the table may have rows, in a job of this table alone.
     """
 
     name: str
@@ -97,7 +95,6 @@ class TableFeed:
     listener: TableListener
     evolution: SchemaEvolution | None = None
     sources: SourceTableCheck | None = None
-    met: Callable[[], SourcesMet] = dict
     _plan: TablePlan | None = field(init=False, default=None)
     _new_columns: set[str] = field(init=False, default_factory=set)
 

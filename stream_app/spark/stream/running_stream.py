@@ -96,8 +96,7 @@ class RunningStream:
         finally:
             # After this no epoch is half done and none begins: its tasks may be interrupted. The
             # lock must be free again, because an epoch that waits for it would block the stop.
-            with self.batch.lock:
-                self.batch.stopping = True
+            self.batch.stop()
             stream.stop()
 
     def _watch(self, stream: Stream) -> None:

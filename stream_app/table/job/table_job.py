@@ -59,6 +59,7 @@ class TableJob:
         executor_of: makes what runs the table's compactions.
         stopping: whether the job shall end.
         takes_repeats: whether records that the table has from another job are stored again.
+        identifier: of all commits, in a job without epochs; None: each has that of its epoch.
         upkeep: of the table; it runs before the first epoch too.
 
     Raises:
@@ -69,6 +70,7 @@ class TableJob:
     executor_of: Callable[[FileStoreTable], CompactExecutor]
     stopping: Callable[[], bool] = lambda: False
     takes_repeats: bool = False
+    identifier: int | None = None
     upkeep: TableMaintenance = field(init=False)
     _commit: StreamTableCommit | None = field(init=False, default=None)
 
@@ -95,7 +97,7 @@ class TableJob:
         Raises:
             CheckpointError: they do not.
         """
-        check_not_behind(self._opened.state, epoch, newest)
+        check_not_behind(self.committer.state, epoch, newest)
 
     def check_not_read_before(self, begin: Offsets) -> None:
         """Check, before the job's first epoch in the table, that the table lacks its records.
@@ -112,18 +114,18 @@ class TableJob:
     @property
     def last_epoch(self) -> int:
         """The newest epoch of the job in the table; -1: none."""
-        last = self._opened.last_identifier
+        last = self.committer.last_identifier
         return -1 if last is None else last
 
     @property
     def last_source_end(self) -> str | None:
         """Where the newest epoch ends, in the source's own words; None: not known."""
-        return self._opened.state.last_source_end
+        return self.committer.state.last_source_end
 
     @property
     def next_sequence_number(self) -> int:
         """As `begin_epoch` gives it, without other writers' newest commits."""
-        return self._opened.state.constraints.next_sequence_number
+        return self.committer.state.constraints.next_sequence_number
 
     @property
     def index_basis(self) -> IndexBasis:
@@ -133,18 +135,18 @@ class TableJob:
 
     def is_well_routed(self, basis: IndexBasis) -> bool:
         """See `IndexState.fits`."""
-        return self._opened.index.fits(basis)
+        return self.committer.index.fits(basis)
 
     def index_stands(self, basis: IndexBasis, changes: Sequence[BucketChange]) -> bool:
         """See `IndexState.stands`; follows other writers, if the table has an index."""
-        index = self._opened.index
+        index = self.committer.index
         if not index.is_needed:
             return True
-        return index.stands(basis, changes, self._opened.state.follow())
+        return index.stands(basis, changes, self.committer.state.follow())
 
     def must_wait(self) -> bool:
         """See `StreamTableCommit.must_wait`."""
-        return self._opened.must_wait()
+        return self.committer.must_wait()
 
     def forget(self) -> None:
         """Forget the table's state after a failure; `open` reads it again."""
@@ -159,9 +161,9 @@ class TableJob:
         Raises:
             CheckpointError: it has, and the ends differ; or the table was rolled back since.
         """
-        if not self._opened.is_committed(epoch):
+        if not self.committer.is_committed(epoch):
             return False
-        check_same_end(self._opened.state, epoch, source_end)
+        check_same_end(self.committer.state, epoch, source_end)
         return True
 
     def begin_epoch(self) -> int:
@@ -172,7 +174,7 @@ class TableJob:
         """
         self.adopt()
         self.upkeep.before_rows()
-        return self._opened.begin_epoch()
+        return self.committer.begin_epoch()
 
     def adopt(self) -> bool:
         """Take the table's newest schema; returns whether it is another one.
@@ -201,7 +203,7 @@ class TableJob:
         basis: IndexBasis = NO_INDEX,
     ) -> EpochCommit:
         """See `StreamTableCommit.commit_epoch`."""
-        return self._opened.commit_epoch(
+        return self.committer.commit_epoch(
             epoch, changes, properties=properties, empties=empties, basis=basis
         )
 
@@ -217,13 +219,13 @@ class TableJob:
             self.upkeep.while_idle()
             return None
         self.upkeep.after_commit()
-        return self._idle_report(snapshot)
+        return self.idle_report(snapshot)
 
     def drain(self) -> Sequence[IdleReport]:
         """Wait for all due compactions and publish them; do upkeep even without an epoch."""
         self.adopt()
         draining = () if self._commit is None else self._commit.draining()
-        reports = [self._idle_report(snapshot) for snapshot in draining]
+        reports = [self.idle_report(snapshot) for snapshot in draining]
         self.upkeep.after_commit()
         return reports
 
@@ -251,7 +253,7 @@ class TableJob:
     def sorted_runs(self) -> Mapping[int, int]:
         """Number of sorted runs → number of known buckets with so many, ascending."""
         return dict(
-            sorted(Counter(self._opened.coordinator.back_pressure.sorted_runs().values()).items())
+            sorted(Counter(self.committer.coordinator.back_pressure.sorted_runs().values()).items())
         )
 
     def compaction_metrics(self) -> CompactionMetrics | None:
@@ -268,17 +270,21 @@ class TableJob:
 
     def _committer(self, commit_user: str) -> StreamTableCommit:
         executor = self.executor_of(self.table)
-        return StreamTableCommit(self.table, commit_user, executor, stopping=self.stopping)
+        return StreamTableCommit(
+            self.table, commit_user, executor, self.identifier, stopping=self.stopping
+        )
 
     @property
-    def _opened(self) -> StreamTableCommit:
+    def committer(self) -> StreamTableCommit:
+        """What publishes epochs and compactions, by the table's schema that the job has."""
         assert self._commit is not None, "open comes first"
         return self._commit
 
-    def _idle_report(self, snapshot: Snapshot) -> IdleReport:
+    def idle_report(self, snapshot: Snapshot) -> IdleReport:
+        """Report a commit of compactions, with those published since the last report."""
         return IdleReport(
             snapshot,
             self.sorted_runs(),
-            self._opened.take_reports(),
-            self._opened.compaction_metrics(),
+            self.committer.take_reports(),
+            self.committer.compaction_metrics(),
         )

@@ -62,6 +62,7 @@ def test_a_checkpoint_of_sparks_source_goes_on(bench: JobBench, is_done: bool) -
         bench.run("source.reader=native")
     finally:
         delete_topic(bench.broker, "recorded")
+    assert not state.exists(), "job_state.json has replaced it"
     assert bench.rows() == {**dict.fromkeys(range(12), "a"), 0: "b", 1: "c"}
     assert bench.snapshots() == [f"APPEND {epoch}" for epoch in range(5)]
     [*_, progress] = bench.events("progress")

@@ -16,7 +16,7 @@ from stream_app.app.source.uncompared import Uncompared
 from stream_app.cdc.own_table import EVERY_SOURCE
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.message_formats import format_named
-from stream_app.spark.ingest.checkpoint_state import open_checkpoint, remember_tables
+from stream_app.spark.ingest.job_state import ONLY_TABLE, JobStateFile
 from stream_app.spark.job_folder import Folder
 from stream_app.table.check.source_check import SourceCheck
 from tests.support.small_table import small_table
@@ -35,12 +35,11 @@ def test_a_stranger_s_row_is_not_the_table_s(tmp_path: Path) -> None:
     made = small_table(tmp_path / "t", "k INT, v STRING", ("k",), bucket=2)
     made.commit(("+I", {"k": 1, "v": "own"}))
     checkpoint = Folder(*file_io_of(str(tmp_path / "c")))
-    open_checkpoint(checkpoint, made.table.location, made.table.identity())
     source = SourceConfig(topics=("t", "other"))
     stream = StreamConfig(checkpoint=str(tmp_path / "c"))
     config = AppConfig(source=source, table=TableConfig(), stream=stream)
     assert choice_of(config) == EVERY_SOURCE
-    remember_tables(checkpoint, {"t": ["d.orders"]})
+    JobStateFile(checkpoint).update(source_tables={ONLY_TABLE: {"t": ["d.orders"]}})
     left = Uncompared(made.table.location, format_named(source.format))
     check = SourceCheck(made.table, str(tmp_path / "scratch"))
     nameless = '{"op":"c","before":null,"after":{"k":7,"v":"x"}}'

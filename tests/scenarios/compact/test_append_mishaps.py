@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,12 @@ import pytest
 from stream_app.app.job.compact_job import _Compaction
 from stream_app.app.tables.compaction_request import CompactJob
 from stream_app.format.deletion_vector import DeletionVector
+from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from stream_app.table.compact.compacted_buckets import CompactionChoice
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.stream_commit import StreamTableCommit
-from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.job.table_job import TableJob
 from stream_app.table.versions.deletion_vectors import index_changes, new_index_manifest
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.faulty_file_io import Fault, FaultyFileIO
@@ -32,6 +33,15 @@ from tests.support.table_writer import (
 )
 
 pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+def a_compactor(
+    table: FileStoreTable, executor_of: Callable[[FileStoreTable], CompactExecutor]
+) -> TableJob:
+    """The table of a `stream-app compact`."""
+    work = TableJob(table, executor_of, identifier=BATCH_COMMIT_IDENTIFIER)
+    work.open("compactor")
+    return work
 
 
 def a_table(folder: Path, **options: Any) -> FileStoreTable:
@@ -68,14 +78,12 @@ def test_follow_compacts_a_partition_that_comes_while_it_works(tmp_path: Path) -
         return compact(request)
 
     executor.submit = at_midnight  # type: ignore[method-assign]
-    stream = StreamTableCommit(
-        job_table, "compactor", executor, last_identifier=BATCH_COMMIT_IDENTIFIER
-    )
     job = CompactJob(job_table, CompactionChoice(), False, True, {})
-    follower = _Compaction(job, stream, TableMaintenance(table), threading.Event(), table.clock)
+    work = a_compactor(job_table, lambda _: executor)
+    follower = _Compaction(job, work, threading.Event())
     for _ in range(5):
         follower._touch()
-        list(follower._reports(stream.draining()))
+        list(follower._reports(work.committer.draining()))
     assert files_by_partition(table) == {"dt=a": 1, "dt=b": 1}
 
 
@@ -232,11 +240,8 @@ def test_compact_tells_that_files_could_not_be_compacted(tmp_path: Path) -> None
                 return future
             return CompactInCaller.submit(self, request)
 
-    stream = StreamTableCommit(
-        job_table, "compactor", Damaged(job_table), last_identifier=BATCH_COMMIT_IDENTIFIER
-    )
     job = CompactJob(job_table, CompactionChoice(), True, False, {})
-    once = _Compaction(job, stream, TableMaintenance(table), threading.Event(), table.clock)
+    once = _Compaction(job, a_compactor(job_table, Damaged), threading.Event())
     with pytest.raises(CompactionError, match="could not be compacted"):
         once.run()
 
@@ -251,13 +256,11 @@ def test_a_service_is_not_told_of_a_configuration_that_it_has_not(tmp_path: Path
     writer = TableWriter(table)
     writer.write(rows(0))
     job_table = table.with_options({"write-only": "false"})
-    stream = StreamTableCommit(
-        job_table, "c", CompactInCaller(job_table), last_identifier=BATCH_COMMIT_IDENTIFIER
-    )
     job = CompactJob(job_table, CompactionChoice(), False, True, {})
-    follower = _Compaction(job, stream, TableMaintenance(table), threading.Event(), table.clock)
+    work = a_compactor(job_table, CompactInCaller)
+    follower = _Compaction(job, work, threading.Event())
     follower._touch()
-    list(follower._reports(stream.draining()))
+    list(follower._reports(work.committer.draining()))
     fields = parse_columns("k INT, v STRING, dt STRING, w INT")
     assert table.schemas.create(
         replace(table.schema, schema_id=1, fields=fields, highest_field_id=3)

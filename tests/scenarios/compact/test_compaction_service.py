@@ -21,7 +21,7 @@ from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.table.compact.compacted_buckets import CompactionChoice
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
-from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.job.table_job import TableJob
 from stream_app.table.opening import open_for_writing, open_table
 from stream_app.table.read.merge_read import MergeRead
 from stream_app.table.schema.alter import alter_table
@@ -47,22 +47,17 @@ def a_compactor(table: FileStoreTable) -> StreamTableCommit:
 
 def a_follower(table: FileStoreTable, choice: CompactionChoice) -> _Compaction:
     """`stream-app compact --follow`, of which each step is called by hand."""
-    job = CompactJob(table.with_options({"write-only": "false"}), choice, False, True, {})
-    return _Compaction(
-        job,
-        a_compactor(table),
-        TableMaintenance(table),
-        threading.Event(),
-        table.clock,
-        a_compactor,
-    )
+    compacting = table.with_options({"write-only": "false"})
+    work = TableJob(compacting, CompactInCaller, identifier=BATCH_COMMIT_IDENTIFIER)
+    work.open(f"compactor-{uuid.uuid4()}")
+    return _Compaction(CompactJob(compacting, choice, False, True, {}), work, threading.Event())
 
 
 def step(follower: _Compaction) -> int:
     """What `_follow` does in each of its rounds; the number of compactions."""
     follower._adopt()
     follower._touch()
-    return len(list(follower._reports(follower.stream.draining())))
+    return len(list(follower._reports(follower.work.committer.draining())))
 
 
 def test_a_rescaled_partition_keeps_its_number_of_buckets(tmp_path: Path) -> None:
@@ -237,7 +232,7 @@ def test_gentle_lookup_compaction(tmp_path: Path, outside: bool) -> None:
         done = writer.write([("+I", {"k": k, "v": "x" * 50}) for k in range(200 // (epoch + 1))])
         if outside:
             follower._touch()
-            reasons += [r.reason for r in follower._reports(follower.stream.draining())]
+            reasons += [r.reason for r in follower._reports(follower.work.committer.draining())]
         else:
             writer.commit.drain()
             assert done is not None

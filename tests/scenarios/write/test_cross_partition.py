@@ -90,7 +90,7 @@ def test_rows_that_another_writer_moves_meanwhile_are_written_anew(
     job.run(batch, *(change(key, None, "a", 1) for key in range(4)))
     other = CrossPartitionJob(job.table, user="other")
     epoch, work = job.send(change(0, "a", "c", 3), change(1, "a", None)), batch.work
-    begun = work.begin(epoch, job.parts(epoch), work.feeds, "the end")
+    begun = work.begin(epoch, job.parts(epoch), work.tables.feeds, "the end")
     write, plans = begun.write, list[Any]()
 
     def overtaken(plan: Any) -> Any:
@@ -101,7 +101,7 @@ def test_rows_that_another_writer_moves_meanwhile_are_written_anew(
         return output
 
     object.__setattr__(begun, "write", overtaken)
-    work.finish(begun, work.feeds)
+    work.finish(begun, work.tables.feeds)
     assert rows_of(job) == {0: ("c", 3), 2: ("b", 2), 3: ("b", 2)}
     check_chain(job.table)
 
@@ -161,6 +161,6 @@ def test_wherever_the_job_ends_a_key_keeps_one_row(tmp_path: Path, mode: Mode) -
 
 def _with_files(job: Job, file_io: FaultyFileIO) -> MicroBatch[Parts]:
     batch = job.started()
-    for feed in batch.work.feeds:
+    for feed in batch.tables.feeds:
         feed.job.table = replace(feed.job.table, file_io=file_io)
     return batch

@@ -78,7 +78,7 @@ def assert_right(tables: TwoTables) -> None:
 
 
 def begun(work: EpochRun[Parts], tables: TwoTables, epoch: int) -> EpochBegun[Parts]:
-    return work.begin(epoch, parts(tables, epoch), work.feeds, f"end of {epoch}")
+    return work.begin(epoch, parts(tables, epoch), work.tables.feeds, f"end of {epoch}")
 
 
 def opened(tables: TwoTables, runner: EpochHere) -> MicroBatch[Parts]:
@@ -104,10 +104,10 @@ def three_that_overlap(tables: TwoTables, runner: CountingRoutes) -> None:
     """Each epoch is routed before the one before is written."""
     work = opened(tables, runner).work
     first, second = begun(work, tables, 0), begun(work, tables, 1)
-    work.finish(first, work.feeds)
+    work.finish(first, work.tables.feeds)
     third = begun(work, tables, 2)
-    work.finish(second, work.feeds)
-    work.finish(third, work.feeds)
+    work.finish(second, work.tables.feeds)
+    work.finish(third, work.tables.feeds)
 
 
 def test_an_epoch_that_is_routed_beside_another_gives_its_keys_the_same_buckets(
@@ -140,12 +140,12 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_written(tmp_path: P
     tables.send(orders(1, 2), [])
     tables.send(orders(*range(10), v="ours"), [])
     work = opened(tables, runner).work
-    work.finish(begun(work, tables, 0), work.feeds)
+    work.finish(begun(work, tables, 0), work.tables.feeds)
     routed = begun(work, tables, 1)
     other = TableWriter(tables.tables[0], CompactInCaller, user="other")
     other.write([("+I", {"k": k, "v": "theirs"}) for k in range(100, 150)])
     other.write([("+I", {"k": k, "v": "theirs"}) for k in range(5, 9)])
-    work.finish(routed, work.feeds)
+    work.finish(routed, work.tables.feeds)
     assert runner.routed == {0: 1, 1: 2}
     tables.sent.append({"a": orders(*range(100, 150), v="theirs"), "b": []})
     assert_right(tables)
@@ -156,7 +156,7 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_committed(tmp_path:
     tables.send(orders(1, 2), [])
     tables.send(orders(*range(10), v="ours"), [])
     work = opened(tables, runner).work
-    work.finish(begun(work, tables, 0), work.feeds)
+    work.finish(begun(work, tables, 0), work.tables.feeds)
     routed = begun(work, tables, 1)
     other = TableWriter(tables.tables[0], CompactInCaller, user="other")
     write = routed.write
@@ -170,7 +170,7 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_committed(tmp_path:
         return output
 
     object.__setattr__(routed, "write", overtaken)
-    work.finish(routed, work.feeds)
+    work.finish(routed, work.tables.feeds)
     assert runner.routed == {0: 1, 1: 2}
     tables.sent.append({"a": orders(200, v="theirs"), "b": []})
     assert_right(tables)
@@ -295,10 +295,10 @@ def test_an_index_that_expires_while_rows_are_routed_by_it(tmp_path: Path) -> No
     for keys in ((1, 2), (2, 3), (3, 4)):
         tables.send(orders(*keys), [])
     work = opened(tables, runner).work
-    work.finish(begun(work, tables, 0), work.feeds)
+    work.finish(begun(work, tables, 0), work.tables.feeds)
     second = begun(work, tables, 1)
-    runner.before_failure = lambda: work.finish(second, work.feeds)
-    work.finish(begun(work, tables, 2), work.feeds)
+    runner.before_failure = lambda: work.finish(second, work.tables.feeds)
+    work.finish(begun(work, tables, 2), work.tables.feeds)
     assert runner.routed == {0: 1, 1: 1, 2: 2}
     assert_right(tables)
 

@@ -17,8 +17,8 @@ from stream_app.fileio.counted_file_io import CountedFileIO
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE
 from stream_app.spark.epoch.epoch_plan import Part
-from stream_app.spark.ingest.held_tables import resume
 from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.resume_requests import resume
 from stream_app.spark.ingest.table_feed import Arrived, TableFeed
 from tests.support.epoch_here import EpochHere, Parts
 from tests.support.faulty_file_io import Fault, FaultyFileIO, Mode
@@ -77,7 +77,7 @@ def test_an_idle_table_gets_no_snapshot(tmp_path: Path) -> None:
     run(batch, tables, runner, 2)
     assert snapshots(tables) == [2, 2]
     assert_right(tables)
-    remembered = tables.held().tables
+    remembered = tables.state()
     assert (remembered.epoch, remembered.newest) == (2, {"a": 1, "b": 2})
 
 
@@ -91,7 +91,7 @@ def test_a_table_that_cannot_be_written_is_held_back_and_catches_up(tmp_path: Pa
     tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
     run(batch, tables, runner, 1)
     assert snapshots(tables) == [None, 2]
-    waiting = tables.held().tables.held["a"]
+    waiting = tables.state().held["a"]
     assert (waiting.since_epoch, waiting.begin["a"]["0"]) == (0, 0)
     assert "the file system refused" in waiting.reason
     assert waiting.retry_ms is not None
@@ -100,7 +100,7 @@ def test_a_table_that_cannot_be_written_is_held_back_and_catches_up(tmp_path: Pa
     tables.tables[0].clock.sleep(HOURS)
     batch.while_idle()
     assert snapshots(tables) == [1, 2]
-    assert tables.held().tables.held == {}
+    assert tables.state().held == {}
     assert_right(tables)
     tables.send([{"k": 4, "v": "last"}], [])
     run(batch, tables, runner, 2)
@@ -130,7 +130,7 @@ def test_tables_that_go_on_from_the_same_offsets_catch_up_in_one_epoch(tmp_path:
     run(batch, tables, runner, 0)
     tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
     run(batch, tables, runner, 1)
-    assert sorted(tables.held().tables.held) == ["a", "b"]
+    assert sorted(tables.state().held) == ["a", "b"]
 
     reads: list[Parts] = []
     between = runner.between
@@ -145,7 +145,7 @@ def test_tables_that_go_on_from_the_same_offsets_catch_up_in_one_epoch(tmp_path:
     tables.tables[0].clock.sleep(HOURS)
     batch.while_idle()
     assert len(reads) == 1
-    assert tables.held().tables.held == {}
+    assert tables.state().held == {}
     assert_right(tables)
 
 
@@ -162,7 +162,7 @@ def test_each_failure_of_one_table_is_its_own(tmp_path: Path, mode: Mode) -> Non
         run(batch, tables, runner, 3)
         tables.tables[0].clock.sleep(HOURS)
         batch.drain()
-        assert tables.held().tables.held == {}
+        assert tables.state().held == {}
         assert_right(tables)
         if not fault.has_struck:
             break
@@ -178,9 +178,8 @@ def test_wherever_the_job_ends_the_next_one_finishes(tmp_path: Path, mode: Mode)
         run(started(tables, runner, file_io=(ill, None)), tables, runner, 0)
         tables.send([{"k": 3, "v": "new"}], [{"day": "day 1", "n": 100}])
         fault = Fault(at, mode, stays_dead=True)
-        ended = started(tables, runner, file_io=FaultyFileIO(fault=fault))
-        assert ended.held is not None
-        ended.held.folder = tables.checkpoint(FaultyFileIO(fault=fault))
+        files = FaultyFileIO(fault=fault)
+        ended = started(tables, runner, file_io=files, checkpoint=files)
         tables.tables[0].clock.sleep(HOURS)
         with contextlib.suppress(Exception):
             run(ended, tables, runner, 1)
@@ -188,7 +187,7 @@ def test_wherever_the_job_ends_the_next_one_finishes(tmp_path: Path, mode: Mode)
         run(again, tables, runner, 1)
         tables.tables[0].clock.sleep(HOURS)
         again.drain()
-        assert tables.held().tables.held == {}
+        assert tables.state().held == {}
         assert_right(tables)
         if not fault.has_struck:
             break
@@ -224,19 +223,18 @@ def test_a_cause_that_needs_a_person_waits_until_it_is_resumed(tmp_path: Path) -
     runner.topics = bad
     batch(bad, 0)
     assert snapshots(tables) == [1, None]
-    waiting = tables.held().tables.held["b"]
+    waiting = tables.state().held["b"]
     assert waiting.retry_ms is None
     assert "could not be decoded" in waiting.reason
     tables.tables[0].clock.sleep(HOURS)
     batch.while_idle()
-    assert tables.held().tables.held["b"].tries == 1
+    assert tables.state().held["b"].tries == 1
 
     batch.feeds[1].dead_letters.bad_records_max = None
-    assert batch.held is not None
-    resume(batch.held.folder, "b", tables.tables[0].clock.now_ms())
+    resume(tables.checkpoint(), "b", tables.tables[0].clock.now_ms())
     tables.tables[0].clock.sleep(10)
     batch.while_idle()
-    assert tables.held().tables.held == {}
+    assert tables.state().held == {}
     assert_right(tables)
 
 
@@ -250,7 +248,7 @@ def test_a_table_that_was_rolled_back_is_held_back_alone(tmp_path: Path) -> None
         (Path(orders.location) / "snapshot" / name).unlink()
     tables.send([{"k": 5, "v": "newer"}], [{"day": "day 1", "n": 101}])
     run(started(tables, runner), tables, runner, 2)
-    waiting = tables.held().tables.held["a"]
+    waiting = tables.state().held["a"]
     assert "the table has only 0" in waiting.reason
     assert waiting.retry_ms is None
     assert snapshots(tables) == [1, 3]
@@ -259,14 +257,14 @@ def test_a_table_that_was_rolled_back_is_held_back_alone(tmp_path: Path) -> None
 def test_an_older_copy_of_what_the_job_remembers_is_refused(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
     run(started(tables, runner), tables, runner, 0)
-    file = tmp_path / "checkpoint/tables.json"
+    file = tmp_path / "checkpoint/job_state.json"
     copy = file.read_text()
     for epoch in (1, 2):
         tables.send([{"k": 3, "v": "new"}], [])
         run(started(tables, runner), tables, runner, epoch)
     file.write_text(copy)
     tables.send([{"k": 3, "v": "newest"}], [])
-    with pytest.raises(CheckpointError, match=r"tables\.json is of epoch 0"):
+    with pytest.raises(CheckpointError, match=r"job_state\.json is of epoch 0"):
         run(started(tables, runner), tables, runner, 3)
     file.write_text("{")
     with pytest.raises(CheckpointError, match="damaged"):
@@ -306,7 +304,7 @@ class Second:
 def test_a_table_that_appears_gets_its_rows_in_the_same_epoch(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
     batch = started(tables, runner)
-    second = Second(batch.work.feeds.pop())
+    second = Second(batch.tables.feeds.pop())
     batch.work.newcomers = second
     batch.work.shape = batch.work.shape.with_splitter(second)
     run(batch, tables, runner, 0)
@@ -334,8 +332,8 @@ class Both(Second):
 def test_the_first_table_appears_in_a_job_without_any(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
     batch = started(tables, runner)
-    both = Both([*batch.work.feeds])
-    batch.work.feeds.clear()
+    both = Both([*batch.tables.feeds])
+    batch.tables.feeds.clear()
     batch.work.newcomers = both
     batch.work.shape = batch.work.shape.with_splitter(both)
     run(batch, tables, runner, 0)
@@ -359,12 +357,11 @@ def test_a_table_that_cannot_be_opened_at_the_start_gets_no_row_twice(tmp_path: 
     manifests.rename(tmp_path / "away")
     again = started(tables, runner)
     again.while_idle()
-    assert again.held is not None
-    assert again.held.tables.held.keys() == {"a"}
+    assert again.tables.held.keys() == {"a"}
     (tmp_path / "away").rename(manifests)
     last = started(tables, runner)
     last.while_idle()
-    assert tables.held().tables.held == {}
+    assert tables.state().held == {}
     assert_right(tables)
 
 
@@ -380,7 +377,7 @@ def test_a_table_that_fails_while_the_job_drains_is_held_back_alone(tmp_path: Pa
     made["options"]["sequence.field"] = "v"
     Path(schemas.path(1)).write_text(json.dumps({**made, "id": 1}))
     batch.drain()
-    waiting = tables.held().tables.held
+    waiting = tables.state().held
     assert waiting.keys() == {"a"}
     assert "sequence.field" in waiting["a"].reason
     assert waiting["a"].tries == 1
@@ -390,5 +387,5 @@ def test_a_table_that_fails_while_the_job_drains_is_held_back_alone(tmp_path: Pa
     assert snapshots(tables) == [1, 2]
     Path(schemas.path(1)).unlink()
     started(tables, runner).while_idle()
-    assert tables.held().tables.held == {}
+    assert tables.state().held == {}
     assert_right(tables)

@@ -14,8 +14,8 @@ import pytest
 
 from stream_app.errors import CheckpointError
 from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
-from stream_app.spark.ingest.held_tables import resume
 from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.resume_requests import resume
 from tests.support.begun_epoch import begin_epoch
 from tests.support.epoch_here import EpochHere, Parts
 from tests.support.function_columns import FUNCTION_COLUMNS, NEEDED_OPTIONS
@@ -112,9 +112,8 @@ def test_of_a_database_the_tables_that_count_twice_are_held(
     batch = tables.started(runner, each_for_itself=True)
     assert run(batch, tables, runner) is None
     assert contents(tables) == before
-    assert batch.held is not None
-    assert batch.held.tables.held.keys() == {"b"}
-    assert f"starting-offsets = '{ENDS}'" in batch.held.tables.held["b"].reason
+    assert batch.tables.held.keys() == {"b"}
+    assert f"starting-offsets = '{ENDS}'" in batch.tables.held["b"].reason
     [warning] = [record.getMessage() for record in caplog.records if "already" in record.message]
     assert tables.tables[0].location in warning
     assert "a changelog tells these changes again" in warning
@@ -126,7 +125,7 @@ def test_of_a_database_the_tables_that_count_twice_are_held(
     tables.tables[0].clock.sleep(3600)
     batch.while_idle()
     assert contents(tables) == before
-    assert tables.held().tables.held.keys() == {"b"}
+    assert tables.state().held.keys() == {"b"}
 
     tables.takes_repeats = True
     runner.topics = [each for epoch in (0, 1) for each in tables.messages(epoch).to_batches()]

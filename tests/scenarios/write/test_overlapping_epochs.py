@@ -59,9 +59,7 @@ def test_wherever_the_job_ends_the_next_one_finishes(
         tables, runner = two_tables(tmp_path / str(at))
         fault = Fault(at, mode, stays_dead=True)
         files = FaultyFileIO(fault=fault)
-        ended = tables.started(runner, file_io=files, each_for_itself=isolated)
-        if ended.held is not None:
-            ended.held.folder = tables.checkpoint(files)
+        ended = tables.started(runner, file_io=files, each_for_itself=isolated, checkpoint=files)
         first = spark_goes_on(ended, tables, 0)
         with contextlib.suppress(BaseException):
             ended.settle()
@@ -94,8 +92,7 @@ def test_an_epoch_that_fails_behind_the_stream_ends_the_next_one(tmp_path: Path)
 def test_a_stop_leaves_the_waiting_epoch_to_the_next_job(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
     batch = tables.started(runner)
-    with batch.lock:
-        batch.stopping = True
+    batch.stop()
     assert spark_goes_on(batch, tables, 0) == 0
     assert batch.failure is None
     assert tables.tables[0].snapshots.latest_id() is None

@@ -157,11 +157,11 @@ def test_a_held_table_catches_up_over_it(tmp_path: Path) -> None:
     run(batch, tables, 0)
     tables.send([{"k": 3, "v": "gone"}, TRUNCATE, {"k": 4, "v": "new"}], [])
     run(batch, tables, 1)
-    assert "a" in tables.held().tables.held
+    assert "a" in tables.state().held
     fault.at = -1  # the disk is well again
     tables.tables[0].clock.sleep(HOURS)
     batch.while_idle()
-    assert tables.held().tables.held == {}
+    assert tables.state().held == {}
     assert_right(tables)
 
 
@@ -198,7 +198,7 @@ def test_a_truncate_of_a_shard_holds_its_table_back_alone(tmp_path: Path) -> Non
     later.work.shape = later.work.shape.with_splitter(Shards(("us.t",)))
     tables.send([TRUNCATE, {"k": 50, "v": "held"}], [TRUNCATE, {"day": "one", "n": 50}])
     run(later, tables, 1)
-    waiting = tables.held().tables.held
+    waiting = tables.state().held
     assert list(waiting) == ["a"]
     assert "the table has rows of 2 source tables: eu.t, us.t" in waiting["a"].reason
     assert by_content(read_rows(tables.tables[0])) == by_content(

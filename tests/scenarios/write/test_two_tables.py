@@ -164,15 +164,23 @@ def test_wherever_an_epoch_ends_it_is_finished_by_the_next_process(
     assert finished_alone >= 3
 
 
-def test_no_table_gets_an_epoch_that_another_one_cannot_take(tmp_path: Path) -> None:
-    """Bad records are looked at before the first commit; what was written is deleted."""
+def test_the_first_error_of_a_table_ends_the_job_and_the_next_one_finishes(tmp_path: Path) -> None:
+    """The tables before it have the epoch; what was written for it and those behind is deleted."""
     tables = two_tables(tmp_path)
     batch = tables.started(EpochHere(), bad_records_max=0)
+    bad = tables.messages(0, {"a": b"{"}).combine_chunks().to_batches()
     with pytest.raises(RuntimeError):
-        batch(tables.messages(0, {"b": b"{"}).combine_chunks().to_batches(), 0)
+        batch(bad, 0)
     assert isinstance(batch.failure, BadRecordsError)
     assert [table.snapshots.latest_id() for table in tables.tables] == [None, None]
     assert tables.data_files() == []
+    ended = tables.started(EpochHere(), bad_records_max=0)
+    with pytest.raises(RuntimeError):
+        ended(tables.messages(0, {"b": b"{"}).combine_chunks().to_batches(), 0)
+    assert [table.snapshots.latest_id() for table in tables.tables] == [1, None]
+    assert unnamed(tables) == set()
+    run(tables.started(EpochHere()), tables, 0)
+    assert_right(tables)
 
 
 def test_each_table_has_a_quarantine_of_its_own(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.job_state import JobStateFile
+from stream_app.spark.ingest.job_tables import JobTables, OnFailure
 from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
@@ -61,13 +63,17 @@ class ToastJob:
             dead_letters=DeadLetters(Folder(str(self.folder / "bad"), self.table.file_io), None),
             listener=Reports(),
         )
-        return MicroBatch(
-            work=EpochRun(
-                feeds=[feed], shape=EpochShape(tasks=2, block_bytes=2000), runner=EpochHere(),
-                clock=self.table.clock,
-            ),
+        tables = JobTables(
+            [feed],
             log=EpochLog(self._checkpoint(), goes_back=True),
-        )  # fmt: skip
+            state=JobStateFile(self._checkpoint()),
+            now_ms=self.table.clock.now_ms,
+            on_failure=OnFailure.STOP,
+        )
+        shape = EpochShape(tasks=2, block_bytes=2000)
+        return MicroBatch(
+            EpochRun(tables=tables, shape=shape, runner=EpochHere(), clock=self.table.clock)
+        )
 
     def _executor(self, table: FileStoreTable) -> CompactExecutor:
         self.executors.append(self.executor_of(table))

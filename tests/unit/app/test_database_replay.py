@@ -15,7 +15,7 @@ from stream_app.app.ops.quarantine.choice import Choice
 from stream_app.app.ops.quarantine.job_replay import job_replays
 from stream_app.app.ops.quarantine.kept_records import open_quarantine
 from stream_app.app.ops.quarantine.replay import Replayed
-from stream_app.spark.ingest.held_tables import resume
+from stream_app.spark.ingest.resume_requests import resume
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import GARBAGE, Message, a_row, change, creates
 from tests.support.ingest_process import write_conf
@@ -102,7 +102,7 @@ def test_a_record_behind_the_job_is_the_jobs(tmp_path: Path) -> None:
     """The epoch that set it aside is not finished: the next start brings it again."""
     job = DatabaseJob(tmp_path, tables=BAD_KEY)
     job.run(*creates("shop.orders", [1]))
-    state = Path(job.config.stream.checkpoint) / "tables.json"
+    state = Path(job.config.stream.checkpoint) / "job_state.json"
     document = json.loads(state.read_text())
     state.write_text(json.dumps({**document, "epoch": -1}))
     job.start(tables={})

@@ -19,7 +19,6 @@ from stream_app.app.config.table_config import TableConfig
 from stream_app.app.ops.inspect.job_status import JobStatus
 from stream_app.app.tables.database_tables import (
     DatabaseTables,
-    remembered_origins,
 )
 from stream_app.app.tables.first_messages import warn_of_first_messages
 from stream_app.app.tables.table_pipeline import job_pipeline
@@ -31,7 +30,8 @@ from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.spark.epoch.blocks import UNREADABLE
 from stream_app.spark.ingest.dead_letters import DeadLetters
-from stream_app.spark.ingest.held_tables import HeldTable, JobTables, write_tables
+from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.job_state import JobStateFile, state_of
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
@@ -71,8 +71,9 @@ class Database:
         self.checkpoint = Folder(str(folder / "checkpoint"), LocalFileIO())
         self.aside: list[tuple[int, pa.Table]] = []
         self.made = DatabaseTables(
-            config=self.config, sync=self.sync, checkpoint=self.checkpoint, clock=StandingClock(),
-            feed_of=self._feed, set_aside=lambda *given: self.aside.append(given),
+            config=self.config, sync=self.sync, state=JobStateFile(self.checkpoint),
+            clock=StandingClock(), feed_of=self._feed,
+            set_aside=lambda *given: self.aside.append(given),
         )  # fmt: skip
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
@@ -176,7 +177,7 @@ def test_a_table_that_is_there_keeps_its_keys_and_buckets(tmp_path: Path) -> Non
     first = Database(tmp_path / "a", options={"bucket": "2"})
     first.feeds(*creates("shop.orders", [1]))
     again = Database(tmp_path / "a", options={"bucket": "9"}, primary_keys=("id", "n"))
-    (tmp_path / "a" / "checkpoint" / "origins.json").unlink()
+    (tmp_path / "a" / "checkpoint" / "job_state.json").unlink()
     assert again.feeds(*creates("shop.orders", [1])) == ["orders"]
     schema = again.table("orders").schema
     assert (schema.primary_keys, schema.options["bucket"]) == (("id",), "2")
@@ -186,7 +187,7 @@ def test_a_table_that_is_there_is_judged_beside_the_jobs_options(tmp_path: Path)
     key = "snapshot.num-retained"
     first = Database(tmp_path, options={f"{key}.min": "2", f"{key}.max": "5"})
     first.feeds(*creates("shop.orders", [1]))
-    (tmp_path / "checkpoint" / "origins.json").unlink()
+    (tmp_path / "checkpoint" / "job_state.json").unlink()
     assert Database(tmp_path, options={f"{key}.min": "6"}).feeds(*creates("shop.orders", [1])) == []
     mended = Database(tmp_path, options={f"{key}.min": "6", f"{key}.max": "7"})
     assert mended.feeds(*creates("shop.orders", [1])) == ["orders"]
@@ -198,14 +199,14 @@ def test_a_restarted_job_has_its_tables_before_a_message(
     Database(tmp_path).feeds(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     again = Database(tmp_path)
     assert sorted(feed.name for feed in again.made.known()) == ["items", "orders"]
-    assert remembered_origins(again.checkpoint) == {
+    assert state_of(again.checkpoint).origins == {
         Origin("shop", "", "orders"): "orders",
         Origin("shop", "", "items"): "items",
     }
     (tmp_path / "warehouse/ods.db/items").rename(tmp_path / "dropped")
     assert [feed.name for feed in Database(tmp_path).made.known()] == ["orders"]
     assert "the table items was dropped" in caplog.text
-    (tmp_path / "checkpoint/origins.json").write_text("[{")
+    (tmp_path / "checkpoint/job_state.json").write_text("[{")
     with pytest.raises(CheckpointError, match="damaged"):
         Database(tmp_path)
 
@@ -244,8 +245,8 @@ def test_the_status_tells_of_each_table_where_it_is_and_why(tmp_path: Path) -> N
         since_epoch=2, begin={"all": {"0": 40}}, reason="the disk is full", since_ms=1, retry_ms=9
     )
     gone = HeldTable(since_epoch=1, begin={}, reason="gone", since_ms=1, retry_ms=None)
-    state = JobTables(epoch=3, newest={"orders": 3}, held={"items": held, "gone": gone})
-    write_tables(database.checkpoint, state)
+    waiting = {"items": held, "gone": gone}
+    JobStateFile(database.checkpoint).update(epoch=3, newest={"orders": 3}, held=waiting)
     commit_row(database.table("orders"), epoch=3)
     status = JobStatus(
         config=database.config,

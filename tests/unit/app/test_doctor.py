@@ -21,7 +21,8 @@ from stream_app.app.ops.doctor.observation import Level, Observation, observed
 from stream_app.app.ops.doctor.tables import tables_of_database
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
-from stream_app.spark.ingest.checkpoint_state import open_checkpoint
+from stream_app.spark.ingest.checkpoint_owner import own_checkpoint
+from stream_app.spark.ingest.job_state import JobStateFile
 from stream_app.spark.job_folder import Folder
 from tests.support.s3_server import S3Server
 from tests.support.small_table import StandingClock, small_table
@@ -116,9 +117,11 @@ def test_a_checkpoint_of_another_table_is_a_problem(job: Job) -> None:
     folder = Folder(str(job.folder / "checkpoint"), table.file_io)
     (job.folder / "checkpoint").mkdir()
     assert [one.what for one in job.seen("checkpoint")][-1].startswith("new: ")
-    open_checkpoint(folder, table.location, table.identity())
+    own_checkpoint(JobStateFile(folder), table.location, table.identity())
     assert job.seen("checkpoint")[-1].what == "belongs to this job, which goes on where it was"
-    open_checkpoint(Folder(str(job.folder / "other"), table.file_io), "/elsewhere", "other")
+    own_checkpoint(
+        JobStateFile(Folder(str(job.folder / "other"), table.file_io)), "/elsewhere", "other"
+    )
     (job.folder / "checkpoint").rename(job.folder / "own")
     (job.folder / "other").rename(job.folder / "checkpoint")
     seen = job.seen("checkpoint")[-1]
@@ -129,9 +132,8 @@ def test_a_checkpoint_of_another_table_is_a_problem(job: Job) -> None:
 def test_a_checkpoint_whose_table_is_gone_is_a_problem(job: Job) -> None:
     """The job would make a new table, and then refuse the checkpoint."""
     table = job.table().table
-    open_checkpoint(
-        Folder(str(job.folder / "checkpoint"), table.file_io), table.location, table.identity()
-    )
+    folder = Folder(str(job.folder / "checkpoint"), table.file_io)
+    own_checkpoint(JobStateFile(folder), table.location, table.identity())
     shutil.rmtree(job.folder / "warehouse/db.db/t")
     seen = job.seen("checkpoint")[-1]
     assert seen.level is Level.PROBLEM
@@ -140,10 +142,10 @@ def test_a_checkpoint_whose_table_is_gone_is_a_problem(job: Job) -> None:
 
 def test_a_damaged_checkpoint_is_a_problem(job: Job) -> None:
     (job.folder / "checkpoint").mkdir()
-    (job.folder / "checkpoint/stream_app.json").write_text("{")
+    (job.folder / "checkpoint/job_state.json").write_text("{")
     seen = job.seen("checkpoint")[-1]
     assert seen.level is Level.PROBLEM
-    assert "stream_app.json of the checkpoint is damaged" in seen.what
+    assert "job_state.json of the checkpoint is damaged" in seen.what
 
 
 @pytest.mark.parametrize("part", ["checkpoint", "quarantine"])

@@ -12,12 +12,9 @@ from stream_app.app.config.sync_config import OneSetting
 from stream_app.app.ops.doctor.examination import Examination
 from stream_app.app.ops.inspect.job_status import own_ends
 from stream_app.app.tables.first_messages import warn_of_first_messages
-from stream_app.app.tables.refused_tables import TABLES_MAX, RefusedTables
+from stream_app.app.tables.refused_tables import TABLES_MAX, with_refused
 from stream_app.clock import SystemClock
-from stream_app.errors import CheckpointError
-from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.model.schema.origin import Origin
-from stream_app.spark.job_folder import Folder
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import GARBAGE, creates
 from tests.support.ingest_process import write_conf
@@ -74,17 +71,11 @@ def test_it_is_told_until_it_has_its_table(
     assert "odd" not in capsys.readouterr().out
 
 
-def test_any_number_of_names_leaves_a_bounded_file(tmp_path: Path) -> None:
-    folder = Folder(str(tmp_path), LocalFileIO())
-    refused = RefusedTables(folder)
+def test_any_number_of_names_leaves_a_bounded_file() -> None:
     names = [Origin("shop", "", f"t{number:05d}") for number in range(2 * TABLES_MAX)]
-    refused.see(dict.fromkeys(names, "why"), ())
-    assert len(RefusedTables(folder).reasons) == TABLES_MAX
-    refused.see({}, set(names[1:]))
-    assert RefusedTables(folder).reasons == {names[0]: "why"}
-    (tmp_path / "refused.json").write_text("[{")
-    with pytest.raises(CheckpointError, match="delete it"):
-        RefusedTables(folder)
+    refused = with_refused({}, dict.fromkeys(names, "why"), ())
+    assert len(refused) == TABLES_MAX
+    assert with_refused(refused, {}, set(names[1:])) == {names[0]: "why"}
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.job_state import JobStateFile
+from stream_app.spark.ingest.job_tables import JobTables, OnFailure
 from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
@@ -46,15 +48,19 @@ def quiet_job(table: SmallTable) -> MicroBatch[Parts]:
         dead_letters=DeadLetters(None, 0),
         listener=EventLog(table.table.clock),
     )
-    return MicroBatch(
-        work=EpochRun(
-            feeds=[feed],
-            shape=EpochShape(tasks=1),
-            runner=EpochHere(),
-            clock=table.table.clock,
-        ),
-        log=EpochLog(Folder(table.table.location + "-checkpoint", table.table.file_io), True),
+    checkpoint, clock = (
+        Folder(table.table.location + "-checkpoint", table.table.file_io),
+        table.table.clock,
     )
+    tables = JobTables(
+        [feed],
+        log=EpochLog(checkpoint, goes_back=True),
+        state=JobStateFile(checkpoint),
+        now_ms=clock.now_ms,
+        on_failure=OnFailure.STOP,
+    )
+    shape = EpochShape(tasks=1)
+    return MicroBatch(EpochRun(tables=tables, shape=shape, runner=EpochHere(), clock=clock))
 
 
 def test_old_snapshots_go_before_the_first_epoch(tmp_path: Path) -> None:

@@ -17,12 +17,10 @@ from stream_app.app.tables.job_folders import hadoop_settings, open_folder, spar
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.errors import CheckpointError
 from stream_app.spark.hadoop_files import HadoopFiles
-from stream_app.spark.ingest.checkpoint_state import (
-    open_checkpoint,
-    remember_topics,
-)
+from stream_app.spark.ingest.checkpoint_owner import own_checkpoint, remember_topics
 from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.ingest.job_state import JobStateFile
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 from stream_app.table.file_store_table import FileStoreTable
@@ -81,25 +79,28 @@ def test_files_are_whole_or_not_there(folder: Folder) -> None:
     assert files.exists(folder.path("sub"))
 
 
+def owned(folder: Folder, table: FileStoreTable) -> JobStateFile:
+    """What a job of the table remembers, when it starts."""
+    file = JobStateFile(folder)
+    own_checkpoint(file, table.location, table.identity())
+    return file
+
+
 def test_a_checkpoint_remembers_its_table_and_topics(folder: Folder, table: FileStoreTable) -> None:
-    state = open_checkpoint(folder, table.location, table.identity())
-    remember_topics(folder, state, {"orders": "id-1"})
-    again = open_checkpoint(folder, table.location, table.identity())
-    assert again.topic_ids == {"orders": "id-1"}
-    remember_topics(folder, again, {"orders": "id-2", "customers": "id-3"})
-    assert open_checkpoint(folder, table.location, table.identity()).topic_ids == {
-        "orders": "id-1",
-        "customers": "id-3",
-    }
+    remember_topics(owned(folder, table), {"orders": "id-1"})
+    again = owned(folder, table)
+    assert again.state.topic_ids == {"orders": "id-1"}
+    remember_topics(again, {"orders": "id-2", "customers": "id-3"})
+    assert owned(folder, table).state.topic_ids == {"orders": "id-1", "customers": "id-3"}
 
 
 def test_a_checkpoint_of_another_table_is_refused(
     folder: Folder, table: FileStoreTable, tmp_path: Path
 ) -> None:
-    open_checkpoint(folder, table.location, table.identity())
+    owned(folder, table)
     other = small_table(tmp_path / "db.db" / "other", "k INT, v INT", "k").table
     with pytest.raises(CheckpointError, match="belongs to the table") as refused:
-        open_checkpoint(folder, other.location, other.identity())
+        owned(folder, other)
     assert refused.value.where == folder.location
 
 
@@ -108,13 +109,13 @@ def test_a_checkpoint_of_another_application_is_refused(
 ) -> None:
     folder.files.overwrite(folder.path("offsets/0"), b"v1")
     with pytest.raises(CheckpointError, match="by another application"):
-        open_checkpoint(folder, table.location, table.identity())
+        owned(folder, table)
 
 
 def test_a_damaged_checkpoint_is_told(folder: Folder, table: FileStoreTable) -> None:
-    folder.files.overwrite(folder.path("stream_app.json"), b'{"table": ')
+    folder.files.overwrite(folder.path("job_state.json"), b'{"table": ')
     with pytest.raises(CheckpointError, match="is damaged") as told:
-        open_checkpoint(folder, table.location, table.identity())
+        owned(folder, table)
     assert told.value.where == folder.location
 
 

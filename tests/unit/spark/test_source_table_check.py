@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,28 +10,29 @@ import pytest
 from stream_app.errors import WrongSourceError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
-from stream_app.spark.ingest.checkpoint_state import (
-    open_checkpoint,
-    remember_tables,
-    remember_topics,
-    remembered_tables,
-)
+from stream_app.spark.ingest.job_state import ONLY_TABLE, JobStateFile, state_of
 from stream_app.spark.ingest.source_table_check import (
     SourceTableCheck,
     Verdict,
     distinct_tables,
     verdict_on,
 )
+from stream_app.spark.ingest.truncation import SourcesMet
 from stream_app.spark.job_folder import Folder
-from tests.support.small_table import small_table
 
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Folder:
-    small = small_table(tmp_path / "t", "id BIGINT", ("id",))
-    folder = Folder(str(tmp_path / "checkpoint"), LocalFileIO())
-    open_checkpoint(folder, small.table.location, small.table.identity())
-    return folder
+    return Folder(str(tmp_path / "checkpoint"), LocalFileIO())
+
+
+def check_of(checkpoint: Folder) -> SourceTableCheck:
+    """Of a job that starts with the checkpoint."""
+    return SourceTableCheck(JobStateFile(checkpoint))
+
+
+def remembered_tables(checkpoint: Folder) -> SourcesMet:
+    return state_of(checkpoint).own_source_tables
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def counts_of(
 
 def test_one_table_goes_on_whatever_topic_it_is_in(checkpoint: Folder) -> None:
     for _ in range(2):
-        check = SourceTableCheck(checkpoint)
+        check = check_of(checkpoint)
         choice = check.begin()
         assert not check.check(counts_of({("a", "db.t"): 5}), choice)
         assert not check.check(counts_of({("b", "db.t"): 1, ("a", ""): 9}), choice)
@@ -113,7 +113,7 @@ def test_many_records_of_another_table_stop_the_job(
 
 
 def test_others_are_left_out_of_the_next_plan_and_are_not_remembered(checkpoint: Folder) -> None:
-    check = SourceTableCheck(checkpoint)
+    check = check_of(checkpoint)
     before = check.begin()
     counts = counts_of({("a", "db.t"): 50, ("a", "db.u"): 1})
     assert check.check(counts, before), "decode again"
@@ -122,7 +122,7 @@ def test_others_are_left_out_of_the_next_plan_and_are_not_remembered(checkpoint:
     again = counts_of({("a", "db.t"): 50}, others=1, other=("a", "db.u"))
     assert not check.check(again, check.choice)
     assert remembered_tables(checkpoint) == {"a": ["db.t"]}
-    choice = SourceTableCheck(checkpoint).begin()
+    choice = check_of(checkpoint).begin()
     assert [choice.takes("a", name) for name in ("db.t", "", "db.u", "db.v")] == [
         *(True, True, False, False)
     ]
@@ -131,7 +131,7 @@ def test_others_are_left_out_of_the_next_plan_and_are_not_remembered(checkpoint:
 
 
 def test_a_source_that_begins_to_name_its_table_goes_on(checkpoint: Folder) -> None:
-    check = SourceTableCheck(checkpoint)
+    check = check_of(checkpoint)
     assert not check.check(counts_of({("a", ""): 5}), check.begin())
     assert not check.check(counts_of({("a", "db.t"): 50}), check.begin())
     assert remembered_tables(checkpoint) == {"a": ["", "db.t"]}
@@ -141,8 +141,8 @@ def test_a_source_that_begins_to_name_its_table_goes_on(checkpoint: Folder) -> N
 
 
 def test_a_trickle_of_others_alone_stops_the_job(checkpoint: Folder) -> None:
-    remember_tables(checkpoint, {"a": ["db.t"]})
-    check = SourceTableCheck(checkpoint)
+    JobStateFile(checkpoint).update(source_tables={ONLY_TABLE: {"a": ["db.t"]}})
+    check = check_of(checkpoint)
 
     def epoch(at: int, own: int, others: int) -> None:
         counts = counts_of({("a", "db.t"): own} if own else {}, others, new=("a", "db.new"))
@@ -159,7 +159,7 @@ def test_a_trickle_of_others_alone_stops_the_job(checkpoint: Folder) -> None:
 
 
 def test_two_tables_in_an_epoch(checkpoint: Folder) -> None:
-    check = SourceTableCheck(checkpoint)
+    check = check_of(checkpoint)
     with pytest.raises(WrongSourceError) as error:
         check.check(counts_of({("a", "db.t"): 20, ("b", "db.u"): 20}), check.begin())
     assert error.value.what == (
@@ -171,35 +171,18 @@ def test_two_tables_in_an_epoch(checkpoint: Folder) -> None:
 
 
 def test_another_table_in_a_later_epoch_of_a_later_start(checkpoint: Folder) -> None:
-    check = SourceTableCheck(checkpoint)
+    check = check_of(checkpoint)
     check.check(counts_of({("a", "db.t"): 1}), check.begin())
-    later = SourceTableCheck(checkpoint)
+    later = check_of(checkpoint)
     with pytest.raises(WrongSourceError, match=r"db\.t .* db\.u"):
         later.check(counts_of({}, others=11, other=("a", "db.u")), later.begin())
 
 
 def test_a_stranger_with_ten_thousand_tables_is_told_in_a_few_words(checkpoint: Folder) -> None:
-    check = SourceTableCheck(checkpoint)
+    check = check_of(checkpoint)
     with pytest.raises(WrongSourceError) as error:
         check.check(counts_of({("a", f"t{at}"): 1 for at in range(10_000)}), check.begin())
     assert len(str(error.value)) < 1000
-
-
-def test_the_rest_of_the_checkpoint_s_state_stays(checkpoint: Folder, tmp_path: Path) -> None:
-    table = small_table(tmp_path / "t2", "id BIGINT", ("id",)).table
-    other = Folder(str(tmp_path / "other"), LocalFileIO())
-    remember_topics(other, open_checkpoint(other, table.location, table.identity()), {"a": "id"})
-    check = SourceTableCheck(other)
-    check.check(counts_of({("a", "db.t"): 1}), check.begin())
-    state = open_checkpoint(other, table.location, table.identity())
-    assert state.topic_ids == {"a": "id"}
-    assert state.tables == {"a": ["db.t"]}
-    # A state of an earlier version does not know of tables.
-    file = Path(other.path("stream_app.json"))
-    old = json.loads(file.read_text())
-    del old["tables"]
-    file.write_text(json.dumps(old))
-    assert open_checkpoint(other, table.location, table.identity()).tables == {}
 
 
 def test_counts_keep_the_first_record_of_each_table() -> None:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from stream_app.errors import CheckpointError, WrongSourceError
-from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.errors import WrongSourceError
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd, Where
-from stream_app.spark.ingest.source_tables_met import SourceTablesMet
 from stream_app.spark.ingest.truncation import SourcesMet, counts_from, partition_counts
-from stream_app.spark.job_folder import Folder
 
 
 def counts(truncated: dict[Where, int], *seen: Where) -> DecodeCounts:
@@ -48,19 +43,3 @@ def test_what_is_not_known_is_refused(
 def test_a_source_of_files_has_no_partitions() -> None:
     assert partition_counts('{"t":{"0":5,"1":6},"u":{"0":1}}') == {"t": 2, "u": 1}
     assert partition_counts('{"logOffset":3}') == {}
-
-
-def test_source_tables_are_remembered_over_starts(tmp_path: Path) -> None:
-    folder = Folder(str(tmp_path), LocalFileIO())
-    met = SourceTablesMet(folder)
-    assert met.of("orders") == {}
-    met.take({"orders": {("t", "a.o"): (0, 5)}, "items": {}})
-    written = (tmp_path / "sources.json").stat().st_mtime_ns
-    met.take({"orders": {("t", "a.o"): (0, 9)}})
-    assert (tmp_path / "sources.json").stat().st_mtime_ns == written
-    again = SourceTablesMet(folder)
-    again.take({"orders": {("t", "b.o"): (0, 9)}})
-    assert again.of("orders") == SourceTablesMet(folder).of("orders") == {"t": ["a.o", "b.o"]}
-    (tmp_path / "sources.json").write_text("[1]")
-    with pytest.raises(CheckpointError, match=r"sources\.json of the checkpoint is damaged"):
-        SourceTablesMet(folder).of("orders")

@@ -124,9 +124,7 @@ def test_a_damaged_checkpoint_is_told(tmp_path: Path) -> None:
     job.run(*creates("shop.orders", [1]))
     with page_of(job) as page:
         assert "1 table" in page.words("/")
-        for file in (tmp_path / "checkpoint").rglob("*"):
-            if file.is_file() and "tables" in file.name:
-                file.write_text("{")
+        (tmp_path / "checkpoint/job_state.json").write_text("{")
         assert "To fix" in page.get("/", status=500)
 
 

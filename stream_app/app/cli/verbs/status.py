@@ -24,8 +24,7 @@ from stream_app.app.tables.job_folders import not_begun, open_folder
 from stream_app.app.text.listing import Listing
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED, UsageError
-from stream_app.spark.ingest.checkpoint_state import is_begun
-from stream_app.spark.ingest.held_tables import read_tables
+from stream_app.spark.ingest.job_state import read_state
 
 _TROUBLES = (HELD, MISSING, UNREADABLE, REFUSED)
 
@@ -84,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         now_ms=SystemClock().now_ms(),
     )
     rows = list(status.tables())
-    is_there = is_begun(checkpoint) or read_tables(checkpoint) is not None
+    is_there = read_state(checkpoint) is not None
     if args.table is not None:
         known_table(args.table, [row.table for row in rows], str(args.conf))
         rows = [row for row in rows if row.table == args.table]

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.tables.database_tables import remembered_origins
 from stream_app.app.tables.job_folders import not_begun, open_folder
 from stream_app.app.tables.refused_tables import refused_tables
 from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
@@ -16,8 +15,7 @@ from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.assignment import Assignment
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
-from stream_app.spark.ingest.checkpoint_state import is_begun, remembered_tables
-from stream_app.spark.ingest.held_tables import read_tables
+from stream_app.spark.ingest.job_state import read_state, state_of
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -30,11 +28,12 @@ def database_paths(config: AppConfig, *, needs_one: bool = True) -> Sequence[str
     if config.sync is None:
         return [config.table.path]
     checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
-    names = sorted(set(remembered_origins(checkpoint).values()))
+    state = read_state(checkpoint)
+    names = [] if state is None else sorted(set(state.origins.values()))
     if not names and needs_one:
         raise UsageError(
             "the job has met no table yet"
-            if is_begun(checkpoint) or read_tables(checkpoint)
+            if state is not None
             else not_begun(config.stream.checkpoint),
             where=config.stream.checkpoint,
             fix="run the job first, or name a table's folder",
@@ -51,7 +50,7 @@ def refused_sources(config: AppConfig) -> Mapping[Origin, str]:
     if config.sync is None:
         return {}
     checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
-    return refused_tables(checkpoint, config.sync.rules, remembered_origins(checkpoint))
+    return refused_tables(state_of(checkpoint), config.sync.rules)
 
 
 def choice_of(config: AppConfig | None) -> SourceChoice:
@@ -62,7 +61,7 @@ def choice_of(config: AppConfig | None) -> SourceChoice:
         checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
     except UsageError:  # only Spark reaches it
         return EVERY_SOURCE
-    known = remembered_tables(checkpoint)
+    known = state_of(checkpoint).own_source_tables
     if not known:
         return EVERY_SOURCE
     names = frozenset(name for each in known.values() for name in each if name)
@@ -84,7 +83,7 @@ def splitter_of(config: AppConfig | None, *tables: FileStoreTable) -> MessageSpl
     origins: Mapping[Origin, str] = {}
     if config.sync.rules.may_collide:  # else the names tell it, and the checkpoint may be gone
         checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
-        origins = remembered_origins(checkpoint)
+        origins = state_of(checkpoint).origins
         for name in sorted(set(names) - set(origins.values())):
             raise UsageError(
                 f"the checkpoint does not tell which source tables the table {name!r} has: with "

@@ -38,8 +38,9 @@ from stream_app.kafka.offset_ranges import lost_ranges
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.table_options import WRITE_BUFFER_SIZE
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.spark.ingest.checkpoint_state import DATABASE, checked_checkpoint
+from stream_app.spark.ingest.checkpoint_owner import DATABASE, check_owner
 from stream_app.spark.ingest.epoch_log import LOST_FIX
+from stream_app.spark.ingest.job_state import state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import (
@@ -120,16 +121,17 @@ class Examination:
             yield problem("checkpoint", what, LOST_FIX)
             return
         sync = self.config.sync
+        state = state_of(folder)
         if sync is not None:
-            state = checked_checkpoint(folder, sync.path(""), DATABASE)
+            check_owner(folder, state, sync.path(""), DATABASE)
         else:
             try:
                 table = self._opened()
                 place, identity = table.location, table.identity()
             except TableNotFoundError:  # a checkpoint that has known one refuses the next
                 place, identity = file_io_of(self.config.table.path)[0], ""
-            state = checked_checkpoint(folder, place, identity)
-        if state is None:
+            check_owner(folder, state, place, identity)
+        if not state.table:
             yield fine("checkpoint", "new: the job begins at source.starting-offsets")
         elif lost := recreated(state.topic_ids, self._broker.topics):
             what = f"the topic {', '.join(sorted(lost))} was made anew since the job has begun"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from stream_app.app.ops.doctor.observation import Observation, fine, observed, problem, warning
 from stream_app.errors import TableNotFoundError
 from stream_app.model.schema.origin import Origin
-from stream_app.spark.ingest.held_tables import JobTables, read_tables
+from stream_app.spark.ingest.job_state import state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_writing, open_table
@@ -80,8 +80,8 @@ def refused(reasons: Mapping[Origin, str]) -> Iterator[Observation]:
 
 def held_tables(checkpoint: Folder) -> Iterator[Observation]:
     """The tables that an error holds back."""
-    job = read_tables(checkpoint) or JobTables()
-    for name, held in sorted(job.held.items()):
+    state = state_of(checkpoint)
+    for name, held in sorted(state.held.items()):
         if held.has_failed:
             [reason, *_] = held.reason.splitlines() or [""]
             fix = f"stream-app status --table {name} tells all; stream-app resume lets the job try"

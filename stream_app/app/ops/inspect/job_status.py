@@ -14,7 +14,6 @@ from functools import partial
 
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.ops.inspect.table_facts import TableFacts, freshness_s, table_facts
-from stream_app.app.tables.database_tables import remembered_origins
 from stream_app.app.tables.refused_tables import refused_tables
 from stream_app.errors import StreamAppError, TableNotFoundError
 from stream_app.kafka.offset_ranges import Offsets, behind
@@ -22,8 +21,7 @@ from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.held_tables import JobTables, read_tables
-from stream_app.spark.ingest.source_tables_met import SourceTablesMet
+from stream_app.spark.ingest.job_state import JobState, state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.commit.job_epochs import newest_epoch
 from stream_app.table.opening import open_table
@@ -101,11 +99,11 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        job = read_tables(self.checkpoint) or JobTables()
+        job = self._state()
         path = self.paths(job).get(name)
         if path is None:
             return None
-        return self._told(*self._look(name, path, job, self._ends_by_table()), newest_ms)
+        return self._told(*self._look(name, path, job, self._ends_by_table(job)), newest_ms)
 
     def newest_ms(self) -> int | None:
         """Time of the newest message that a ready table has, in ms since 1970; None: unknown.
@@ -116,8 +114,8 @@ class JobStatus:
         return self._all()[1]
 
     def _all(self) -> tuple[list[tuple[TableStatus, TableFacts]], int | None]:
-        job = read_tables(self.checkpoint) or JobTables()
-        ends = self._ends_by_table()
+        job = self._state()
+        ends = self._ends_by_table(job)
         found = [
             self._look(name, path, job, ends) for name, path in sorted(self.paths(job).items())
         ]
@@ -136,8 +134,10 @@ class JobStatus:
         """
         if self.config.sync is None:
             return {}
-        taken = remembered_origins(self.checkpoint)
-        return refused_tables(self.checkpoint, self.config.sync.rules, taken)
+        return refused_tables(self._state(), self.config.sync.rules)
+
+    def _state(self) -> JobState:
+        return state_of(self.checkpoint)
 
     def _told(self, one: TableStatus, facts: TableFacts, newest_ms: int | None) -> TableStatus:
         """With its freshness: epochs without rows for a table bring it as far as the others."""
@@ -148,15 +148,15 @@ class JobStatus:
             source_ms = max(newest_ms, source_ms or 0)
         return replace(one, fresh_s=freshness_s(self.now_ms, source_ms, one.lag))
 
-    def _ends_by_table(self) -> Callable[[str], Offsets | None]:
+    def _ends_by_table(self, job: JobState) -> Callable[[str], Offsets | None]:
         """Where the topics of a table end, by its name: see `own_ends`."""
         if self.ends is None or self.config.sync is None:
             return lambda _: self.ends
-        met = {name: set(topics) for name, topics in SourceTablesMet(self.checkpoint).all().items()}
+        met = {name: set(topics) for name, topics in job.source_tables.items()}
         return partial(own_ends, self.ends, met)
 
     def _look(
-        self, name: str, path: str, job: JobTables, ends: Callable[[str], Offsets | None]
+        self, name: str, path: str, job: JobState, ends: Callable[[str], Offsets | None]
     ) -> tuple[TableStatus, TableFacts]:
         try:
             facts = self._facts(path)
@@ -177,17 +177,17 @@ class JobStatus:
         table = open_table(path, file_io_options=self.config.file_system)
         return table_facts(table, of_job=True)
 
-    def paths(self, job: JobTables | None = None) -> Mapping[str, str]:
+    def paths(self, job: JobState | None = None) -> Mapping[str, str]:
         """The folder of each table that the job has met, by its name.
 
         Args:
             job: what the checkpoint has of the tables; None: it is read.
         """
-        job = job or read_tables(self.checkpoint) or JobTables()
+        job = job or self._state()
         sync = self.config.sync
         if sync is None:
             return {self.config.name: self.config.table.path}
-        known = {*remembered_origins(self.checkpoint).values(), *job.held, *job.newest}
+        known = {*job.origins.values(), *job.held, *job.newest}
         return {name: sync.path(name) for name in known}
 
     def positions(self) -> dict[str, Offsets]:
@@ -196,7 +196,7 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        job, found = read_tables(self.checkpoint) or JobTables(), {}
+        job, found = self._state(), {}
         for name, path in self.paths(job).items():
             with contextlib.suppress(StreamAppError, OSError):
                 table = open_table(path, file_io_options=self.config.file_system)
@@ -206,7 +206,7 @@ class JobStatus:
         return found
 
     def _of_table(
-        self, name: str, facts: TableFacts, job: JobTables, ends: Offsets | None
+        self, name: str, facts: TableFacts, job: JobState, ends: Offsets | None
     ) -> TableStatus:
         waiting, newest = job.held.get(name), facts.epochs.get(_user(self.checkpoint))
         state = READY if newest is not None else EMPTY
@@ -226,7 +226,7 @@ class JobStatus:
         )
         return with_waiting_rows(status, facts.waiting_rows)
 
-    def _position(self, job: JobTables, newest: JobEpoch | None) -> Offsets:
+    def _position(self, job: JobState, newest: JobEpoch | None) -> Offsets:
         """Up to where a table without trouble has read."""
         told = newest.source_end if newest is not None else None
         if job.epoch >= 0:

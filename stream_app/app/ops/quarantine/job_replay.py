@@ -17,7 +17,6 @@ from stream_app.app.ops.check.source_replay import own_messages
 from stream_app.app.ops.quarantine.kept_records import KeptRecord, Quarantine, open_quarantine
 from stream_app.app.ops.quarantine.later_changes import ReadRange, Where, topic_reader
 from stream_app.app.ops.quarantine.replay import Replay, messages_of
-from stream_app.app.tables.database_tables import remembered_origins
 from stream_app.app.tables.table_pipeline import (
     LEFT_OUT_BY_REPLAY,
     LEFT_OUT_OF_LATER_CHANGES,
@@ -31,9 +30,8 @@ from stream_app.kafka.offset_ranges import Offsets
 from stream_app.message_formats import source_reader
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.target_tables import Target, decide
-from stream_app.spark.ingest.checkpoint_state import remembered_tables
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.held_tables import read_tables
+from stream_app.spark.ingest.job_state import state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
@@ -71,14 +69,14 @@ def job_replays(
     # A record that stops the job where it is read must not stop a replay of others.
     config = replace(config, stream=replace(config.stream, non_insert_records="quarantine"))
     reader = topic_reader(config.source) if read is None else read
+    state = state_of(checkpoint)
     if config.sync is None:
         table = open_table(config.table.path, file_io_options=config.file_system)
-        names = [] if config.source.merge_shards else remembered_tables(checkpoint).values()
+        names = [] if config.source.merge_shards else state.own_source_tables.values()
         tables = frozenset(name for told in names for name in told)
         only = _replay(config, quarantine, table, log, reader)
         return {config.name: replace(only, source_tables=tables)}
-    origins = remembered_origins(checkpoint)
-    database = _Database(config, config.sync, quarantine, log, reader, origins)
+    database = _Database(config, config.sync, quarantine, log, reader, state.origins)
     if name is not None:
         return {name: database.own_records(name)}
     return database.records_of_no_table()
@@ -173,8 +171,8 @@ class _Database:
 
 def _passed(log: EpochLog, name: str) -> dict[Where, int]:
     """Up to where the job has read each partition for a table, and is done with it."""
-    state = read_tables(log.folder)
-    if state is None or state.epoch < 0:
+    state = state_of(log.folder)
+    if state.epoch < 0:
         return {}
     held = state.held.get(name)
     ends: Offsets = json.loads(log.source_end(state.epoch)) if held is None else held.begin

@@ -1,0 +1,115 @@
+"""Brings held tables up to the newest epoch: each goes on where it was, in an epoch of its own.
+
+Such an epoch has the newest epoch's identifier. Tables that go on from the same offsets share one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Generic
+
+from stream_app.errors import StoppedError
+from stream_app.kafka.offset_ranges import Offsets
+from stream_app.spark.epoch.epoch_runner import Messages
+from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.held_tables import HeldTable, with_new_partitions
+from stream_app.spark.ingest.table_feed import TableFeed
+
+
+class CatchUp(Generic[Messages]):
+    """Tries held tables again."""
+
+    def __init__(self, work: EpochRun[Messages]) -> None:
+        self._work = work
+        self._tables = work.tables
+
+    def open_all(self) -> None:
+        """A run begins: open the tables that are not held, and let all others be tried again."""
+        tables = self._tables
+        tables.begin_behind()
+        tables.open(tables.ready())
+        tables.try_all()
+        if self._work.newcomers is not None and tables.newest_begun >= 0:
+            known = {feed.name for feed in tables.feeds}
+            for name, waiting in sorted(tables.held.items()):
+                if name not in known:
+                    self._make(name, waiting, releases=True)
+            self._work.see_held()
+
+    def run(self) -> None:
+        """Bring the tables that are due up to the newest epoch."""
+        tables = self._tables
+        due = {} if tables.newest_begun < 0 else tables.due()
+        if self._work.newcomers is not None:
+            for name in sorted(due.keys() - {feed.name for feed in tables.feeds}):
+                self._make(name, due[name], releases=False)
+        tables.take_failed()
+        together: dict[str, list[TableFeed]] = {}
+        for feed in [feed for feed in tables.feeds if feed.name in due]:
+            begin = self._begin_of(feed, due[feed.name])
+            if begin is not None:
+                together.setdefault(json.dumps(begin, sort_keys=True), []).append(feed)
+        for text, feeds in together.items():
+            self._read_on(json.loads(text), feeds)
+        if not together and tables.take_failed():
+            tables.save()
+
+    def _make(self, name: str, waiting: HeldTable, *, releases: bool) -> None:
+        """Make a table that could not be made before; then it is held like others.
+
+        Args:
+            releases: whether no epoch has been decoded yet that leaves out the table's messages.
+        """
+        tables = self._tables
+        source_end = tables.log.source_end(tables.newest_begun)
+        end: Offsets = json.loads(source_end)
+        try:
+            messages = self._work.runner.between(waiting.begin, end)
+            if not self._work.make(name, tables.newest_begun, messages, source_end):
+                # Nothing is lacking any more, as when the topic has dropped it.
+                tables.go_on(name, end)
+                if releases:
+                    tables.release(name)
+        except StoppedError:
+            raise
+        except Exception as error:
+            tables.hold(name, error)
+        tables.save()
+
+    def _begin_of(self, feed: TableFeed, waiting: HeldTable) -> Offsets | None:
+        """Where a table goes on; None: it cannot, or it must wait."""
+        try:
+            if not feed.job.is_open:
+                self._tables.open([feed])
+            if not feed.job.is_open or feed.job.must_wait():
+                return None
+            if feed.job.last_epoch >= waiting.since_epoch and feed.job.last_source_end:
+                # The commit that seemed to fail is in the table.
+                return with_new_partitions(json.loads(feed.job.last_source_end), waiting.begin)
+        except StoppedError:
+            raise
+        except Exception as error:
+            self._tables.fail(feed, error)
+            return None
+        return waiting.begin
+
+    def _read_on(self, begin: Offsets, feeds: Sequence[TableFeed]) -> None:
+        """Read what tables lack, and release those that get it; the others are held on."""
+        tables = self._tables
+        tables.take_failed()
+        epoch, source_end = tables.newest_begun, tables.log.source_end(tables.newest_begun)
+        try:
+            messages = self._work.runner.between(begin, json.loads(source_end))
+            begun = self._work.begin(epoch, messages, feeds, source_end)
+            self._work.finish(begun, feeds)
+        except StoppedError:
+            raise
+        except Exception as error:
+            for feed in feeds:
+                tables.fail(feed, error)
+        failed = tables.take_failed()
+        whole = [feed for feed in feeds if feed.name not in failed]
+        for feed in whole:
+            tables.release(feed.name)
+        tables.finish({feed.name: feed.job.last_epoch for feed in whole})

@@ -1,0 +1,63 @@
+"""A checkpoint is of one job: of its table and its topics.
+
+Spark's checkpoint knows offsets, but neither the sink nor the identity of a topic. With another
+table a job would skip all records that the first table has read. A topic that was created anew
+would lose its first records. The job detects both at start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stream_app.errors import CheckpointError
+from stream_app.spark.ingest.job_state import JobState, JobStateFile
+from stream_app.spark.job_folder import Folder
+
+DATABASE = "a whole database"
+"""The identity of a database, whose tables have identities of their own."""
+_NEW = "give the job a new checkpoint folder (stream.checkpoint)"
+
+
+def own_checkpoint(file: JobStateFile, location: str, identity: str) -> None:
+    """Check that the checkpoint is the job's; a new one becomes the job's.
+
+    Args:
+        location, identity: as in `check_owner`.
+
+    Raises:
+        CheckpointError: as `check_owner`.
+    """
+    check_owner(file.folder, file.state, location, identity)
+    if not file.state.table:
+        file.update(table=location, table_identity=identity)
+
+
+def remember_topics(file: JobStateFile, topic_ids: Mapping[str, str]) -> None:
+    """Add topics to the state; known topics keep their ids."""
+    file.update(topic_ids={**topic_ids, **file.state.topic_ids})
+
+
+def check_owner(folder: Folder, state: JobState, location: str, identity: str) -> None:
+    """Check that a checkpoint is new, or of a job of this table.
+
+    Args:
+        location: the folder of the table; of a whole database, that of its tables.
+        identity: of the table; of a whole database `DATABASE`.
+
+    Raises:
+        CheckpointError: it belongs to another table, to an earlier table at this place, or to a job
+            of other software.
+    """
+    if not state.table:
+        if folder.files.exists(folder.path("offsets")):
+            raise CheckpointError(
+                "the checkpoint was made by another application", where=str(folder), fix=_NEW
+            )
+        return
+    same_place = state.table == location
+    if state.table_identity != identity or (identity == DATABASE and not same_place):
+        if same_place:
+            what = "the table was dropped and made anew since this checkpoint was begun"
+        else:
+            what = f"the checkpoint belongs to the table {state.table}, not {location}"
+        raise CheckpointError(what, where=str(folder), fix=_NEW)

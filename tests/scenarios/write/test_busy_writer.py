@@ -1,0 +1,49 @@
+"""Another writer commits to the table while an epoch's rows are written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.epoch_here import EpochHere, Parts
+from tests.support.table_checks import check_chain
+from tests.support.table_writer import CompactInCaller, TableWriter, read_rows
+from tests.support.two_tables import TwoTables
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_a_writer_that_commits_during_each_round_does_not_keep_an_epoch_out(
+    tmp_path: Path, isolated: bool
+) -> None:
+    tables = TwoTables(tmp_path)
+    other = TableWriter(tables.tables[0], CompactInCaller, user="other")
+
+    class Overtaken(EpochHere):
+        """Another writer commits whenever tasks have written."""
+
+        writes = 0
+
+        def route(self, epoch: int, messages: Parts, plan: Any) -> Any:
+            routed = super().route(epoch, messages, plan)
+
+            def write(newest: Any) -> Any:
+                output = routed.write(newest)
+                self.writes += 1
+                other.write([("+I", {"k": 3, "v": f"theirs {k}"}) for k in range(10)])
+                return output
+
+            return replace(routed, write=write)
+
+    tables.send([{"k": 3, "v": "ours"}], [])
+    runner = Overtaken()
+    batch = tables.started(runner, each_for_itself=isolated)
+    batch(tables.messages(0).to_batches(), 0)
+    batch.settle()
+    assert runner.writes == 2
+    assert {row["k"]: row["v"] for row in read_rows(tables.tables[0])} == {3: "ours"}
+    check_chain(tables.tables[0])
