@@ -23,11 +23,9 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.config.table_config import TableConfig
+from stream_app.app.config.tables_of_job import WholeDatabase
 from stream_app.app.tables.database_tables import DatabaseTables
 from stream_app.app.tables.job_format import job_format
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
@@ -107,22 +105,20 @@ class DatabaseJob:
     def __post_init__(self) -> None:
         self._spark("metadata", '{"id": "bench"}')
         sync = SyncConfig(warehouse=str(self.folder / "warehouse"), options={"bucket": "1"})
-        config = AppConfig(
-            source=SourceConfig(), table=TableConfig(), stream=StreamConfig(), sync=sync
-        )
+        database = WholeDatabase(source=SourceConfig(), sync=sync)
         checkpoint = Folder(str(self.folder / "checkpoint"), LocalFileIO())
 
         def feed_of(name: str, table: FileStoreTable) -> TableFeed:
             return TableFeed(
                 name=name,
                 job=TableJob(table, CompactHere),
-                format_of=lambda seen: job_format(config, seen),
+                format_of=lambda seen: job_format(database, seen),
                 dead_letters=DeadLetters(None, 0),
                 listener=Silent(),
             )
 
         made = DatabaseTables(
-            config=config, sync=sync, checkpoint=checkpoint, clock=SystemClock(),
+            tables=database, checkpoint=checkpoint, clock=SystemClock(),
             feed_of=feed_of, set_aside=lambda *_: None,
         )  # fmt: skip
         feeds = list(made.feeds(self._messages(range(self.tables), 1)).feeds)

@@ -16,8 +16,9 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
+from stream_app.app.config.tables_of_job import WholeDatabase
 from stream_app.app.tables.database_tables import DatabaseTables
-from stream_app.app.tables.format_setup import evolution_rules, rules_of, source_of
+from stream_app.app.tables.format_setup import evolution_rules
 from stream_app.app.tables.job_format import job_format
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.fileio.local_file_io import LocalFileIO
@@ -76,7 +77,7 @@ class DatabaseJob:
         self.config = replace(self.config, sync=self.sync)
         held = HeldTables(self.checkpoint, self.clock.now_ms)
         self.tables = DatabaseTables(
-            config=self.config, sync=self.sync, checkpoint=self.checkpoint, clock=self.clock,
+            tables=self.database, checkpoint=self.checkpoint, clock=self.clock,
             feed_of=self._feed, set_aside=self._set_aside,
         )  # fmt: skip
         known = self.tables.known()
@@ -92,6 +93,13 @@ class DatabaseJob:
             ),
             log=EpochLog(self.checkpoint, goes_back=True),
             held=held,
+        )
+
+    @property
+    def database(self) -> WholeDatabase:
+        """The tables of the job."""
+        return WholeDatabase(
+            source=self.config.source, checkpoint=self.checkpoint.location, sync=self.sync
         )
 
     def run(self, *messages: Message) -> None:
@@ -166,12 +174,12 @@ class DatabaseJob:
         self._letters("").write(epoch, messages)
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
-        made = rules_of(self.config, table.location, table.schema).made
-        rules = evolution_rules(source_of(self.config, table.location), made)
+        made = self.database.rules_of(table.location, table.schema.fields).made
+        rules = evolution_rules(self.database.source_of(table.location), made)
         return TableFeed(
             name=name,
             job=TableJob(table, CompactHere),
-            format_of=lambda seen: job_format(self.config, seen),
+            format_of=lambda seen: job_format(self.database, seen),
             dead_letters=self._letters(name),
             listener=Reports(),
             evolution=None if rules is None else SchemaEvolution(rules),

@@ -20,6 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import hidden
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.tables_of_job import SingleTable
 from stream_app.app.job.job_feeds import JobFeeds
 from stream_app.app.job.job_stream import runner_of, source_of, stream_of
 from stream_app.app.job.unmet_tables import UnmetTables
@@ -124,21 +126,22 @@ def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
     reader = native_reader(config.source)
     quarantine = config.stream.quarantine or ""
     make_local(quarantine)
-    check_writable(_location(config), config.stream.checkpoint, quarantine)
-    topic_ids = _check_source(config)
+    check_writable(config.tables.location, config.stream.checkpoint, quarantine)
+    topic_ids = _check_source(config.source)
     if scheme_of(config.stream.checkpoint) in ("", "file"):
         clear_stale_checksums(Path(local_path(config.stream.checkpoint)))
     checkpoint = job_folder(config, config.stream.checkpoint)
     reads_first = config.source.starting_offsets == "earliest" and not is_begun(checkpoint)
     table, first = None, MESSAGE_SCHEMA.empty_table()
-    if config.sync is None:
-        table = _checked_table(config, clock, topic_ids, reads_first=reads_first)
+    tables = config.tables
+    if isinstance(tables, SingleTable):
+        table = _checked_table(tables, clock, topic_ids, reads_first=reads_first)
         state = open_checkpoint(checkpoint, table.location, table.identity())
     else:
         if reads_first and topic_ids:
             first = first_messages_of_all(config.source, topic_ids)
-            warn_of_first_messages(config, config.sync, first, clock)
-        state = open_checkpoint(checkpoint, config.sync.path(""), DATABASE)
+            warn_of_first_messages(tables, first, clock)
+        state = open_checkpoint(checkpoint, tables.location, DATABASE)
     if lost := recreated(state.topic_ids, topic_ids):
         raise WrongSourceError(
             f"the topic {', '.join(sorted(lost))} was deleted and made anew since this checkpoint "
@@ -155,14 +158,14 @@ def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
 
 
 def _checked_table(
-    config: AppConfig, clock: Clock, topics: Mapping[str, TopicInfo], *, reads_first: bool
+    only: SingleTable, clock: Clock, topics: Mapping[str, TopicInfo], *, reads_first: bool
 ) -> FileStoreTable:
-    wanted = wanted_schema(config, clock)
+    wanted = wanted_schema(only.table, clock)
     if topics:
-        setup = format_setup(config.source, config.table, wanted)
-        seen = check_first_messages(config.source, setup, topics, reads_them=reads_first)
-        tell_remarks("", first_remarks(config.source, seen, wanted.fields), config)
-    return job_table(config, wanted, clock)
+        setup = format_setup(only.source, only.table, wanted)
+        seen = check_first_messages(only.source, setup, topics, reads_them=reads_first)
+        tell_remarks("", first_remarks(only.source, seen, wanted.fields), only.full_key)
+    return job_table(only, wanted, clock)
 
 
 def job_folder(config: AppConfig, location: str) -> Folder:
@@ -173,11 +176,10 @@ def job_folder(config: AppConfig, location: str) -> Folder:
 def _session(config: AppConfig) -> SparkSession:
     """The Spark session of this process."""
     settings = hadoop_settings(config.stream.checkpoint, config.file_system, os.environ)
-    return start_session(f"stream_app {config.name}", {**settings, **config.spark})
+    return start_session(f"stream_app {config.tables.name}", {**settings, **config.spark})
 
 
-def _check_source(config: AppConfig) -> Mapping[str, TopicInfo]:
-    source = config.source
+def _check_source(source: SourceConfig) -> Mapping[str, TopicInfo]:
     if source.kind != "kafka":
         return {}
     if settings := uncheckable(source.kafka_options):
@@ -211,7 +213,8 @@ def _stream_in(
     checkpoint, stream, log = prepared.checkpoint, config.stream, watched.log
     compactions = SparkCompactions(spark, _compactions_at_once(config, prepared.table))
     feeds = JobFeeds(
-        config=config,
+        tables=config.tables,
+        stream=stream,
         checkpoint=checkpoint,
         open_folder=lambda location: job_folder(config, location),
         compactions=compactions,
@@ -230,7 +233,7 @@ def _stream_in(
         )
         mend_before(stream.checkpoint, epochs, batch)
         plan = batch.plan()
-        unmet = UnmetTables(config.sync, checkpoint)
+        unmet = UnmetTables(config.tables.named, checkpoint)
         running = RunningStream(
             batch=batch,
             drains=stream.is_available_now,
@@ -242,10 +245,11 @@ def _stream_in(
         )
         stop_on_signals(spark, stop_requested)
         log.watch_source(lambda: batch.position)
-        log.started(_location(config), str(checkpoint))
+        log.started(config.tables.location, str(checkpoint))
         signs.at_work = lambda: _at_work(batch)
         with warming_up(spark, lambda: runner.warm_up(plan)):
-            running.run(stream_of(config, runner, source, running, checkpoint, clock))
+            tables = config.tables
+            running.run(stream_of(tables, stream, runner, source, running, checkpoint, clock))
         log.ended()
         _check_none_held(batch.held)
         _check_not_all_bad(batch.totals, feeds.of_no_table, stream.quarantine)
@@ -257,15 +261,10 @@ def _stream_in(
         spark.stop()
 
 
-def _location(config: AppConfig) -> str:
-    return config.table.path if config.sync is None else config.sync.path("")
-
-
 def _compactions_at_once(config: AppConfig, table: FileStoreTable | None) -> int | None:
     if table is not None:
         return table.options[COMPACTION_MAX_PARALLELISM]
-    options = {} if config.sync is None else config.sync.options
-    return CoreOptions(options)[COMPACTION_MAX_PARALLELISM]
+    return CoreOptions(config.tables.section.options)[COMPACTION_MAX_PARALLELISM]
 
 
 def _work(
@@ -287,13 +286,13 @@ def _work(
         sort_messages=config.source.kind == "files",
         isolates=config.sync is not None,
     )
-    if prepared.table is not None or config.sync is None:
+    database = config.tables
+    if isinstance(database, SingleTable):
         assert prepared.table is not None, "a job of one table has it"
         only = [feeds.only(prepared.table)]
         return EpochRun(feeds=only, shape=shape, runner=runner, clock=clock)
     tables = DatabaseTables(
-        config=config,
-        sync=config.sync,
+        tables=database,
         checkpoint=prepared.checkpoint,
         clock=clock,
         feed_of=feeds.of_table,

@@ -11,14 +11,10 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.stream_config import StreamConfig
+from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.observe.events.event_log import EventLog
-from stream_app.app.tables.format_setup import (
-    evolution_rules,
-    full_key,
-    rules_of,
-    source_of,
-)
+from stream_app.app.tables.format_setup import evolution_rules
 from stream_app.app.tables.job_format import job_format, own_table
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.ingest.checkpoint_state import remembered_tables
@@ -41,7 +37,8 @@ class JobFeeds:
         stopping: whether the job shall end.
     """
 
-    config: AppConfig
+    tables: TablesOfJob
+    stream: StreamConfig
     checkpoint: Folder
     open_folder: Callable[[str], Folder]
     compactions: SparkCompactions
@@ -53,17 +50,18 @@ class JobFeeds:
 
     def only(self, table: FileStoreTable) -> TableFeed:
         """The feed of a job of one table."""
-        feed = self._feed(self.config.name, table, self.log, "")
-        if not self.config.source.merge_shards:
+        feed = self._feed(self.tables.name, table, self.log)
+        source = self.tables.source
+        if not source.merge_shards:
             of_table, sources = feed.format_of, SourceTableCheck(self.checkpoint)
             feed.sources = sources
-            feed.format_of = lambda seen: own_table(self.config, of_table(seen), sources.choice)
+            feed.format_of = lambda seen: own_table(source, of_table(seen), sources.choice)
         feed.met = functools.partial(remembered_tables, self.checkpoint)
         return feed
 
     def of_table(self, name: str, table: FileStoreTable) -> TableFeed:
         """The feed of one table of a database; its messages come by their source table."""
-        return self._feed(name, table, self.log.of_table(name), name)
+        return self._feed(name, table, self.log.of_table(name))
 
     def set_aside(self, epoch: int, messages: pa.Table) -> None:
         """Keep messages that belong to no table.
@@ -85,20 +83,15 @@ class JobFeeds:
         for job in self._jobs:
             job.close()
 
-    def _feed(
-        self,
-        name: str,
-        table: FileStoreTable,
-        log: EventLog,
-        folder: str,
-    ) -> TableFeed:
+    def _feed(self, name: str, table: FileStoreTable, log: EventLog) -> TableFeed:
         if self.log.metrics is not None:
             table = table.counted(self.log.metrics.store.requests)
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
-        takes_repeats = self.config.stream.repeated_records == "store"
+        takes_repeats = self.stream.repeated_records == "store"
         job = TableJob(table, executor_of, self.stopping, takes_repeats)
-        made = rules_of(self.config, table.location, table.schema).made
-        rules = evolution_rules(source_of(self.config, table.location), made)
+        made = self.tables.rules_of(table.location, table.schema.fields).made
+        rules = evolution_rules(self.tables.source_of(table.location), made)
+        sets_aside = self.stream.non_insert_records == "quarantine"
         self._jobs.append(job)
         log.watch_maintenance(job.upkeep.metrics)
         log.watch_compactions(job.compaction_metrics)
@@ -106,17 +99,16 @@ class JobFeeds:
         return TableFeed(
             name=name,
             job=job,
-            format_of=lambda seen: job_format(self.config, seen, restores=True),
-            dead_letters=self._dead_letters(folder),
+            format_of=lambda seen: job_format(
+                self.tables, seen, sets_aside=sets_aside, restores=True
+            ),
+            dead_letters=self._dead_letters(name),
             listener=log,
-            evolution=None
-            if rules is None
-            else SchemaEvolution(rules, functools.partial(full_key, self.config)),
+            evolution=None if rules is None else SchemaEvolution(rules, self.tables.full_key),
         )
 
-    def _dead_letters(self, folder: str) -> DeadLetters:
-        quarantine, limit = self.config.stream.quarantine, self.config.stream.max_bad_records
+    def _dead_letters(self, name: str) -> DeadLetters:
+        quarantine, limit = self.stream.quarantine, self.stream.max_bad_records
         if quarantine is None:
             return DeadLetters(None, limit)
-        location = f"{quarantine}/{folder}" if folder else quarantine
-        return DeadLetters(self.open_folder(location), limit)
+        return DeadLetters(self.open_folder(self.tables.quarantine_of(quarantine, name)), limit)

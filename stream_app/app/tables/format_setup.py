@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.made_columns import rules_of_table
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.cdc.aliased_decode import parse_aliases
@@ -49,47 +47,6 @@ from stream_app.table.write.located_rows import (
 from stream_app.table.write.mergeable_values import with_mergeable_values
 from stream_app.table.write.refused_partitions import DatedPartitions, NameablePartitions
 from stream_app.table.write.strict_partitions import strict_partitions
-
-
-def rules_of(config: AppConfig, location: str, schema: TableSchema) -> TableConfig:
-    """The made columns and the filter of a job's table.
-
-    Args:
-        location: of the table.
-    """
-    if config.sync is None:
-        return config.table
-    return rules_of_table(config.sync, config.sync.name_of(location), schema.fields)
-
-
-def source_of(config: AppConfig, location: str) -> SourceConfig:
-    """The source as a table of the job sees it.
-
-    Args:
-        location: of the table.
-    """
-    sync = config.sync
-    if sync is None:
-        return config.source
-    declared = {option.key for option in format_named(config.source.format).options}
-    of_database = {DriftKind.UNKNOWN.option: Reaction.EVOLVE.value, INEXACT: sync.inexact}
-    if sync.type_mapping:
-        of_database[TYPE_MAPPING] = ",".join(sync.type_mapping)
-    defaults = {key: value for key, value in of_database.items() if key in declared}
-    own = sync.format_options_of(sync.name_of(location))
-    return replace(
-        config.source,
-        merge_shards=True,  # the splitter has found the source table already
-        lowers_names=not sync.case_sensitive,
-        format_options={**defaults, **config.source.format_options, **own},
-    )
-
-
-def full_key(config: AppConfig, option: str) -> str:
-    """The key of an option of the format as it stands in this configuration."""
-    if config.sync is not None and option == INEXACT:
-        return f"sync.{option}"
-    return format_named(config.source.format).full_key(option)
 
 
 def format_setup(

@@ -61,7 +61,7 @@ class _Tables:
         options = "\n".join(f'debezium."{key}" = "{value}"' for key, value in case.args.items())
         self._file.write_text(_REST.format(options=options, table=case.input))
         config = load_config(self._file, [], {})
-        schema = wanted_schema(config, SystemClock())
+        schema = wanted_schema(config.table, SystemClock())
         setup = format_setup(config.source, config.table, schema)
         self._format = table_format(config.source, config.table, schema, setup)
         keys = f" key {', '.join(schema.primary_keys)}" if schema.primary_keys else ""

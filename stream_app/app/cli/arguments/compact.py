@@ -110,7 +110,7 @@ def compact_job(args: argparse.Namespace, config: AppConfig | None) -> CompactJo
     if config is None:
         table = named_table(args.table)
     else:
-        table = table_of_job(args.table, config, str(args.conf))
+        table = table_of_job(args.table, config.tables, str(args.conf))
         spark = {**config.spark, **spark}
     table = open_for_writing(table)
     table = open_for_writing(table.with_options({**options, "write-only": "false"}))

@@ -61,7 +61,9 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     if args.print:
         print(shlex.join(command))
         return 0
-    become_spark(command, f"ingest-{config.name}", absolute_location(config.stream.checkpoint))
+    become_spark(
+        command, f"ingest-{config.tables.name}", absolute_location(config.stream.checkpoint)
+    )
 
 
 def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:

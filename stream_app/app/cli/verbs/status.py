@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     config = load_config(args.conf, args.set, os.environ)
     checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
     status = JobStatus(
-        config=config,
+        tables_of_job=config.tables,
         checkpoint=checkpoint,
         ends=source_ends(config.source, _lag_is_unknown),
         now_ms=SystemClock().now_ms(),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
 from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.broker import Broker
 from stream_app.app.ops.doctor.clocks import clock_observations
@@ -41,7 +42,6 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.spark.ingest.checkpoint_state import DATABASE, checked_checkpoint
 from stream_app.spark.ingest.epoch_log import LOST_FIX
 from stream_app.spark.job_folder import Folder
-from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import (
     check_fits,
     open_for_altering,
@@ -68,16 +68,17 @@ class Examination:
 
     def observations(self) -> Iterator[Observation]:
         """Everything, part by part; what one part lacks stops no other."""
-        spark, warehouse = self.config.spark, self._warehouse()
+        spark, section = self.config.spark, self.config.tables.section
         yield from observed("java", machine.java)
         yield from observed("python", machine.packages)
-        cores, buffer = os.cpu_count() or 1, self._write_buffer()
+        cores, buffer = os.cpu_count() or 1, CoreOptions(section.options)[WRITE_BUFFER_SIZE]
         total = machine.machine_memory()
         yield from observed("memory", partial(machine.memory, spark, total, buffer, cores))
-        yield from observed("disk", partial(machine.disk, warehouse))
+        yield from observed("disk", partial(machine.disk, section.warehouse))
         yield from observed("broker", self._broker.observations)
-        yield from observed("columns", partial(columns_of_source, self.config, self._broker.topics))
-        yield from observed("warehouse", partial(self._store, "warehouse", warehouse))
+        tables, topics = self.config.tables, self._broker.topics
+        yield from observed("columns", partial(columns_of_source, tables, topics))
+        yield from observed("warehouse", partial(self._store, "warehouse", section.warehouse))
         yield from observed("checkpoint", self._checkpoint)
         if self.config.stream.quarantine is not None:
             folder = self.config.stream.quarantine
@@ -85,16 +86,10 @@ class Examination:
                 yield from observed("quarantine", partial(self._store, "quarantine", folder))
             else:
                 yield _needs_spark("quarantine", folder)
-        yield from observed("table", self._table if self.config.sync is None else self._tables)
-
-    def _warehouse(self) -> str:
-        sync = self.config.sync
-        return self.config.table.warehouse if sync is None else sync.warehouse
-
-    def _write_buffer(self) -> int:
-        sync = self.config.sync
-        options = self.config.table.options if sync is None else sync.options
-        return CoreOptions(options)[WRITE_BUFFER_SIZE]
+        if isinstance(tables, SingleTable):
+            yield from observed("table", partial(self._table, tables))
+        else:
+            yield from observed("table", self._tables)
 
     def _store(self, part: str, location: str) -> Iterator[Observation]:
         """Rights, the promise of one winner, and the clock."""
@@ -119,16 +114,7 @@ class Examination:
             what = f"{', '.join(empty)} of it is empty, as after a power cut"
             yield problem("checkpoint", what, LOST_FIX)
             return
-        sync = self.config.sync
-        if sync is not None:
-            state = checked_checkpoint(folder, sync.path(""), DATABASE)
-        else:
-            try:
-                table = self._opened()
-                place, identity = table.location, table.identity()
-            except TableNotFoundError:  # a checkpoint that has known one refuses the next
-                place, identity = file_io_of(self.config.table.path)[0], ""
-            state = checked_checkpoint(folder, place, identity)
+        state = checked_checkpoint(folder, *_bound_to(self.config.tables))
         if state is None:
             yield fine("checkpoint", "new: the job begins at source.starting-offsets")
         elif lost := recreated(state.topic_ids, self._broker.topics):
@@ -167,7 +153,9 @@ class Examination:
 
     def _status(self, checkpoint: Folder) -> JobStatus:
         now_ms = self.clock.now_ms()
-        return JobStatus(config=self.config, checkpoint=checkpoint, ends=None, now_ms=now_ms)
+        return JobStatus(
+            tables_of_job=self.config.tables, checkpoint=checkpoint, ends=None, now_ms=now_ms
+        )
 
     def _tables(self) -> Iterator[Observation]:
         location, options = self.config.stream.checkpoint, self.config.file_system
@@ -178,16 +166,17 @@ class Examination:
             yield from refused(status.refused())
             yield from tables_of_database(status.paths(), options)
 
-    def _table(self) -> Iterator[Observation]:
+    def _table(self, only: SingleTable) -> Iterator[Observation]:
+        wanted = wanted_schema(only.table, self.clock)
         try:
-            table = self._opened()
+            table = open_table(only.location, file_io_options=only.file_system)
         except TableNotFoundError:
-            yield fine("table", f"{self.config.table.path} will be created")
-            yield from self._merging(wanted_schema(self.config, self.clock))
+            yield fine("table", f"{only.location} will be created")
+            yield from self._merging(wanted)
             return
         open_for_altering(table)
-        check_fits(table, wanted_schema(self.config, self.clock))
-        table = with_configuration(table, self.config.table.options)
+        check_fits(table, wanted)
+        table = with_configuration(table, only.table.options)
         yield from self._merging(table.schema)
         latest = table.snapshots.latest()
         told = "no snapshot yet" if latest is None else f"snapshot {latest.snapshot_id}"
@@ -198,8 +187,16 @@ class Examination:
         for each in changes_that_fail(self.config.source.format, schema):
             yield warning("table", each.what, each.fix)
 
-    def _opened(self) -> FileStoreTable:
-        return open_table(self.config.table.path, file_io_options=self.config.file_system)
+
+def _bound_to(tables: TablesOfJob) -> tuple[str, str]:
+    """The place and the identity of what a checkpoint of the job belongs to."""
+    if not isinstance(tables, SingleTable):
+        return tables.location, DATABASE
+    try:
+        table = open_table(tables.location, file_io_options=tables.file_system)
+    except TableNotFoundError:  # a checkpoint that has known one refuses the next
+        return file_io_of(tables.location)[0], ""
+    return table.location, table.identity()
 
 
 def _needs_spark(part: str, location: str) -> Observation:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.ops.inspect.table_facts import TableFacts, freshness_s, table_facts
 from stream_app.app.tables.database_tables import remembered_origins
 from stream_app.app.tables.refused_tables import refused_tables
@@ -69,14 +69,14 @@ class TableStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """A job, by its configuration and checkpoint.
+    """A job, by its tables and its checkpoint.
 
     Attributes:
         ends: of the job's topics; None: the broker does not tell.
         facts_of: what the newest snapshot of the table in a folder says; None: it is read.
     """
 
-    config: AppConfig
+    tables_of_job: TablesOfJob
     checkpoint: Folder
     ends: Offsets | None
     now_ms: int
@@ -134,10 +134,8 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        if self.config.sync is None:
-            return {}
         taken = remembered_origins(self.checkpoint)
-        return refused_tables(self.checkpoint, self.config.sync.rules, taken)
+        return refused_tables(self.checkpoint, self.tables_of_job.rules, taken)
 
     def _told(self, one: TableStatus, facts: TableFacts, newest_ms: int | None) -> TableStatus:
         """With its freshness: epochs without rows for a table bring it as far as the others."""
@@ -150,8 +148,8 @@ class JobStatus:
 
     def _ends_by_table(self) -> Callable[[str], Offsets | None]:
         """Where the topics of a table end, by its name: see `own_ends`."""
-        if self.ends is None or self.config.sync is None:
-            return lambda _: self.ends
+        if self.ends is None:
+            return lambda _: None
         met = {name: set(topics) for name, topics in SourceTablesMet(self.checkpoint).all().items()}
         return partial(own_ends, self.ends, met)
 
@@ -174,7 +172,7 @@ class JobStatus:
     def _facts(self, path: str) -> TableFacts:
         if self.facts_of is not None:
             return self.facts_of(path)
-        table = open_table(path, file_io_options=self.config.file_system)
+        table = open_table(path, file_io_options=self.tables_of_job.file_system)
         return table_facts(table, of_job=True)
 
     def paths(self, job: JobTables | None = None) -> Mapping[str, str]:
@@ -184,11 +182,8 @@ class JobStatus:
             job: what the checkpoint has of the tables; None: it is read.
         """
         job = job or read_tables(self.checkpoint) or JobTables()
-        sync = self.config.sync
-        if sync is None:
-            return {self.config.name: self.config.table.path}
-        known = {*remembered_origins(self.checkpoint).values(), *job.held, *job.newest}
-        return {name: sync.path(name) for name in known}
+        known = remembered_origins(self.checkpoint).values()
+        return self.tables_of_job.paths([*known, *job.held, *job.newest])
 
     def positions(self) -> dict[str, Offsets]:
         """Up to where each table has the messages of its topics; those that cannot be read lack.
@@ -199,7 +194,7 @@ class JobStatus:
         job, found = read_tables(self.checkpoint) or JobTables(), {}
         for name, path in self.paths(job).items():
             with contextlib.suppress(StreamAppError, OSError):
-                table = open_table(path, file_io_options=self.config.file_system)
+                table = open_table(path, file_io_options=self.tables_of_job.file_system)
                 newest = newest_epoch(table.snapshots, _user(self.checkpoint))
                 waiting = job.held.get(name)
                 found[name] = self._position(job, newest) if waiting is None else waiting.begin
