@@ -46,7 +46,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_upkeep_parser(
         verbs,
         "backfill",
-        summary="read a table's topics again, and write what differs",
         description="Bring a table to the state that its topics tell.",
         epilog=_EPILOG,
     )

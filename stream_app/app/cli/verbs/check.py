@@ -73,7 +73,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_table_parser(
         verbs,
         "check",
-        summary="check that a table is sound",
         description="Check a table's metadata against its files, and both against the format.",
         epilog=_EPILOG,
         or_all="absent: all tables of --conf",

@@ -69,7 +69,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "quarantine",
-        help="records that could not be taken: list, show, replay, drop",
         description="Look at the records of a quarantine, replay them, or drop them.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -18,7 +18,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "resume",
-        help="let a job try tables again that an error holds back",
         description=(
             "Ask a job to try tables again that an error holds back. A running job does so within "
             "seconds. A job that starts tries all of them anyway. The table then gets everything "

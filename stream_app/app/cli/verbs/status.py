@@ -34,7 +34,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "status",
-        help="show how far a job is, table by table",
         description=(
             "Show the state of each table of a job: its newest epoch and snapshot, how far it is "
             "behind its topics, its sorted runs, and why it is held back. Reads the checkpoint and "

@@ -40,7 +40,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "web",
-        help="show tables in a browser",
         description="Serve pages about the tables of a warehouse, or about those of a job.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
