@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import gettempdir
 
 from pyspark.sql import SparkSession
 
@@ -29,6 +28,7 @@ from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
+from stream_app.local_disk import local_disk
 
 _LOG = logging.getLogger(__name__)
 
@@ -106,7 +106,11 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
 
 def _local_folders(warehouse: str, stream: StreamConfig) -> dict[str, Path]:
     """What the job writes on disks of this machine; what tasks of a cluster spill is elsewhere."""
-    found = {"warehouse": warehouse, "checkpoint": stream.checkpoint, "temporary": gettempdir()}
+    found = {
+        "warehouse": warehouse,
+        "checkpoint": stream.checkpoint,
+        "temporary": str(local_disk()),
+    }
     if stream.quarantine is not None:
         found["quarantine"] = stream.quarantine
     return {

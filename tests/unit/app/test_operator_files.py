@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from stream_app.app.cli.main import main
 from stream_app.app.cli.verb_list import VERBS
 from stream_app.app.config.app_config import KEYS, PREFIXES, load_config
 from stream_app.app.launch.spark_submit import SCHEDULER
@@ -110,11 +109,3 @@ def test_the_readme_has_each_verb_and_no_other() -> None:
     assert {name for row in rows for name in re.findall(r"`([a-z-]+)`", row)} == {
         verb.name for verb in VERBS
     }
-
-
-def test_run_sh_tells_all_that_there_is_to_inspect(capsys: pytest.CaptureFixture[str]) -> None:
-    line = re.search(r"^  inspect\).*\[(.*)\]$", (ROOT / "run.sh").read_text(), flags=re.MULTILINE)
-    assert line is not None
-    assert main(["inspect", "--help"]) == 0
-    told = capsys.readouterr().out.split("what there is to see:")[1].split("examples:")[0]
-    assert line[1].split("|") == re.findall(r"^  ([a-z]+) ", told, flags=re.MULTILINE)

@@ -6,7 +6,6 @@ import argparse
 import importlib
 import itertools
 import os
-import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -31,6 +30,7 @@ from stream_app.errors import (
     UsageError,
 )
 from stream_app.fileio.file_io_registry import is_same_location
+from stream_app.local_disk import scratch_folder
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.table.check.table_check import CheckReport, TableCheck
 from stream_app.table.file_store_table import FileStoreTable
@@ -187,7 +187,7 @@ def _of_database() -> Any:
 def _comparison(progress: ProgressLine) -> Iterator[Any]:
     """Imported only when it is asked for: it needs Spark's package and a broker's client."""
     module = importlib.import_module("stream_app.app.ops.check.comparison")
-    with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
+    with scratch_folder("check") as folder:
         yield module.Comparison(folder, progress)
 
 
