@@ -49,9 +49,9 @@ class TablesOfJob(ABC):
         """The job's: the database, with the table if there is one."""
 
     @property
-    @abstractmethod
     def location(self) -> str:
         """The folder of the table, or of the database."""
+        return self.path("")
 
     @property
     def reader(self) -> SourceReader:
@@ -71,7 +71,7 @@ class TablesOfJob(ABC):
     @property
     def lowers_names(self) -> bool:
         """Whether tables and columns have the source's names in lower case."""
-        return False
+        return not self.rules.case_sensitive
 
     @property
     def named(self) -> Sequence[str]:
@@ -147,11 +147,6 @@ class SingleTable(TablesOfJob):
         """See `TablesOfJob.name`."""
         return f"{self.table.database}.{self.table.name}"
 
-    @property
-    def location(self) -> str:
-        """See `TablesOfJob.location`."""
-        return self.table.path
-
     def path(self, name: str) -> str:  # noqa: ARG002
         """See `TablesOfJob.path`."""
         return self.table.path
@@ -206,11 +201,6 @@ class WholeDatabase(TablesOfJob):
         return self.sync.database
 
     @property
-    def location(self) -> str:
-        """See `TablesOfJob.location`."""
-        return self.sync.path("")
-
-    @property
     def rules(self) -> SyncRules:
         """See `TablesOfJob.rules`."""
         return self.sync.rules
@@ -219,11 +209,6 @@ class WholeDatabase(TablesOfJob):
     def mapping_options(self) -> MappingOptions:
         """See `TablesOfJob.mapping_options`."""
         return self.sync.mapping_options
-
-    @property
-    def lowers_names(self) -> bool:
-        """See `TablesOfJob.lowers_names`."""
-        return not self.sync.case_sensitive
 
     @property
     def named(self) -> Sequence[str]:
