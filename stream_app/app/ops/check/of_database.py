@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob, WholeDatabase
 from stream_app.app.tables.database_tables import remembered_origins
-from stream_app.app.tables.job_folders import not_begun, open_folder
+from stream_app.app.tables.job_folders import checkpoint_of, not_begun
 from stream_app.app.tables.refused_tables import refused_tables
 from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
@@ -108,12 +107,4 @@ def splitter_for(
 
 
 def _checkpoint(tables: TablesOfJob) -> Folder:
-    return open_folder(tables.checkpoint, tables.file_system, _no_session)
-
-
-def _no_session() -> Any:
-    raise UsageError(
-        "the checkpoint lies on a file system that only Spark reaches",
-        where="stream.checkpoint",
-        fix="name a table's folder",
-    )
+    return checkpoint_of(tables, fix="name a table's folder")

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
@@ -29,7 +28,7 @@ from stream_app.app.ops.doctor.tables import (
 from stream_app.app.ops.inspect.job_status import JobStatus
 from stream_app.app.source.preflight import RECREATED_FIX, recreated
 from stream_app.app.tables.damaged_checkpoint import empty_files
-from stream_app.app.tables.job_folders import is_reached_without_spark, open_folder, probe_local
+from stream_app.app.tables.job_folders import checkpoint_of, is_reached_without_spark, probe_local
 from stream_app.app.tables.one_table import changes_that_fail, wanted_schema
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError
@@ -48,6 +47,8 @@ from stream_app.table.opening import (
     open_table,
     with_configuration,
 )
+
+_START = "start the job, and read its log"
 
 
 @dataclass(slots=True)
@@ -108,7 +109,7 @@ class Examination:
         if not is_reached_without_spark(location):
             yield _needs_spark("checkpoint", location)
             return
-        folder = open_folder(location, self.config.file_system, _no_session)
+        folder = checkpoint_of(self.config.tables, fix=_START)
         yield from self._store("checkpoint", location)
         if is_local(location) and (empty := empty_files(Path(folder.location))):
             what = f"{', '.join(empty)} of it is empty, as after a power cut"
@@ -158,13 +159,13 @@ class Examination:
         )
 
     def _tables(self) -> Iterator[Observation]:
-        location, options = self.config.stream.checkpoint, self.config.file_system
-        if is_reached_without_spark(location):
-            checkpoint = open_folder(location, options, _no_session)
+        tables = self.config.tables
+        if is_reached_without_spark(tables.checkpoint):
+            checkpoint = checkpoint_of(tables, fix=_START)
             status = self._status(checkpoint)
             yield from held_tables(checkpoint)
             yield from refused(status.refused())
-            yield from tables_of_database(status.paths(), options)
+            yield from tables_of_database(status.paths(), tables.file_system)
 
     def _table(self, only: SingleTable) -> Iterator[Observation]:
         wanted = wanted_schema(only.table, self.clock)
@@ -202,8 +203,4 @@ def _bound_to(tables: TablesOfJob) -> tuple[str, str]:
 def _needs_spark(part: str, location: str) -> Observation:
     """A job can run with such a folder."""
     what = f"only Spark reaches {location}, and the doctor starts none"
-    return warning(part, what, "start the job, and read its log")
-
-
-def _no_session() -> Any:
-    raise AssertionError("such folders are left to Spark")
+    return warning(part, what, _START)
