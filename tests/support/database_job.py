@@ -18,8 +18,7 @@ from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.config.tables_of_job import WholeDatabase
 from stream_app.app.tables.database_tables import DatabaseTables
-from stream_app.app.tables.format_setup import evolution_rules
-from stream_app.app.tables.job_format import job_format
+from stream_app.app.tables.table_pipeline import job_pipeline, job_rows
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.epoch.epoch_plan import EpochShape
@@ -174,12 +173,11 @@ class DatabaseJob:
         self._letters("").write(epoch, messages)
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
-        made = self.database.rules_of(table.location, table.schema.fields).made
-        rules = evolution_rules(self.database.source_of(table.location), made)
+        rules = job_rows(self.database, table).evolution
         return TableFeed(
             name=name,
             job=TableJob(table, CompactHere),
-            format_of=lambda seen: job_format(self.database, seen),
+            format_of=lambda seen: job_pipeline(self.database, seen),
             dead_letters=self._letters(name),
             listener=Reports(),
             evolution=None if rules is None else SchemaEvolution(rules),

@@ -16,8 +16,8 @@ import pytest
 
 from stream_app.app.cli.verb_list import VERBS
 from stream_app.app.config.app_config import load_config
-from stream_app.cdc.formats import FORMATS
 from stream_app.errors import StreamAppError
+from stream_app.message_formats import FORMATS
 from stream_app.model.options.core_options import OPTIONS
 from tests.support.datadriven import rewriting
 from tests.support.full_metrics import full_metrics, metrics_of, metrics_page

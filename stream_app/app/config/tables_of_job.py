@@ -16,8 +16,8 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.cdc.column_drift import INEXACT, TYPE_MAPPING, DriftKind, Reaction
-from stream_app.cdc.formats import format_named, source_reader
 from stream_app.cdc.message_format import SourceReader
+from stream_app.message_formats import format_named, source_reader
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
 from stream_app.model.schema.origin import Origin
@@ -106,10 +106,6 @@ class TablesOfJob(ABC):
         """The key of an option of the format as it stands in this configuration."""
         return format_named(self.source.format).full_key(option)
 
-    @abstractmethod
-    def unfiltered(self) -> TablesOfJob:
-        """The same with all rows that the source has of them."""
-
     def quarantine_of(self, quarantine: str, name: str) -> str:
         """The folder of a table's bad records, in the job's quarantine; no name: of no table."""
         part = self.part(name)
@@ -166,10 +162,6 @@ class SingleTable(TablesOfJob):
     def source_of(self, location: str) -> SourceConfig:  # noqa: ARG002
         """See `TablesOfJob.source_of`."""
         return self.source
-
-    def unfiltered(self) -> SingleTable:
-        """See `TablesOfJob.unfiltered`."""
-        return replace(self, table=replace(self.table, filter=None))
 
     def part(self, name: str) -> str:  # noqa: ARG002
         """See `TablesOfJob.part`."""
@@ -246,10 +238,6 @@ class WholeDatabase(TablesOfJob):
             lowers_names=self.lowers_names,
             format_options={**defaults, **self.source.format_options, **own},
         )
-
-    def unfiltered(self) -> WholeDatabase:
-        """See `TablesOfJob.unfiltered`."""
-        return replace(self, sync=self.sync.without_filters())
 
     def full_key(self, option: str) -> str:
         """See `TablesOfJob.full_key`."""

@@ -14,8 +14,7 @@ import pyarrow as pa
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.observe.events.event_log import EventLog
-from stream_app.app.tables.format_setup import evolution_rules
-from stream_app.app.tables.job_format import job_format, own_table
+from stream_app.app.tables.table_pipeline import job_pipeline, job_rows
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.ingest.checkpoint_state import remembered_tables
 from stream_app.spark.ingest.dead_letters import DeadLetters
@@ -51,11 +50,12 @@ class JobFeeds:
     def only(self, table: FileStoreTable) -> TableFeed:
         """The feed of a job of one table."""
         feed = self._feed(self.tables.name, table, self.log)
-        source = self.tables.source
-        if not source.merge_shards:
-            of_table, sources = feed.format_of, SourceTableCheck(self.checkpoint)
-            feed.sources = sources
-            feed.format_of = lambda seen: own_table(source, of_table(seen), sources.choice)
+        if not self.tables.source.merge_shards:
+            sources = feed.sources = SourceTableCheck(self.checkpoint)
+            feed.format_of = lambda seen: job_pipeline(
+                self.tables, seen, choice=sources.choice, restores=True,
+                sets_aside=self._sets_aside,
+            )  # fmt: skip
         feed.met = functools.partial(remembered_tables, self.checkpoint)
         return feed
 
@@ -89,9 +89,7 @@ class JobFeeds:
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
         takes_repeats = self.stream.repeated_records == "store"
         job = TableJob(table, executor_of, self.stopping, takes_repeats)
-        made = self.tables.rules_of(table.location, table.schema.fields).made
-        rules = evolution_rules(self.tables.source_of(table.location), made)
-        sets_aside = self.stream.non_insert_records == "quarantine"
+        rules = job_rows(self.tables, table).evolution
         self._jobs.append(job)
         log.watch_maintenance(job.upkeep.metrics)
         log.watch_compactions(job.compaction_metrics)
@@ -99,13 +97,17 @@ class JobFeeds:
         return TableFeed(
             name=name,
             job=job,
-            format_of=lambda seen: job_format(
-                self.tables, seen, sets_aside=sets_aside, restores=True
+            format_of=lambda seen: job_pipeline(
+                self.tables, seen, restores=True, sets_aside=self._sets_aside
             ),
             dead_letters=self._dead_letters(name),
             listener=log,
             evolution=None if rules is None else SchemaEvolution(rules, self.tables.full_key),
         )
+
+    @property
+    def _sets_aside(self) -> bool:
+        return self.stream.non_insert_records == "quarantine"
 
     def _dead_letters(self, name: str) -> DeadLetters:
         quarantine, limit = self.stream.quarantine, self.stream.max_bad_records

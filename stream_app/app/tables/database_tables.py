@@ -23,9 +23,9 @@ from stream_app.app.config.made_columns import check_made_keys, columns_with_mad
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.tables_of_job import WholeDatabase
 from stream_app.app.tables.column_warnings import tell_remarks
-from stream_app.app.tables.job_format import job_format
 from stream_app.app.tables.one_table import changes_that_fail
 from stream_app.app.tables.refused_tables import RefusedTables
+from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.clock import Clock
@@ -152,7 +152,7 @@ class DatabaseTables:
             try:
                 if name not in self._feeds:
                     table = self._created(name, parts)
-                    job_format(self.tables, table)  # options of the format that do not fit it
+                    job_pipeline(self.tables, table)  # options of the format that do not fit it
                     self._feeds[name] = self._feed(name, table)
             except (StreamAppError, OSError) as error:
                 if holds or is_of_storage(error):

@@ -6,8 +6,8 @@ import logging
 
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.config.tables_of_job import SingleTable
-from stream_app.cdc.formats import format_named
 from stream_app.clock import Clock
+from stream_app.message_formats import format_named
 from stream_app.model.options.option_support import ignored_options
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.schema.undone_rows import UndoNotice, undo_notices

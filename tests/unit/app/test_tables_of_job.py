@@ -6,7 +6,6 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import OneSetting, SyncConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.config.tables_of_job import SingleTable, WholeDatabase
-from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.origin import Origin
 
 SOURCE = SourceConfig(topics=("t",), merge_shards=False)
@@ -49,11 +48,6 @@ def test_the_source_as_a_table_sees_it() -> None:
     assert (seen.merge_shards, seen.lowers_names) == (True, True)
     assert seen.format_options["truncate"] == "apply"
     assert "truncate" not in MANY.source_of("/w/d.db/s_b").format_options
-
-
-def test_without_filters() -> None:
-    assert ONLY.unfiltered().rules_of("/w/d.db/orders", RowType(())).filter is None
-    assert MANY.unfiltered().sync.filter is None
 
 
 def test_a_key_is_told_as_it_stands_in_the_configuration() -> None:

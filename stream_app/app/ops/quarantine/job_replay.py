@@ -17,8 +17,11 @@ from stream_app.app.ops.quarantine.kept_records import KeptRecord, Quarantine
 from stream_app.app.ops.quarantine.later_changes import ReadRange, Where, topic_reader
 from stream_app.app.ops.quarantine.replay import Replay, messages_of
 from stream_app.app.tables.database_tables import remembered_origins
-from stream_app.app.tables.format_setup import evolution_rules
-from stream_app.app.tables.job_format import job_format
+from stream_app.app.tables.table_pipeline import (
+    LEFT_OUT_BY_REPLAY,
+    LEFT_OUT_OF_LATER_CHANGES,
+    job_rows,
+)
 from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
 from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.errors import CheckpointError, TableNotFoundError, UsageError
@@ -87,20 +90,17 @@ def _replay(
     log: EpochLog,
     read: ReadRange,
 ) -> Replay:
-    # A record that stops the job where it is read must not stop a replay of others. And a replay
-    # is the consent to columns that are narrowed.
-    decode_by = functools.partial(job_format, table=table, sets_aside=True, takes_narrowed=True)
-    made = tables.rules_of(table.location, table.schema.fields).made
-    source = tables.source_of(table.location)
+    # A record that stops the job where it is read must not stop a replay of others.
+    rows = job_rows(tables, table, sets_aside=True)
     return Replay(
         quarantine=quarantine,
         table=table,
         job=log.query_id(),
-        decode=decode_by(tables),
-        decode_all=decode_by(tables.unfiltered(), restores=True),
+        decode=replace(rows, leaves_out=LEFT_OUT_BY_REPLAY).pipeline(),
+        decode_all=replace(rows, leaves_out=LEFT_OUT_OF_LATER_CHANGES, restores=True).pipeline(),
         read=read,
-        rules=evolution_rules(source, made),
-        empties=source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value,
+        rules=rows.evolution,
+        empties=rows.source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value,
     )
 
 
