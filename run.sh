@@ -8,8 +8,11 @@ venv=${STREAM_APP_VENV:-$here/.venv}
 fast='not java and not spark and not kafka' # marks of tests
 
 help() {
+  local python; python=$(find_python)
   sed -n '2,3s/^# //p' "$here/run.sh"
   printf '\nusage: ./run.sh VERB [ARGUMENTS]     (./run.sh VERB --help tells more)\n\n'
+  "$python" -I "$here/stream_app/app/cli/verb_list.py"
+  printf '\nfor developers:\n'
   sed -nE 's/^  ([a-z-]+)\)[^#]*# (.*)$/\1\t\2/p' "$here/run.sh" |
     while IFS=$'\t' read -r verb meaning; do printf '  %-19s %s\n' "$verb" "$meaning"; done
 }
@@ -98,31 +101,7 @@ verb=${1:-help}; [[ $verb != -h && $verb != --help ]] || verb=help
 case $verb in
   help) help ;; # this text
   setup) prepare run; prepare dev; python -P -m stream_app.app.launch.jars kafka-broker > /dev/null; python -P -m stream_app.app.launch.class_archive > /dev/null ;; # fetch everything now: packages and jars
-  demo) app "$@" ;; # a broker, a shop's three tables, the job, ALTERs, a crash, the proof: one minute
-  ingest) app "$@" ;;    # run the job: ingest --conf FILE [--set KEY=VALUE …]
-  compact) app "$@" ;;   # merge a table's files beside its job: compact TABLE [--follow]
-  read) app "$@" ;;      # print a table's rows: read TABLE
-  expire-snapshots) app "$@" ;;  # delete old snapshots of a table: expire-snapshots TABLE
-  expire-partitions) app "$@" ;; # drop old partitions of a table: expire-partitions TABLE
-  create-tag) app "$@" ;; # keep a version under a name: create-tag TABLE NAME
-  delete-tag) app "$@" ;; # delete tags and what only they keep: delete-tag TABLE NAME
-  rollback-to) app "$@" ;; # go back to an earlier version: rollback-to TABLE --snapshot N
-  drop-partition) app "$@" ;; # delete partitions' rows: drop-partition TABLE dt=2026-01-31
-  truncate) app "$@" ;; # delete all rows: truncate TABLE
-  remove-orphan-files) app "$@" ;; # delete files nothing names: remove-orphan-files TABLE
-  changelog) app "$@" ;; # print a table's changes: changelog TABLE
-  init) app "$@" ;;      # write a configuration from a topic or a table: init --from-topic TOPIC …
-  alter) app "$@" ;;     # change a table's columns, options and comments: alter TABLE …
-  resume) app "$@" ;;    # let a job try tables again that an error holds back: resume --conf FILE
-  status) app "$@" ;;    # how far a job is, table by table: status --conf FILE [--json]
-  doctor) app "$@" ;;    # look at all that a job needs, and say what to mend: doctor --conf FILE
-  web) app "$@" ;;       # tables in a browser, live: web [--warehouse W | --conf FILE] [--port N]
-  top) app "$@" ;;       # tables in a terminal, live: top [--warehouse W | --conf FILE] [--once]
-  inspect) app "$@" ;;   # look into a table: inspect TABLE [snapshots|schemas|files|levels|compactions|partitions|buckets|tags|consumers|manifests|options]
-  quarantine) app "$@" ;;   # records that were set aside: quarantine list|show|replay|drop --conf CONF
-  backfill) app "$@" ;;     # read a table's topics again: backfill TABLE --conf CONF [--from TIME]
-  broker) app "$@" ;; # a Kafka broker for trials: broker DIR [PORT]
-  check) # is a table sound: check TABLE; of the code without one: lint, format, types, import contracts
+  check) # without a table, of the code: lint, format, types, import contracts
     [ $# -eq 1 ] || app "$@"
     prepare dev; cd "$here"; check ;;
   test) # check, then all tests; the fast ones, or those of one folder: test [quick|unit|datadriven|interop|…]
@@ -140,5 +119,5 @@ case $verb in
   bench) shift; prepare dev; cd "$here"; exec python -m bench "$@" ;; # measure each step beside its limit
   soak) shift; prepare dev; cd "$here"; exec python -m tests.soak "$@" ;; # the job for long, killed at random and judged: soak --minutes 30
   proof) shift; prepare dev; cd "$here"; exec python -m tests.testbed "$@" ;; # two databases through one job, killed at random and compared: proof --minutes 10
-  *) echo "run.sh: unknown verb '$verb'" >&2; help >&2; exit 2 ;;
+  *) app "$@" ;;
 esac

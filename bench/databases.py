@@ -23,11 +23,9 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.app.config.table_config import TableConfig
+from stream_app.app.config.tables_of_job import WholeDatabase
 from stream_app.app.tables.database_tables import DatabaseTables
 from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
@@ -108,9 +106,7 @@ class DatabaseJob:
     def __post_init__(self) -> None:
         self._spark("metadata", '{"id": "bench"}')
         sync = SyncConfig(warehouse=str(self.folder / "warehouse"), options={"bucket": "1"})
-        config = AppConfig(
-            source=SourceConfig(), table=TableConfig(), stream=StreamConfig(), sync=sync
-        )
+        database = WholeDatabase(source=SourceConfig(), sync=sync)
         checkpoint = Folder(str(self.folder / "checkpoint"), LocalFileIO())
         state = JobStateFile(checkpoint)
 
@@ -118,13 +114,13 @@ class DatabaseJob:
             return TableFeed(
                 name=name,
                 job=TableJob(table, CompactHere),
-                format_of=lambda seen: job_pipeline(config, seen),
+                format_of=lambda seen: job_pipeline(database, seen),
                 dead_letters=DeadLetters(None, 0),
                 listener=Silent(),
             )
 
         made = DatabaseTables(
-            config=config, sync=sync, state=state, clock=SystemClock(),
+            tables=database, state=state, clock=SystemClock(),
             feed_of=feed_of, set_aside=lambda *_: None,
         )  # fmt: skip
         feeds = list(made.feeds(self._messages(range(self.tables), 1)).feeds)

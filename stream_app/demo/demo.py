@@ -51,7 +51,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "demo",
-        help="watch a shop's database become tables, ALTER and crash included",
         description=(
             "Start a Kafka broker, let a shop change customers, orders and their items, and run "
             "the real job, shop.toml, which makes Paimon tables of them in "

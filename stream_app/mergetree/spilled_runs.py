@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from stream_app.local_disk import scratch_folder
 from stream_app.mergetree.key_value_batch import KeyValueLayout, last_of_key
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.sort_merge_reader import merge_windows
@@ -96,7 +97,7 @@ class SpilledRuns:
 
     def _write(self, runs: Sequence[Iterator[pa.RecordBatch]], *, is_merged: bool) -> _Run:
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="stream_app-spill-", dir=self.parent)
+            self._folder = scratch_folder("spill", self.parent)
         path = Path(self._folder.name) / f"run-{self._written}.arrow"
         self._written += 1
         options = pa.ipc.IpcWriteOptions(compression="lz4")

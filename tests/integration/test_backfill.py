@@ -138,7 +138,7 @@ def test_a_table_whose_rows_move_between_partitions(
 
     Then another writer puts 1 and 3 into further partitions beside their rows.
     """
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # for the index of keys
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # for the index of keys
 
     def image(op: str, key: int, p: str, v: int) -> tuple[bytes, bytes]:
         row = {"id": key, "p": p, "v": v}

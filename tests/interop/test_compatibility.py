@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -348,7 +347,7 @@ def test_the_page_says_what_each_engine_does(
     for name, options in {**APPEND, **ACROSS}.items():
         path, crosses = tmp_path / "db.db" / f"a{len(tried)}", name in ACROSS
         tried[name] = Tried(paimon_java, path, options, has_key=crosses, crosses=crosses)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # for the index of keys
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # for the index of keys
     if what := refusal({"bucket": "-2"}):
         refused["`bucket = -2`"] = what
     for one in tried.values():

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from stream_app.clock import Clock
 from stream_app.fileio import background_sync
 from stream_app.table import map_in_threads
@@ -181,15 +183,19 @@ class World:
     @contextmanager
     def determined(self) -> Iterator[None]:
         """Names, threads, waiting and local disk of the code under test come from here."""
-        with tempfile.TemporaryDirectory() as disk, self._patched(disk):
+        with (
+            tempfile.TemporaryDirectory() as disk,
+            pytest.MonkeyPatch.context() as environment,
+            self._patched(),
+        ):
+            environment.setenv("TMPDIR", disk)
             yield
 
     @contextmanager
-    def _patched(self, disk: str) -> Iterator[None]:
+    def _patched(self) -> Iterator[None]:
         patches: list[tuple[Any, str, Any]] = [
             (uuid, "uuid4", lambda: uuid.UUID(int=self.names.getrandbits(128), version=4)),
             (append_coordinator, "Thread", self._thread),
-            (tempfile, "tempdir", disk),
             (key_indexes, "locked", self._locked),
             (share_files, "locked", self._locked),
             (os, "fsync", lambda _: None),

@@ -16,6 +16,7 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
+from stream_app.app.config.tables_of_job import WholeDatabase
 from stream_app.app.tables.database_tables import DatabaseTables
 from stream_app.app.tables.table_pipeline import job_pipeline, job_rows
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
@@ -76,7 +77,7 @@ class DatabaseJob:
         self.config = replace(self.config, sync=self.sync)
         state = JobStateFile(self.checkpoint)
         self.tables = DatabaseTables(
-            config=self.config, sync=self.sync, state=state, clock=self.clock,
+            tables=self.database, state=state, clock=self.clock,
             feed_of=self._feed, set_aside=self._set_aside,
         )  # fmt: skip
         known = self.tables.known()
@@ -97,6 +98,13 @@ class DatabaseJob:
                 clock=self.clock,
                 newcomers=self.tables,
             )
+        )
+
+    @property
+    def database(self) -> WholeDatabase:
+        """The tables of the job."""
+        return WholeDatabase(
+            source=self.config.source, checkpoint=self.checkpoint.location, sync=self.sync
         )
 
     def run(self, *messages: Message) -> None:
@@ -171,11 +179,11 @@ class DatabaseJob:
         self._letters("").write(epoch, messages)
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
-        rules = job_rows(self.config, table).evolution
+        rules = job_rows(self.database, table).evolution
         return TableFeed(
             name=name,
             job=TableJob(table, CompactHere),
-            format_of=lambda seen: job_pipeline(self.config, seen),
+            format_of=lambda seen: job_pipeline(self.database, seen),
             dead_letters=self._letters(name),
             listener=Reports(),
             evolution=None if rules is None else SchemaEvolution(rules),

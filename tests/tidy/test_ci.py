@@ -12,11 +12,13 @@ import pytest
 import yaml
 
 import stream_app
+from stream_app.app.cli import verb_list
 from stream_app.spark.supported import SUPPORTED, minor_of
 from tests.tidy.project_files import ROOT, project_files, text_of
 
 PROJECT = tomllib.loads(text_of("pyproject.toml"))["project"]
-VERBS = set(re.findall(r"^  ([a-z-]+)\)", text_of("run.sh"), re.MULTILINE))
+OF_DEVELOPERS = set(re.findall(r"^  ([a-z-]+)\)", text_of("run.sh"), re.MULTILINE))
+VERBS = OF_DEVELOPERS | {verb.name for verb in verb_list.VERBS}
 WORKFLOWS = [name for name in project_files() if name.startswith(".github/workflows/")]
 VERSION = r"\d+\.\d+"
 

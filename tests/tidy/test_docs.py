@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from stream_app.app.cli.verb_list import VERBS
 from stream_app.app.config.app_config import load_config
 from stream_app.errors import StreamAppError
 from stream_app.message_formats import FORMATS
@@ -188,6 +189,7 @@ def _resolves(dotted: str) -> bool:
 @pytest.mark.parametrize("name", PAGES)
 def test_commands_in_the_text_are_verbs_of_run_sh(name: str) -> None:
     verbs = set(re.findall(r"^  ([a-z-]+)\)[^#]*# ", text_of("run.sh"), flags=re.MULTILINE))
+    verbs |= {verb.name for verb in VERBS}
     for line in re.findall(r"\./run\.sh [^\n`#]*", text_of(name)):
         words = shlex.split(line.replace("…", ""))
         assert len(words) == 1 or words[1] in {*verbs, "VERB", "CMD", "--help"}, line

@@ -6,6 +6,7 @@ import ast
 import re
 from functools import cache
 
+from stream_app.app.cli.verb_list import VERBS
 from stream_app.message_formats import FORMATS
 from stream_app.model.options.core_options import OPTIONS
 from stream_app.model.options.source_options import SOURCE_OPTIONS
@@ -68,7 +69,7 @@ def test_options_of_the_migration_exist() -> None:
 def _is_known(code: str, known: set[str]) -> bool:
     name = code.partition(" = ")[0].strip('"')
     if code.startswith("stream-app "):
-        return code.split()[1] in text_of("run.sh")
+        return code.split()[1] in {verb.name for verb in VERBS}
     of_section = name.removeprefix("table.options.").removeprefix("sync.options.")
     of_format = re.sub(r"^source\.(debezium|canal|maxwell|ogg|dms|json)\.", "", name)
     open_ended = any(name.startswith(f"{key}.") for key in ("source.kafka", "spark", "file-system"))

@@ -18,10 +18,10 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from stream_app import __version__
+from stream_app.app.cli.verb_list import VERBS, Verb
 from stream_app.app.config.secrets import Secrets, hiding
 from stream_app.app.config.settings import environment_secrets
 from stream_app.app.observe.monitoring.job_log import quiet_libraries
@@ -33,100 +33,6 @@ READER_GONE = 141
 """What a shell reports of a program that SIGPIPE ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verb:
-    """What the command line knows of a verb before its module is imported."""
-
-    name: str
-    module: str
-    summary: str
-
-
-VERBS = (
-    Verb(
-        "demo",
-        "stream_app.demo.demo",
-        "watch a shop's database become tables, ALTER and crash included",
-    ),
-    Verb(
-        "ingest",
-        "stream_app.app.cli.verbs.ingest",
-        "run the job: Kafka CDC into a Paimon table, or a whole database",
-    ),
-    Verb(
-        "doctor",
-        "stream_app.app.cli.verbs.doctor",
-        "look at all that a job needs, and say what to mend",
-    ),
-    Verb("broker", "stream_app.app.cli.verbs.broker", "run a Kafka broker for trials"),
-    Verb("status", "stream_app.app.cli.verbs.status", "show how far a job is, table by table"),
-    Verb("web", "stream_app.app.cli.verbs.web", "show tables in a browser"),
-    Verb("top", "stream_app.app.cli.verbs.top", "watch tables in a terminal"),
-    Verb(
-        "resume",
-        "stream_app.app.cli.verbs.resume",
-        "let a job try tables again that an error holds back",
-    ),
-    Verb("compact", "stream_app.app.cli.verbs.compact", "compact a table outside of its job"),
-    Verb("read", "stream_app.app.cli.verbs.read", "print a table's rows"),
-    Verb("changelog", "stream_app.app.cli.verbs.changelog", "print a table's changes"),
-    Verb(
-        "expire-snapshots",
-        "stream_app.app.cli.verbs.upkeep.expire_snapshots",
-        "delete old snapshots, and the files that only they need",
-    ),
-    Verb(
-        "expire-partitions",
-        "stream_app.app.cli.verbs.upkeep.expire_partitions",
-        "drop expired partitions",
-    ),
-    Verb(
-        "inspect",
-        "stream_app.app.cli.verbs.inspect",
-        "show snapshots, files and levels of a table",
-    ),
-    Verb("check", "stream_app.app.cli.verbs.check", "check that a table is sound"),
-    Verb(
-        "quarantine",
-        "stream_app.app.cli.verbs.quarantine",
-        "records that could not be taken: list, show, replay, drop",
-    ),
-    Verb(
-        "backfill",
-        "stream_app.app.cli.verbs.backfill",
-        "read a table's topics again, and write what differs",
-    ),
-    Verb(
-        "create-tag",
-        "stream_app.app.cli.verbs.upkeep.create_tag",
-        "name a version, and keep it from expiring",
-    ),
-    Verb(
-        "delete-tag",
-        "stream_app.app.cli.verbs.upkeep.delete_tag",
-        "delete tags and the files that only they need",
-    ),
-    Verb("init", "stream_app.app.cli.verbs.init", "write a configuration from a topic's messages"),
-    Verb(
-        "alter",
-        "stream_app.app.cli.verbs.upkeep.alter",
-        "change a table's columns, options and comments",
-    ),
-    Verb(
-        "rollback-to", "stream_app.app.cli.verbs.upkeep.rollback", "roll back to an earlier version"
-    ),
-    Verb(
-        "drop-partition",
-        "stream_app.app.cli.verbs.upkeep.drop_partition",
-        "delete partitions' rows",
-    ),
-    Verb("truncate", "stream_app.app.cli.verbs.upkeep.truncate", "delete all rows of a table"),
-    Verb(
-        "remove-orphan-files",
-        "stream_app.app.cli.verbs.upkeep.remove_orphan_files",
-        "delete orphans: files that no version names",
-    ),
-)
 _EPILOG = """\
 exit codes: 0 done; 1 failed, may be tried again; 2 only a person can repair it; 130 ended by Ctrl-C
 `stream-app VERB --help` shows each verb's arguments, with examples."""

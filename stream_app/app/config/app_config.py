@@ -31,6 +31,7 @@ from stream_app.app.config.sync_config import (
 )
 from stream_app.app.config.sync_problems import drift_problems, sync_problems
 from stream_app.app.config.table_config import TABLE_KEYS, TableConfig, table_problems
+from stream_app.app.config.tables_of_job import SingleTable, WholeDatabase
 from stream_app.app.config.values import (
     SET_BY_SPARK,
     Setting,
@@ -91,11 +92,16 @@ class AppConfig:
         return self._masked(value) if isinstance(value, Mapping) else value
 
     @property
-    def name(self) -> str:
-        """Of the job: the database, with the table if there is one."""
-        if self.sync is not None:
-            return self.sync.database
-        return f"{self.table.database}.{self.table.name}"
+    def tables(self) -> SingleTable | WholeDatabase:
+        """The tables of the job, of one section or the other."""
+        source, checkpoint, files = self.source, self.stream.checkpoint, self.file_system
+        if self.sync is None:
+            return SingleTable(
+                source=source, checkpoint=checkpoint, file_system=files, table=self.table
+            )
+        return WholeDatabase(
+            source=source, checkpoint=checkpoint, file_system=files, sync=self.sync
+        )
 
 
 KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
@@ -216,8 +222,7 @@ def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple
         yield from sync_problems(config.sync, source.kind, given)
         yield from made_problems(config.sync, chosen)
         yield from drift_problems(config.sync, chosen, source.format_options)
-    warehouse = config.table.warehouse if config.sync is None else config.sync.warehouse
-    for problem in _file_system_problems(config.file_system, warehouse):
+    for problem in _file_system_problems(config.file_system, config.tables.section.warehouse):
         yield "file-system", problem
     if "stream.checkpoint" not in given:
         yield "stream.checkpoint", "is missing: the folder that remembers what was read"

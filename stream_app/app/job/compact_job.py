@@ -20,7 +20,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from stream_app.app.config.secrets import Secrets
-from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.observe.events.event_texts import report_line
 from stream_app.app.observe.metrics.collectors import (
     StoreCollector,
@@ -112,7 +111,7 @@ class CompactionSummary:
 def watched(job: CompactJob, secrets: Secrets) -> None:
     """Run the job, watched as its configuration says."""
     registry, clock = CollectorRegistry(), job.table.clock
-    stream = StreamConfig() if job.config is None else job.config.stream
+    stream = job.stream
     name = f"compact {table_label(job.table.location)}"
     with (
         serving(registry, job.metrics_port, None, stream.metrics_address),
@@ -218,8 +217,7 @@ class _Compaction:
 
     @property
     def _logs_json(self) -> bool:
-        config = self.job.config
-        return config is not None and config.stream.log_format == "json"
+        return self.job.stream.log_format == "json"
 
     def _once(self) -> None:
         job, table, committer = self.job, self.work.table, self.work.committer

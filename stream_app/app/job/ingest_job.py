@@ -20,6 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import hidden
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.tables_of_job import SingleTable, WholeDatabase
 from stream_app.app.job.job_feeds import JobFeeds
 from stream_app.app.job.job_stream import runner_of, source_of, stream_of
 from stream_app.app.job.unmet_tables import UnmetTables
@@ -126,21 +128,22 @@ def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
     reader = native_reader(config.source)
     quarantine = config.stream.quarantine or ""
     make_local(quarantine)
-    check_writable(_location(config), config.stream.checkpoint, quarantine)
-    topic_ids = _check_source(config)
+    check_writable(config.tables.location, config.stream.checkpoint, quarantine)
+    topic_ids = _check_source(config.source)
     if scheme_of(config.stream.checkpoint) in ("", "file"):
         clear_stale_checksums(Path(local_path(config.stream.checkpoint)))
     state = JobStateFile(job_folder(config, config.stream.checkpoint))
     reads_first = config.source.starting_offsets == "earliest" and not state.state.table
     table, first = None, MESSAGE_SCHEMA.empty_table()
-    if config.sync is None:
-        table = _checked_table(config, clock, topic_ids, reads_first=reads_first)
+    tables = config.tables
+    if isinstance(tables, SingleTable):
+        table = _checked_table(tables, clock, topic_ids, reads_first=reads_first)
         own_checkpoint(state, table.location, table.identity())
     else:
         if reads_first and topic_ids:
             first = first_messages_of_all(config.source, topic_ids)
-            warn_of_first_messages(config, config.sync, first, clock)
-        own_checkpoint(state, config.sync.path(""), DATABASE)
+            warn_of_first_messages(tables, first, clock)
+        own_checkpoint(state, tables.location, DATABASE)
     if lost := recreated(state.state.topic_ids, topic_ids):
         raise WrongSourceError(
             f"the topic {', '.join(sorted(lost))} was deleted and made anew since this checkpoint "
@@ -155,14 +158,14 @@ def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
 
 
 def _checked_table(
-    config: AppConfig, clock: Clock, topics: Mapping[str, TopicInfo], *, reads_first: bool
+    only: SingleTable, clock: Clock, topics: Mapping[str, TopicInfo], *, reads_first: bool
 ) -> FileStoreTable:
-    wanted = wanted_schema(config, clock)
+    wanted = wanted_schema(only.table, clock)
     if topics:
-        setup = format_setup(config.source, config.table, wanted)
-        seen = check_first_messages(config.source, setup, topics, reads_them=reads_first)
-        tell_remarks("", first_remarks(config.source, seen, wanted.fields), config)
-    return job_table(config, wanted, clock)
+        setup = format_setup(only.source, only.table, wanted)
+        seen = check_first_messages(only.source, setup, topics, reads_them=reads_first)
+        tell_remarks("", first_remarks(only.source, seen, wanted.fields), only.full_key)
+    return job_table(only, wanted, clock)
 
 
 def job_folder(config: AppConfig, location: str) -> Folder:
@@ -173,11 +176,10 @@ def job_folder(config: AppConfig, location: str) -> Folder:
 def _session(config: AppConfig) -> SparkSession:
     """The Spark session of this process."""
     settings = hadoop_settings(config.stream.checkpoint, config.file_system, os.environ)
-    return start_session(f"stream_app {config.name}", {**settings, **config.spark})
+    return start_session(f"stream_app {config.tables.name}", {**settings, **config.spark})
 
 
-def _check_source(config: AppConfig) -> Mapping[str, TopicInfo]:
-    source = config.source
+def _check_source(source: SourceConfig) -> Mapping[str, TopicInfo]:
     if source.kind != "kafka":
         return {}
     if settings := uncheckable(source.kafka_options):
@@ -215,7 +217,8 @@ def _stream_in(driver: _Driver, prepared: _Prepared) -> None:
     config, spark = driver.config, driver.spark
     compactions = SparkCompactions(spark, _compactions_at_once(config, prepared.table))
     feeds = JobFeeds(
-        config=config,
+        tables=config.tables,
+        stream=config.stream,
         state=prepared.state,
         open_folder=lambda location: job_folder(config, location),
         compactions=compactions,
@@ -248,11 +251,12 @@ def _run(
     source: KafkaSource | FilesSource,
 ) -> None:
     """Run the stream until its source is drained or it is stopped."""
-    config, log, checkpoint = driver.config, driver.watched.log, prepared.state.folder
-    plan, unmet = batch.plan(), UnmetTables(config.sync, prepared.state)
+    tables, stream = driver.config.tables, driver.config.stream
+    log, checkpoint = driver.watched.log, prepared.state.folder
+    plan, unmet = batch.plan(), UnmetTables(tables.named, prepared.state)
     running = RunningStream(
         batch=batch,
-        drains=config.stream.is_available_now,
+        drains=stream.is_available_now,
         on_progress=log.progress,
         on_idle=unmet.behind(log.idle),
         on_drained=unmet.behind(log.drained),
@@ -261,22 +265,17 @@ def _run(
     )
     stop_on_signals(driver.spark, driver.stop_requested)
     log.watch_source(lambda: batch.position)
-    log.started(_location(config), str(checkpoint))
+    log.started(tables.location, str(checkpoint))
     driver.signs.at_work = lambda: _at_work(batch)
     with warming_up(driver.spark, lambda: runner.warm_up(plan)):
-        running.run(stream_of(config, runner, source, running, checkpoint, driver.clock))
+        running.run(stream_of(tables, stream, runner, source, running, checkpoint, driver.clock))
     log.ended()
-
-
-def _location(config: AppConfig) -> str:
-    return config.table.path if config.sync is None else config.sync.path("")
 
 
 def _compactions_at_once(config: AppConfig, table: FileStoreTable | None) -> int | None:
     if table is not None:
         return table.options[COMPACTION_MAX_PARALLELISM]
-    options = {} if config.sync is None else config.sync.options
-    return CoreOptions(options)[COMPACTION_MAX_PARALLELISM]
+    return CoreOptions(config.tables.section.options)[COMPACTION_MAX_PARALLELISM]
 
 
 def _work(
@@ -290,13 +289,12 @@ def _work(
         sort_messages=config.source.kind == "files",
         isolates=sync is not None,
     )
-    newcomers, known = None, list[TableFeed]()
+    newcomers, known, database = None, list[TableFeed](), config.tables
     if prepared.table is not None:
         known = [feeds.only(prepared.table)]
-    elif sync is not None:
+    elif isinstance(database, WholeDatabase):
         newcomers = DatabaseTables(
-            config=config,
-            sync=sync,
+            tables=database,
             state=state,
             clock=driver.clock,
             feed_of=feeds.of_table,
@@ -310,7 +308,7 @@ def _work(
         log=log,
         state=state,
         now_ms=driver.clock.now_ms,
-        on_failure=OnFailure.STOP if sync is None else OnFailure.HOLD,
+        on_failure=OnFailure.STOP if newcomers is None else OnFailure.HOLD,
         on_change=driver.watched.log.held,
     )
     return EpochRun(

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.stream_config import StreamConfig
+from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.observe.events.event_log import EventLog
-from stream_app.app.tables.format_setup import full_key
 from stream_app.app.tables.table_pipeline import job_pipeline, job_rows
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.ingest.dead_letters import DeadLetters
@@ -37,7 +37,8 @@ class JobFeeds:
         stopping: whether the job shall end.
     """
 
-    config: AppConfig
+    tables: TablesOfJob
+    stream: StreamConfig
     state: JobStateFile
     open_folder: Callable[[str], Folder]
     compactions: SparkCompactions
@@ -49,17 +50,18 @@ class JobFeeds:
 
     def only(self, table: FileStoreTable) -> TableFeed:
         """The feed of a job of one table."""
-        feed = self._feed(ONLY_TABLE, table, self.log, "")
-        if not self.config.source.merge_shards:
+        feed = self._feed(ONLY_TABLE, table, self.log)
+        if not self.tables.source.merge_shards:
             sources = feed.sources = SourceTableCheck(self.state)
             feed.format_of = lambda seen: job_pipeline(
-                self.config, seen, choice=sources.choice, restores=True
-            )
+                self.tables, seen, choice=sources.choice, restores=True,
+                sets_aside=self._sets_aside,
+            )  # fmt: skip
         return feed
 
     def of_table(self, name: str, table: FileStoreTable) -> TableFeed:
         """The feed of one table of a database; its messages come by their source table."""
-        return self._feed(name, table, self.log.of_table(name), name)
+        return self._feed(name, table, self.log.of_table(name))
 
     def set_aside(self, epoch: int, messages: pa.Table) -> None:
         """Keep messages that belong to no table.
@@ -81,19 +83,13 @@ class JobFeeds:
         for job in self._jobs:
             job.close()
 
-    def _feed(
-        self,
-        name: str,
-        table: FileStoreTable,
-        log: EventLog,
-        folder: str,
-    ) -> TableFeed:
+    def _feed(self, name: str, table: FileStoreTable, log: EventLog) -> TableFeed:
         if self.log.metrics is not None:
             table = table.counted(self.log.metrics.store.requests)
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
-        takes_repeats = self.config.stream.repeated_records == "store"
+        takes_repeats = self.stream.repeated_records == "store"
         job = TableJob(table, executor_of, self.stopping, takes_repeats)
-        rules = job_rows(self.config, table).evolution
+        rules = job_rows(self.tables, table).evolution
         self._jobs.append(job)
         log.watch_maintenance(job.upkeep.metrics)
         log.watch_compactions(job.compaction_metrics)
@@ -101,17 +97,20 @@ class JobFeeds:
         return TableFeed(
             name=name,
             job=job,
-            format_of=lambda seen: job_pipeline(self.config, seen, restores=True),
-            dead_letters=self._dead_letters(folder),
+            format_of=lambda seen: job_pipeline(
+                self.tables, seen, restores=True, sets_aside=self._sets_aside
+            ),
+            dead_letters=self._dead_letters(name),
             listener=log,
-            evolution=None
-            if rules is None
-            else SchemaEvolution(rules, functools.partial(full_key, self.config)),
+            evolution=None if rules is None else SchemaEvolution(rules, self.tables.full_key),
         )
 
-    def _dead_letters(self, folder: str) -> DeadLetters:
-        quarantine, limit = self.config.stream.quarantine, self.config.stream.max_bad_records
+    @property
+    def _sets_aside(self) -> bool:
+        return self.stream.non_insert_records == "quarantine"
+
+    def _dead_letters(self, name: str) -> DeadLetters:
+        quarantine, limit = self.stream.quarantine, self.stream.max_bad_records
         if quarantine is None:
             return DeadLetters(None, limit)
-        location = f"{quarantine}/{folder}" if folder else quarantine
-        return DeadLetters(self.open_folder(location), limit)
+        return DeadLetters(self.open_folder(self.tables.quarantine_of(quarantine, name)), limit)

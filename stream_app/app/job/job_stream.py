@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.stream_config import StreamConfig
+from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.tables.job_folders import spark_location
 from stream_app.clock import Clock
 from stream_app.kafka.cluster_offsets import ClusterOffsets
@@ -62,7 +63,8 @@ def runner_of(
 
 
 def stream_of(
-    config: AppConfig,
+    tables: TablesOfJob,
+    stream: StreamConfig,
     runner: FrameEpochs | RangeEpochs,
     source: KafkaSource | FilesSource,
     running: RunningStream,
@@ -70,11 +72,11 @@ def stream_of(
     clock: Clock,
 ) -> Stream:
     """What cuts the source into epochs, and gives them to the sink."""
-    batch, stream, topics = running.batch, config.stream, config.source
+    batch, topics = running.batch, tables.source
     if isinstance(runner, FrameEpochs):
         return SparkStream(
             messages=source.read_stream(runner.spark),
-            name=config.name,
+            name=tables.name,
             batch=batch,
             checkpoint=spark_location(checkpoint.location),
             trigger=None if stream.is_available_now else stream.trigger,
@@ -94,6 +96,6 @@ def stream_of(
         writer=EpochLogWriter(checkpoint),
         give=batch,
         failure=lambda: batch.failure,
-        jobs=JobGroup(runner.spark, f"stream {config.name}"),
+        jobs=JobGroup(runner.spark, f"stream {tables.name}"),
         clock=clock,
     )

@@ -7,11 +7,10 @@ still appear.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from stream_app.app.config.sync_config import SyncConfig
 from stream_app.planning.sync.named_tables import nearest
 from stream_app.spark.ingest.job_state import JobStateFile
 
@@ -22,9 +21,13 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class UnmetTables:
-    """Looks once in a run; `state` tells which tables the job has met."""
+    """Looks once in a run; `state` tells which tables the job has met.
 
-    sync: SyncConfig | None
+    Attributes:
+        named: the tables of which the configuration says something alone.
+    """
+
+    named: Sequence[str]
     state: JobStateFile
     _is_told: bool = field(init=False, default=False)
 
@@ -39,11 +42,11 @@ class UnmetTables:
 
     def tell(self) -> None:
         """Log a warning for each."""
-        if self._is_told or self.sync is None:
+        if self._is_told or not self.named:
             return
         self._is_told = True
         known = sorted(set(self.state.state.origins.values()))
-        for name in self.sync.named() if known else ():
+        for name in self.named if known else ():
             if name not in known:
                 near = nearest(name, known)
                 meant = f"; did you mean [sync.tables.{near}]?" if near else "."

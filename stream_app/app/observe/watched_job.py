@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import gettempdir
 
 from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.endpoint import serving
 from stream_app.app.observe.metrics.health import POLL_S, JobHealth
@@ -23,8 +23,8 @@ from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
+from stream_app.local_disk import local_disk
 from stream_app.message_formats import format_named
-from stream_app.table.file_store_table import table_label
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,9 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
     Raises:
         UsageError: the port is taken, or a package is missing.
     """
-    is_one, stream = config.sync is None, config.stream
-    name = table_label(config.table.path) if is_one else config.name
+    stream, name = config.stream, config.tables.name
     metrics = JobMetrics(name, clock)
-    metrics.disks.folders = _local_folders(config)
+    metrics.disks.folders = _local_folders(config.tables.section.warehouse, stream)
     metrics.source.look_s = stream.trigger_ms / 1000 + POLL_S
     metrics.source.began(name)
     with ExitStack() as stack:
@@ -78,11 +77,13 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
         yield WatchedJob(log, metrics)
 
 
-def _local_folders(config: AppConfig) -> dict[str, Path]:
+def _local_folders(warehouse: str, stream: StreamConfig) -> dict[str, Path]:
     """What the job writes on disks of this machine; what tasks of a cluster spill is elsewhere."""
-    sync, stream = config.sync, config.stream
-    warehouse = config.table.warehouse if sync is None else sync.warehouse
-    found = {"warehouse": warehouse, "checkpoint": stream.checkpoint, "temporary": gettempdir()}
+    found = {
+        "warehouse": warehouse,
+        "checkpoint": stream.checkpoint,
+        "temporary": str(local_disk()),
+    }
     if stream.quarantine is not None:
         found["quarantine"] = stream.quarantine
     return {

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from stream_app.app.config.app_config import AppConfig
-from stream_app.app.tables.format_setup import full_key
 from stream_app.planning.sync.column_remarks import TableRemark
 
 _LOG = logging.getLogger("stream_app")
 
 
-def tell_remarks(prefix: str, remarks: Iterable[TableRemark], config: AppConfig) -> None:
+def tell_remarks(
+    prefix: str, remarks: Iterable[TableRemark], full_key: Callable[[str], str]
+) -> None:
     """Log a warning for each remark.
 
     Args:
         prefix: names the table.
+        full_key: the key of an option of the format as it stands in the configuration.
     """
     for each in remarks:
-        remedy = each.remedy(functools.partial(full_key, config))
-        _LOG.warning("%s%s\n  to fix: %s", prefix, each.what(), remedy)
+        _LOG.warning("%s%s\n  to fix: %s", prefix, each.what(), each.remedy(full_key))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.stream_config import StreamConfig
 from stream_app.table.compact.compacted_buckets import CompactionChoice
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -19,7 +19,7 @@ class CompactJob:
         full: merge whole buckets; else what the table's triggers ask for.
         follow: go on until stopped.
         spark: settings.
-        config: of the job that writes the table; None: nobody gives it.
+        stream: of the job that writes the table.
         metrics_port: of the endpoint for Prometheus; None: there is none.
         terminal_width: characters of the terminal on which it all appears; 0: there is none.
     """
@@ -31,4 +31,4 @@ class CompactJob:
     spark: Mapping[str, str]
     metrics_port: int | None = None
     terminal_width: int = 0
-    config: AppConfig | None = None
+    stream: StreamConfig = field(default_factory=StreamConfig)

@@ -18,15 +18,14 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.made_columns import check_made_keys, columns_with_made, rules_for
 from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.config.tables_of_job import WholeDatabase
 from stream_app.app.tables.column_warnings import tell_remarks
 from stream_app.app.tables.one_table import changes_that_fail
 from stream_app.app.tables.refused_tables import with_refused
 from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
-from stream_app.cdc.message_format import SourceReader
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.clock import Clock
 from stream_app.errors import (
@@ -36,7 +35,6 @@ from stream_app.errors import (
     UsageError,
 )
 from stream_app.format.arrow_schema import arrow_type
-from stream_app.message_formats import source_reader
 from stream_app.model.schema.data_type import DataField, RowType
 from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.source_table import SourceTable, merged
@@ -90,8 +88,7 @@ class DatabaseTables:
         set_aside: gets an epoch's messages that no table takes.
     """
 
-    config: AppConfig
-    sync: SyncConfig
+    tables: WholeDatabase
     state: JobStateFile
     clock: Clock
     feed_of: Callable[[str, FileStoreTable], TableFeed]
@@ -128,7 +125,7 @@ class DatabaseTables:
             try:
                 if name not in self._feeds:
                     table = self._created(name, parts)
-                    job_pipeline(self.config, table)  # options of the format that do not fit it
+                    job_pipeline(self.tables, table)  # options of the format that do not fit it
                     self._feeds[name] = self._feed(name, table)
             except (StreamAppError, OSError) as error:
                 if holds or is_of_storage(error):
@@ -156,19 +153,19 @@ class DatabaseTables:
         """See `Newcomers.splitter`."""
         self._waiting = waiting
         assignment = Assignment(
-            rules=self.sync.rules,
+            rules=self.tables.rules,
             indexes={feed.name: index for index, feed in enumerate(feeds)},
             # Where tables may collide, each task needs to know which came first.
-            taken=dict(self._taken) if self.sync.rules.may_collide or self._full else {},
+            taken=dict(self._taken) if self.tables.rules.may_collide or self._full else {},
             refused={**self._refused, **(untold or {})},
             waiting=waiting,
             full=self._full,
         )
-        return OriginSplitter(_reader(self.config).origins, assignment)
+        return OriginSplitter(self.tables.reader.origins, assignment)
 
     def unreadable(self, epoch: int, messages: pa.Table) -> None:
         """See `Newcomers.unreadable`."""
-        parts = of_each_origin(_reader(self.config).origins, messages)
+        parts = of_each_origin(self.tables.reader.origins, messages)
         reasons = {origin: part.column("reason")[0].as_py() for origin, part in parts}
         self._remember(reasons)
         self.set_aside(epoch, messages)
@@ -176,8 +173,8 @@ class DatabaseTables:
     def _by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """The name of each new table → the messages of each of its source tables."""
         found: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
-        for origin, part in of_each_origin(_reader(self.config).origins, messages):
-            decision = decide(self.sync.rules, origin, {**self._taken, **_names(found)})
+        for origin, part in of_each_origin(self.tables.reader.origins, messages):
+            decision = decide(self.tables.rules, origin, {**self._taken, **_names(found)})
             if isinstance(decision, Refusal):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
             elif isinstance(decision, LeftOut):
@@ -188,7 +185,7 @@ class DatabaseTables:
 
     def _is_too_many(self, origin: Origin, name: str, new: Collection[str]) -> bool:
         known = {*self._taken.values(), *self._waiting, *new}
-        limit = TableLimit(self.sync.max_tables)
+        limit = TableLimit(self.tables.sync.max_tables)
         if limit.has_room(name, known, len(self._refused)):
             return False
         if not self._full:
@@ -208,7 +205,7 @@ class DatabaseTables:
         self._compared.add(name)
         # What keeps a source table from being described holds its rows back when they come.
         with contextlib.suppress(StreamAppError):
-            told = shard_differences(_described(self.config, self.sync, parts))
+            told = shard_differences(_described(self.tables, parts))
             if told:
                 _LOG.warning("the shards of the table %s differ: %s", name, told)
 
@@ -218,21 +215,21 @@ class DatabaseTables:
             return self._opened(name)
         except TableNotFoundError:
             pass
-        schema = database_table_schema(self.config, self.sync, name, parts, self.clock)
+        schema = database_table_schema(self.tables, name, parts, self.clock)
         table = create_or_open(
-            self.sync.path(name), schema, self.clock, file_io_options=self.config.file_system
+            self.tables.path(name), schema, self.clock, file_io_options=self.tables.file_system
         )
-        source = functools.reduce(merged, _described(self.config, self.sync, parts).values())
-        tell_remarks(f"the table {name}: ", remarks_of_new(source.columns), self.config)
+        source = functools.reduce(merged, _described(self.tables, parts).values())
+        tell_remarks(f"the table {name}: ", remarks_of_new(source.columns), self.tables.full_key)
         return table
 
     def _opened(self, name: str) -> FileStoreTable:
-        location, options = self.sync.path(name), self.config.file_system
+        location, options = self.tables.path(name), self.tables.file_system
         table = open_for_altering(open_table(location, self.clock, file_io_options=options))
-        if added := _lacking(self.sync, name, table.schema.fields):
+        if added := _lacking(self.tables.sync, name, table.schema.fields):
             alter_table(table, added)
             table = open_for_altering(open_table(location, self.clock, file_io_options=options))
-        rules = self.sync.table_rules
+        rules = self.tables.sync.table_rules
         own = rules.tables[name].options if name in rules.tables else {}
         for_all = options_for(table.schema.primary_keys, rules.options)
         # What a table alone says, and is configured for all tables, is for new ones.
@@ -243,7 +240,7 @@ class DatabaseTables:
         return with_configuration(table, {**for_all, **own})
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
-        for each in changes_that_fail(self.config.source.format, table.schema):
+        for each in changes_that_fail(self.tables.source.format, table.schema):
             _LOG.warning("the table %s: %s\n  to fix: %s", name, each.what, each.fix)
         return self.feed_of(name, table)
 
@@ -253,18 +250,14 @@ class DatabaseTables:
 
 
 def database_table_schema(
-    config: AppConfig,
-    sync: SyncConfig,
-    name: str,
-    parts: Mapping[Origin, pa.RecordBatch],
-    clock: Clock,
+    database: WholeDatabase, name: str, parts: Mapping[Origin, pa.RecordBatch], clock: Clock
 ) -> TableSchema:
     """The schema of a new table, by some messages of its source tables.
 
     Raises:
         UsageError: the messages tell no columns, or the table cannot be made of them.
     """
-    tables = _described(config, sync, parts)
+    sync, tables = database.sync, _described(database, parts)
     if not tables:
         raise NoColumnsError
     source = functools.reduce(merged, tables.values())
@@ -294,13 +287,14 @@ def database_table_schema(
 
 
 def _described(
-    config: AppConfig, sync: SyncConfig, parts: Mapping[Origin, pa.RecordBatch]
+    database: WholeDatabase, parts: Mapping[Origin, pa.RecordBatch]
 ) -> Mapping[str, SourceTable]:
     """What messages tell of their source tables, by the names of these."""
-    describe: Describe = _reader(config).describe
-    if not sync.case_sensitive:
+    describe: Describe = database.reader.describe
+    if database.lowers_names:
         describe = LoweredDescription(describe)
-    found = {str(origin): describe(part, sync.mapping_options) for origin, part in parts.items()}
+    options = database.mapping_options
+    found = {str(origin): describe(part, options) for origin, part in parts.items()}
     return {name: each for name, each in found.items() if each is not None}
 
 
@@ -311,10 +305,6 @@ def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
         AddColumn(name=column.name, data_type=column.data_type.as_nullable())
         for column in whole.fields[len(columns.fields) :]
     ]
-
-
-def _reader(config: AppConfig) -> SourceReader:
-    return source_reader(config.source.format, config.source.format_options)
 
 
 def _names(found: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:

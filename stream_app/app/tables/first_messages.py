@@ -15,13 +15,13 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.config.tables_of_job import WholeDatabase
 from stream_app.app.source.preflight import BrokerConnection, TopicInfo
 from stream_app.app.source.topic_messages import looked_at
 from stream_app.app.tables.database_tables import database_table_schema
-from stream_app.app.tables.format_setup import format_setup, rules_of, source_of
+from stream_app.app.tables.format_setup import format_setup
 from stream_app.app.tables.seen_tables import seen_tables
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
 from stream_app.cdc.column_drift import INEXACT
@@ -36,7 +36,6 @@ from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.column_remarks import TableRemark, remarks_of_existing
 from stream_app.planning.sync.partition_roots import PUBLISH_FIX, partition_roots, root_warning
-from stream_app.planning.sync.target_tables import Target, decide
 from stream_app.spark.ingest.source_table_check import SHARDS_REMEDY, distinct_tables, verdict_on
 
 _LOG = logging.getLogger("stream_app")
@@ -177,38 +176,31 @@ def _both_ends(begins: Places, ends: Places) -> list[OffsetRange]:
     ]
 
 
-def warn_of_first_messages(
-    config: AppConfig, sync: SyncConfig, messages: pa.Table, clock: Clock
-) -> None:
+def warn_of_first_messages(database: WholeDatabase, messages: pa.Table, clock: Clock) -> None:
     """Tell what will hold tables back, by some messages of each; the others go on without them.
 
     Args:
         messages: of `MESSAGE_SCHEMA`.
     """
-    told, parts = (
-        0,
-        list(
-            of_each_origin(
-                source_reader(config.source.format, config.source.format_options).origins, messages
-            )
-        ),
-    )
+    told, sync = 0, database.sync
+    parts = list(of_each_origin(database.reader.origins, messages))
     _warn_if_all_are_left_out(sync, [origin for origin, _ in parts])
     for root, leaves in partition_roots(seen_tables(dict(parts))).items():
         _LOG.warning("%s\n  to fix: %s", root_warning(root, leaves), PUBLISH_FIX)
-    sync = replace(sync, case_sensitive=True)  # a survey looks for the names of the source
-    as_spelled = replace(config, sync=sync)
+    # A survey looks for the names of the source.
+    as_spelled = replace(database, sync=replace(sync, case_sensitive=True))
     for origin, part in parts:
-        if not isinstance(decide(sync.rules, origin, {}), Target):
+        location = as_spelled.target(origin)
+        if location is None:
             continue
         try:
-            name = sync.rules.name_of(origin)
-            schema = database_table_schema(config, sync, name, {origin: part}, clock)
+            name = as_spelled.sync.name_of(location)
+            schema = database_table_schema(as_spelled, name, {origin: part}, clock)
         except UsageError:
             continue  # told when the table is made
-        source = source_of(as_spelled, sync.path(name))
-        setup = format_setup(source, rules_of(config, sync.path(name), schema), schema)
-        survey = format_named(config.source.format).survey(setup, {str(origin): part})
+        source = as_spelled.source_of(location)
+        setup = format_setup(source, database.rules_of(location, schema.fields), schema)
+        survey = format_named(source.format).survey(setup, {str(origin): part})
         for notice in survey.notices():
             told += 1
             if told <= _NOTICES_MAX:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.made_columns import rules_of_table
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.cdc.change_batch import TableTraits
@@ -20,7 +18,6 @@ from stream_app.cdc.computed.generated_columns import source_setup
 from stream_app.cdc.computed.generation import Generation
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.message_formats import format_named
 from stream_app.model.merge_engine import Existing, traits_of
 from stream_app.model.options.table_options import IGNORE_DELETE, ROWKIND_FIELD
 from stream_app.model.schema.data_type import RowType
@@ -30,47 +27,6 @@ from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import column_names
 from stream_app.table.schema.evolve import EvolutionRules
-
-
-def rules_of(config: AppConfig, location: str, schema: TableSchema) -> TableConfig:
-    """The made columns and the filter of a job's table.
-
-    Args:
-        location: of the table.
-    """
-    if config.sync is None:
-        return config.table
-    return rules_of_table(config.sync, config.sync.name_of(location), schema.fields)
-
-
-def source_of(config: AppConfig, location: str) -> SourceConfig:
-    """The source as a table of the job sees it.
-
-    Args:
-        location: of the table.
-    """
-    sync = config.sync
-    if sync is None:
-        return config.source
-    declared = {option.key for option in format_named(config.source.format).options}
-    of_database = {DriftKind.UNKNOWN.option: Reaction.EVOLVE.value, INEXACT: sync.inexact}
-    if sync.type_mapping:
-        of_database[TYPE_MAPPING] = ",".join(sync.type_mapping)
-    defaults = {key: value for key, value in of_database.items() if key in declared}
-    own = sync.format_options_of(sync.name_of(location))
-    return replace(
-        config.source,
-        merge_shards=True,  # the splitter has found the source table already
-        lowers_names=not sync.case_sensitive,
-        format_options={**defaults, **config.source.format_options, **own},
-    )
-
-
-def full_key(config: AppConfig, option: str) -> str:
-    """The key of an option of the format as it stands in this configuration."""
-    if config.sync is not None and option == INEXACT:
-        return f"sync.{option}"
-    return format_named(config.source.format).full_key(option)
 
 
 def format_setup(

@@ -18,7 +18,8 @@ from urllib.parse import urlsplit
 import pyspark
 from pyspark.sql import SparkSession
 
-from stream_app.errors import StorageError
+from stream_app.app.config.tables_of_job import TablesOfJob
+from stream_app.errors import StorageError, UsageError
 from stream_app.fileio.atomic_create import probe_atomic_create
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import (
@@ -100,6 +101,24 @@ def open_folder(
     if is_reached_without_spark(location):
         return Folder(*file_io_of(location, options))
     return Folder(location.rstrip("/"), HadoopFiles(session()))
+
+
+def checkpoint_of(tables: TablesOfJob, *, fix: str) -> Folder:
+    """The checkpoint of a job, for those that start no Spark.
+
+    Args:
+        fix: what to do where only Spark reaches it.
+
+    Raises:
+        UsageError: only Spark reaches it.
+    """
+    if not is_reached_without_spark(tables.checkpoint):
+        raise UsageError(
+            "the checkpoint lies on a file system that only Spark reaches",
+            where="stream.checkpoint",
+            fix=fix,
+        )
+    return Folder(*file_io_of(tables.checkpoint, tables.file_system))
 
 
 def is_reached_without_spark(location: str) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.table_config import TableConfig
+from stream_app.app.config.tables_of_job import SingleTable
 from stream_app.clock import Clock
 from stream_app.message_formats import format_named
 from stream_app.model.options.option_support import ignored_options
@@ -16,27 +17,27 @@ from stream_app.table.opening import create_or_open
 _LOG = logging.getLogger("stream_app")
 
 
-def wanted_schema(config: AppConfig, clock: Clock) -> TableSchema:
+def wanted_schema(table: TableConfig, clock: Clock) -> TableSchema:
     """The schema that the configuration asks for, as version 0 of a new table."""
     return new_table_schema(
-        columns=config.table.all_columns,
-        primary_keys=config.table.primary_keys,
-        partition_keys=config.table.partition_keys,
-        options=config.table.options,
+        columns=table.all_columns,
+        primary_keys=table.primary_keys,
+        partition_keys=table.partition_keys,
+        options=table.options,
         time_millis=clock.now_ms(),
-        comment=config.table.comment,
+        comment=table.comment,
     )
 
 
-def job_table(config: AppConfig, wanted: TableSchema, clock: Clock) -> FileStoreTable:
+def job_table(only: SingleTable, wanted: TableSchema, clock: Clock) -> FileStoreTable:
     """Open the job's table, or create it.
 
     Raises:
         UsageError, StorageError, SchemaMismatchError, UnsupportedTableError: as `create_or_open`.
     """
-    table = create_or_open(config.table.path, wanted, clock, file_io_options=config.file_system)
+    table = create_or_open(only.location, wanted, clock, file_io_options=only.file_system)
     warn_of_ignored_options(table)
-    for notice in changes_that_fail(config.source.format, table.schema):
+    for notice in changes_that_fail(only.source.format, table.schema):
         _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.what, table.location, notice.fix)
     return table
 

@@ -10,14 +10,12 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
+from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.tables.format_setup import (
     evolution_rules,
     format_setup,
-    rules_of,
-    source_of,
     whole_setup,
 )
 from stream_app.cdc.column_aliases import parse_aliases
@@ -60,7 +58,7 @@ class TableRows:
     """What decides which rows a table gets of messages.
 
     Attributes:
-        source: as the table sees it (`format_setup.source_of`).
+        source: as the table sees it (`TablesOfJob.source_of`).
         rules: the made columns and the filter.
         schema: of the table.
         leaves_out: the steps that are left out.
@@ -187,29 +185,31 @@ class TableRows:
         )
 
 
-def job_rows(config: AppConfig, table: FileStoreTable) -> TableRows:
+def job_rows(tables: TablesOfJob, table: FileStoreTable, *, sets_aside: bool = False) -> TableRows:
     """What a job's configuration says of the rows of a table."""
     return TableRows(
-        source=source_of(config, table.location),
-        rules=rules_of(config, table.location, table.schema),
+        source=tables.source_of(table.location),
+        rules=tables.rules_of(table.location, table.schema.fields),
         schema=table.schema,
-        sets_non_inserts_aside=config.stream.non_insert_records == "quarantine",
+        sets_non_inserts_aside=sets_aside,
         column_times=functools.partial(column_times, table),
     )
 
 
 def job_pipeline(
-    config: AppConfig,
+    tables: TablesOfJob,
     table: FileStoreTable,
     *,
     leaves_out: frozenset[Place] = NOTHING,
     choice: SourceChoice | None = None,
     restores: bool = False,
+    sets_aside: bool = False,
 ) -> Pipeline:
     """The pipeline that fills a table of a job.
 
     Args:
         leaves_out, choice, restores: as in `TableRows`.
+        sets_aside: `TableRows.sets_non_inserts_aside`.
     """
-    rows = job_rows(config, table)
+    rows = job_rows(tables, table, sets_aside=sets_aside)
     return replace(rows, leaves_out=leaves_out, choice=choice, restores=restores).pipeline()

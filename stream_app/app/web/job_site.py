@@ -11,6 +11,7 @@ from functools import partial
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import Secrets, is_secret
 from stream_app.app.config.settings import file_io_variables
+from stream_app.app.config.tables_of_job import SingleTable
 from stream_app.app.config.toml_text import toml_settings
 from stream_app.app.observe.events.epoch_history import CompactionsNow, EpochHistory, PastEpoch
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
@@ -40,7 +41,6 @@ from stream_app.app.web.table_parts import BAD_COUNTED
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.kafka.offset_ranges import Offsets
-from stream_app.message_formats import source_reader
 from stream_app.spark.ingest.job_state import state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
@@ -86,7 +86,7 @@ class JobSite:
         self._ends = SourceEndWatch(self.ask_ends or partial(source_ends, source), self.clock)
         self._homeless = HomelessRecords(
             partial(self.quarantine, ""),
-            lambda messages: source_reader(source.format, source.format_options).origins(messages),
+            self.config.tables.reader.origins,
             lambda: state_of(self.checkpoint).origins,
         )
         folder = self.config.stream.quarantine
@@ -100,7 +100,7 @@ class JobSite:
     @property
     def title(self) -> str:
         """See `Site.title`."""
-        return self.config.name
+        return self.config.tables.name
 
     @property
     def secrets(self) -> Secrets:
@@ -114,7 +114,7 @@ class JobSite:
 
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
-        ends, own = self._ends.look(), self._own_name(name)
+        ends, own = self._ends.look(), self.config.tables.own_name(name)
         one = self._status(ends).table(own or "", self._newest_message_ms())
         if own is None or one is None:
             return None
@@ -146,11 +146,11 @@ class JobSite:
 
     def quarantine(self, name: str) -> Quarantine | None:
         """See `Site.quarantine`."""
-        folder, is_whole = self.config.stream.quarantine, self.config.sync is None
-        if folder is None or (is_whole and not name):
+        folder, tables = self.config.stream.quarantine, self.config.tables
+        if folder is None or (isinstance(tables, SingleTable) and not name):
             return None
-        of_table = f"{folder}/{self._own_name(name)}" if name and not is_whole else folder
-        return open_quarantine(of_table, self.config.file_system)
+        own = (name and tables.own_name(name)) or ""
+        return open_quarantine(tables.quarantine_of(folder, own), tables.file_system)
 
     def homeless(self) -> Homeless:
         """See `Site.homeless`."""
@@ -158,25 +158,26 @@ class JobSite:
 
     def epochs(self, name: str) -> Sequence[PastEpoch]:
         """See `Site.epochs`."""
-        return () if self.history is None else self.history.of(self._key(name))
+        return () if self.history is None else self.history.of(self._part(name))
 
     def compactions(self, name: str) -> CompactionsNow | None:
         """See `Site.compactions`."""
-        return None if self.history is None else self.history.compactions(self._key(name))
+        return None if self.history is None else self.history.compactions(self._part(name))
 
     def replay(self, name: str) -> Iterator[str]:
         """See `Site.replay`."""
         if name:
             self._path(name)
-        quarantine = self.quarantine(name)
-        if quarantine is None:
+        tables, folder = self.config.tables, self.config.stream.quarantine
+        if folder is None or self.quarantine(name) is None:
             raise UsageError(
                 "the job has no quarantine", where=self.title, fix="set stream.quarantine"
             )
         # Imported only when it is asked for: it needs Spark's package and a broker's client.
         replays = importlib.import_module("stream_app.app.ops.quarantine.job_replay")
-        own = self._own_name(name) if name and self.config.sync is not None else None
-        found = replays.job_replays(self.config, quarantine, own, self.read)
+        whole = open_quarantine(folder, tables.file_system)
+        own = tables.own_name(name) if name else None
+        found = replays.job_replays(tables, whole, own, self.read)
         if not found:
             yield "no record belongs to a table of the job by the rules of today"
         for one in found.values():
@@ -185,7 +186,7 @@ class JobSite:
 
     def resume(self, name: str) -> Iterator[str]:
         """See `Site.resume`."""
-        own, stream = self._own_name(name) or name, self.config.stream
+        own, stream = self.config.tables.own_name(name) or name, self.config.stream
         yield from resume_tables(self.checkpoint, stream.checkpoint, [own], self.clock.now_ms())
 
     def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
@@ -196,23 +197,11 @@ class JobSite:
                 words += ["--set", f"{key}={value}"]
         return words, file_io_variables(self.config.file_system)
 
-    def _name(self, own: str) -> str:
-        """The name on pages of a table of the job."""
-        return own if self.config.sync is None else f"{self.config.sync.database}.{own}"
-
-    def _own_name(self, name: str) -> str | None:
-        """The name in the job; None: it is of another database."""
-        if self.config.sync is None:
-            return name
-        database = f"{self.config.sync.database}."
-        return name.removeprefix(database) if name.startswith(database) else None
-
-    def _key(self, name: str) -> str:
-        """The name in the history."""
-        return "" if self.config.sync is None else self._own_name(name) or ""
+    def _part(self, name: str) -> str:
+        return self.config.tables.part(self.config.tables.own_name(name) or "")
 
     def _path(self, name: str) -> str:
-        path = self._status(None).paths().get(self._own_name(name) or "")
+        path = self._status(None).paths().get(self.config.tables.own_name(name) or "")
         if path is None:
             raise TableNotFoundError(
                 f"the job has no table {name}", where=self.title, fix="choose one of the list"
@@ -223,7 +212,7 @@ class JobSite:
         """With its name on pages, and what the job of this process knows of its compactions."""
         if one.state == REFUSED:
             return replace(one, reason=refused_reason(one.reason or ""))
-        one = replace(one, table=self._name(one.table))
+        one = replace(one, table=self.config.tables.full_name(one.table))
         if one.state == MISSING:
             return replace(one, reason=f"{one.reason}\nto fix: {self._remade}")
         now = self.compactions(one.table)
@@ -235,7 +224,7 @@ class JobSite:
     @property
     def _remade(self) -> str:
         """How a table that is gone comes again."""
-        if self.config.sync is None:
+        if isinstance(self.config.tables, SingleTable):
             return "start the job, which makes the table, or correct table.path"
         return (
             "start the job again: it makes the table with the next message of its source; "
@@ -244,8 +233,8 @@ class JobSite:
 
     def _counts_runs(self, path: str) -> bool:
         """Whether manifests have to tell the sorted runs of the table in a folder."""
-        own = "" if self.config.sync is None else path.rsplit("/", 1)[-1]
-        now = None if self.history is None else self.history.compactions(own)
+        part = self.config.tables.part(path.rsplit("/", 1)[-1])
+        now = None if self.history is None else self.history.compactions(part)
         return now is None or not now.numbers.buckets
 
     def _judge(self, tables: Sequence[TableStatus]) -> JobGlance:
@@ -274,16 +263,15 @@ class JobSite:
             self._counting.release()
 
     def _counted(self, waiting: Mapping[str, int]) -> None:
-        only = self.config.sync is None
-        names = {own: self.title if only else own and self._name(own) for own in waiting}
-        self._waiting = {names[own]: count for own, count in waiting.items() if count}
+        full_name = self.config.tables.full_name
+        self._waiting = {full_name(own): count for own, count in waiting.items() if count}
 
     def _open(self, path: str) -> FileStoreTable:
         return open_table(path, self.clock, file_io_options=self.config.file_system)
 
     def _status(self, ends: Offsets | None) -> JobStatus:
         return JobStatus(
-            config=self.config,
+            tables_of_job=self.config.tables,
             checkpoint=self.checkpoint,
             ends=ends,
             now_ms=self.clock.now_ms(),

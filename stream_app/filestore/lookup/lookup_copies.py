@@ -31,6 +31,7 @@ from stream_app.filestore.lookup.lookup_copy import (
     TooLargeError,
     write_copy,
 )
+from stream_app.local_disk import kept_folder
 from stream_app.mergetree.lookup.copies_to_keep import KeptCopy, copies_to_delete
 
 _LOG = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ _UNFINISHED, _UNFINISHED_MS = ".making-", 86_400_000
 
 def local_copies_folder() -> Path:
     """Of all tables: in the folder for temporary files, where the cluster puts a task's files."""
-    return Path(tempfile.gettempdir()) / f"stream_app-{os.getuid()}" / "lookup"
+    return kept_folder("lookup")
 
 
 def copies_bytes(root: Path) -> int:

@@ -8,7 +8,6 @@ Source: none; Paimon does not look. What must hold: `crosspartition/GlobalIndexA
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from stream_app.local_disk import scratch_folder
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.key_index.index_rule import IndexRule, index_rule
@@ -99,7 +99,7 @@ def _parts(
     parts = min(rows // part_rows + 1, _MOST_PARTS)
     rule = replace(rule, shares=parts, fills_buckets=True)
     reader = TableKeys(table, rule, deletion_vectors(table, snapshot))
-    with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
+    with scratch_folder("check") as folder:
         split = KeySplit(reader, Path(folder))
         each(thread_count(table), split.add, files)
         split.finish()

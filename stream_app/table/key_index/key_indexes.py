@@ -16,7 +16,6 @@ import hashlib
 import itertools
 import os
 import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ import pyarrow as pa
 
 from stream_app.errors import CorruptFileError
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.local_disk import kept_folder
 from stream_app.model.manifest_entry import FileKind
 from stream_app.model.options.cross_partition_options import (
     CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM,
@@ -97,7 +97,7 @@ class KeyIndexes:
     @classmethod
     def of(cls, table: FileStoreTable, rule: IndexRule) -> KeyIndexes:
         """Those in the folder for temporary files."""
-        root = Path(tempfile.gettempdir()) / f"stream_app-{os.getuid()}" / "key-index"
+        root = kept_folder("key-index")
         types = [str(table.schema.fields.field(name).data_type) for name in rule.keys]
         told = [table.location, table.branch, *map(str, (rule.keys, types, rule.shares))]
         told += [str(rule.fills_buckets), str(rule.deletes_end)]

@@ -8,7 +8,6 @@ Source: Paimon `index/PartitionIndex.java`, which keeps a hash table of the part
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stream_app.format.hash_index import Hashes
+from stream_app.local_disk import scratch_file
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -65,7 +65,7 @@ class KeptHashes:
     def _placed(self, hashes: Hashes) -> Hashes:
         if hashes.nbytes < self._mapped_bytes:
             return hashes
-        with tempfile.TemporaryFile(prefix="stream-app-hashes-") as file:
+        with scratch_file("hashes") as file:
             hashes.tofile(file)
             file.flush()
             return np.memmap(file, np.int32, "r")  # the map outlives the file's name

@@ -62,7 +62,7 @@ class _Tables:
         options = "\n".join(f'debezium."{key}" = "{value}"' for key, value in case.args.items())
         self._file.write_text(_REST.format(options=options, table=case.input))
         config = load_config(self._file, [], {})
-        schema = wanted_schema(config, SystemClock())
+        schema = wanted_schema(config.table, SystemClock())
         rows = TableRows(
             source=config.source, rules=config.table, schema=schema,
             leaves_out=frozenset({Place.INSERTS_ONLY}),

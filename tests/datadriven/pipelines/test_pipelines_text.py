@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.config.tables_of_job import SingleTable
 from stream_app.app.tables.one_table import job_table, wanted_schema
 from stream_app.app.tables.table_pipeline import (
     LEFT_OUT_BY_CHECK,
@@ -49,7 +50,9 @@ def test_pipelines_text(tmp_path: Path) -> None:
         text = _REST.format(folder=tmp_path, shards=shards, number=number, table=case.input)
         file.write_text(text)
         config = load_config(file, [], {})
-        table = job_table(config, wanted_schema(config, SystemClock()), SystemClock())
+        only = config.tables
+        assert isinstance(only, SingleTable)
+        table = job_table(only, wanted_schema(only.table, SystemClock()), SystemClock())
         return "\n".join(f"{name}: {told}" for name, told in _callers(config, table).items())
 
     run_file(Path(__file__).with_name("steps.txt"), handle)
@@ -58,10 +61,10 @@ def test_pipelines_text(tmp_path: Path) -> None:
 def _callers(config: AppConfig, table: FileStoreTable) -> dict[str, str]:
     choice = None if config.source.merge_shards else EVERY_SOURCE
     return {
-        "job": _told(job_pipeline(config, table, choice=choice, restores=True)),
-        "replay": _told(job_pipeline(config, table, leaves_out=LEFT_OUT_BY_REPLAY)),
-        "later": _told(job_pipeline(config, table, leaves_out=LEFT_OUT_OF_LATER_CHANGES)),
-        "check": _told(job_pipeline(config, table, leaves_out=LEFT_OUT_BY_CHECK)),
+        "job": _told(job_pipeline(config.tables, table, choice=choice, restores=True)),
+        "replay": _told(job_pipeline(config.tables, table, leaves_out=LEFT_OUT_BY_REPLAY)),
+        "later": _told(job_pipeline(config.tables, table, leaves_out=LEFT_OUT_OF_LATER_CHANGES)),
+        "check": _told(job_pipeline(config.tables, table, leaves_out=LEFT_OUT_BY_CHECK)),
     }
 
 

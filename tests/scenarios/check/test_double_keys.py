@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +72,7 @@ VECTORS = {"deletion_vectors__enabled": "true"}
 def test_a_key_with_rows_in_two_partitions_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str]
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     job = CrossPartitionJob(cross_partition_table(tmp_path / "t", **options))
     job.write(*(("+I", {"id": key, "p": "a", "v": 1}) for key in range(20)))
     job.write(("+U", {"id": 7, "p": "b", "v": 2}), ("-D", {"id": 8, "p": "a", "v": 1}))

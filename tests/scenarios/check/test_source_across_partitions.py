@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -29,7 +28,7 @@ def row(key: int, partition: str, value: int) -> str:
 def test_rows_are_compared_by_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], wrong: bool
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     table = cross_partition_table(tmp_path / "t", **options)
     job = CrossPartitionJob(table)
     job.write(*(("+I", {"id": key, "p": "a", "v": key}) for key in range(6)))

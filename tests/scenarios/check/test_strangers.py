@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.table_config import TableConfig
+from stream_app.app.config.tables_of_job import SingleTable
 from stream_app.app.ops.check.of_database import choice_of
 from stream_app.app.ops.check.source_replay import fill
 from stream_app.app.source.uncompared import Uncompared
@@ -36,9 +35,8 @@ def test_a_stranger_s_row_is_not_the_table_s(tmp_path: Path) -> None:
     made.commit(("+I", {"k": 1, "v": "own"}))
     checkpoint = Folder(*file_io_of(str(tmp_path / "c")))
     source = SourceConfig(topics=("t", "other"))
-    stream = StreamConfig(checkpoint=str(tmp_path / "c"))
-    config = AppConfig(source=source, table=TableConfig(), stream=stream)
-    assert choice_of(config) == EVERY_SOURCE
+    only = SingleTable(source=source, checkpoint=str(tmp_path / "c"), table=TableConfig())
+    assert choice_of(only) == EVERY_SOURCE
     JobStateFile(checkpoint).update(source_tables={ONLY_TABLE: {"t": ["d.orders"]}})
     left = Uncompared(made.table.location, format_named(source.format))
     check = SourceCheck(made.table, str(tmp_path / "scratch"))
@@ -47,7 +45,7 @@ def test_a_stranger_s_row_is_not_the_table_s(tmp_path: Path) -> None:
         messages(insert("orders", 1, "own"), insert("customers", 1, "their")),
         messages(nameless, topic="other"),
     ]
-    assert fill(check, read, source, TableConfig(), left, choice_of(config)) == 1
+    assert fill(check, read, source, TableConfig(), left, choice_of(only)) == 1
     latest = made.table.snapshots.latest()
     assert latest is not None
     assert list(check.findings(latest)) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,7 @@ REMOVES = {"merge_engine": "partial-update", "partial_update__remove_record_on_d
 @pytest.fixture(autouse=True)
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "disk").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "disk"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "disk"))
     return tmp_path / "disk"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,7 +52,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The local disk of the executor."""
     local = tmp_path / "disk"
     local.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(local))
+    monkeypatch.setenv("TMPDIR", str(local))
     return local
 
 

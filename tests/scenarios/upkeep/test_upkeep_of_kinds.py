@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import random
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,7 +40,7 @@ Rows = dict[tuple[str, int], int]
 @pytest.fixture(autouse=True)
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "disk").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "disk"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "disk"))
 
 
 @dataclass

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import random
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ WHOLE = {"replica-identity": "full", "truncate": "apply"}
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     local = tmp_path / "disk"
     local.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(local))
+    monkeypatch.setenv("TMPDIR", str(local))
     return local
 
 

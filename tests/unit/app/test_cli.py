@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from stream_app.app.cli.main import Verb, main
+from stream_app.app.cli.main import main
+from stream_app.app.cli.verb_list import Verb
 from stream_app.errors import CommitError, UsageError
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.small_table import small_table

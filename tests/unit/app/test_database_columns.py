@@ -28,7 +28,7 @@ WHOLE = [
 
 def decoded(database: Database, name: str, *messages: Any) -> list[dict[str, Any]]:
     """The rows that the job's own format makes of messages."""
-    decode = job_pipeline(database.config, database.table(name))
+    decode = job_pipeline(database.tables, database.table(name))
     found = decode.decode(table_of(messages).to_batches()[0])
     assert not found.bad.num_rows, found.bad.to_pylist()
     return found.changes.rows.drop_columns(["_VALUE_KIND"]).to_pylist()

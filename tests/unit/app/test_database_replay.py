@@ -39,9 +39,8 @@ def mended(job: DatabaseJob, at: int) -> None:
 
 def replay(job: DatabaseJob, name: str | None = None, choice: Choice | None = None) -> Any:
     """What has become of the records, by table."""
-    folder = f"{job.config.stream.quarantine}/{name or ''}".rstrip("/")
-    quarantine = open_quarantine(folder, {})
-    found = job_replays(job.config, quarantine, name, read=job.read)
+    quarantine = open_quarantine(str(job.config.stream.quarantine), {})
+    found = job_replays(job.database, quarantine, name, read=job.read)
     return {
         table: told(each.run(choice or Choice(), dry_run=False)) for table, each in found.items()
     }

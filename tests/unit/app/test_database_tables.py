@@ -11,11 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import OneSetting, SyncConfig
 from stream_app.app.config.table_config import TableConfig
+from stream_app.app.config.tables_of_job import SingleTable, WholeDatabase
 from stream_app.app.ops.inspect.job_status import JobStatus
 from stream_app.app.tables.database_tables import (
     DatabaseTables,
@@ -62,25 +61,19 @@ class Database:
 
     def __init__(self, folder: Path, message_format: str = "debezium-json", **sync: Any) -> None:
         self.sync = SyncConfig(warehouse=str(folder / "warehouse"), database="ods", **sync)
-        self.config = AppConfig(
-            source=SourceConfig(format=message_format),
-            table=TableConfig(),
-            stream=StreamConfig(),
-            sync=self.sync,
-        )
+        self.tables = WholeDatabase(source=SourceConfig(format=message_format), sync=self.sync)
         self.checkpoint = Folder(str(folder / "checkpoint"), LocalFileIO())
         self.aside: list[tuple[int, pa.Table]] = []
         self.made = DatabaseTables(
-            config=self.config, sync=self.sync, state=JobStateFile(self.checkpoint),
-            clock=StandingClock(), feed_of=self._feed,
-            set_aside=lambda *given: self.aside.append(given),
+            tables=self.tables, state=JobStateFile(self.checkpoint), clock=StandingClock(),
+            feed_of=self._feed, set_aside=lambda *given: self.aside.append(given),
         )  # fmt: skip
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
         return TableFeed(
             name=name,
             job=TableJob(table, CompactHere),
-            format_of=lambda seen: job_pipeline(self.config, seen),
+            format_of=lambda seen: job_pipeline(self.tables, seen),
             dead_letters=DeadLetters(None, 0),
             listener=Reports(),
         )
@@ -230,7 +223,7 @@ def test_what_will_hold_a_table_back_is_told_at_start(
     [message] = creates("shop.orders", [1])
     postgres = [with_bytes(message, b'"mariadb"', b'"postgresql"')]
     with caplog.at_level(logging.WARNING):
-        warn_of_first_messages(database.config, database.sync, table_of(postgres), StandingClock())
+        warn_of_first_messages(database.tables, table_of(postgres), StandingClock())
     [warning] = [record.getMessage() for record in caplog.records]
     assert warning.startswith("shop.orders: the row of a delete or an update will not be certain")
 
@@ -249,7 +242,7 @@ def test_the_status_tells_of_each_table_where_it_is_and_why(tmp_path: Path) -> N
     JobStateFile(database.checkpoint).update(epoch=3, newest={"orders": 3}, held=waiting)
     commit_row(database.table("orders"), epoch=3)
     status = JobStatus(
-        config=database.config,
+        tables_of_job=database.tables,
         checkpoint=database.checkpoint,
         ends={"all": {"0": 100}},
         now_ms=TIME_MS + 90_000,
@@ -288,8 +281,10 @@ def test_the_status_of_a_job_of_one_table(tmp_path: Path) -> None:
     database.feeds(*creates("shop.orders", [1]))
     commit_row(database.table("orders"), epoch=3)
     one = TableConfig(warehouse=database.sync.warehouse, database="ods", name="orders")
-    config = replace(database.config, table=one, sync=None)
-    status = JobStatus(config=config, checkpoint=database.checkpoint, ends=None, now_ms=TIME_MS)
+    only = SingleTable(source=SourceConfig(), table=one)
+    status = JobStatus(
+        tables_of_job=only, checkpoint=database.checkpoint, ends=None, now_ms=TIME_MS
+    )
     [before] = status.tables()
     assert (before.table, before.state, before.lag) == ("ods.orders", "empty", None)
     (tmp_path / "checkpoint/metadata").write_text('{"id": "job"}')
@@ -304,7 +299,7 @@ def test_a_truncate_is_applied_to_the_tables_that_are_named(tmp_path: Path) -> N
     emptied = b'{"before":null,"after":null,"op":"t","source":{"db":"shop","table":"x"}}'
     truncate = table_of([(None, emptied)]).to_batches()[0]
     formats = {
-        name: job_pipeline(database.config, open_table(database.sync.path(name)))
+        name: job_pipeline(database.tables, open_table(database.sync.path(name)))
         for name in ("orders", "items")
     }
     assert formats["orders"].decode(truncate).truncated == 0

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.cli.main import VERBS, main
+from stream_app.app.cli.main import main
+from stream_app.app.cli.verb_list import VERBS
 from stream_app.app.cli.verbs.check import exit_code
 from stream_app.model.finding import FindingKind
 from tests.support.small_table import SmallTable, small_table

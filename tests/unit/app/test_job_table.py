@@ -10,6 +10,7 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.config.tables_of_job import SingleTable
 from stream_app.app.ops.doctor.examination import Examination
 from stream_app.app.ops.doctor.observation import Level
 from stream_app.app.tables.job_folders import make_local
@@ -48,7 +49,9 @@ def conf(folder: Path, warehouse: str, *settings: str) -> AppConfig:
 
 def table_of(config: AppConfig) -> FileStoreTable:
     clock = SystemClock()
-    return job_table(config, wanted_schema(config, clock), clock)
+    only = config.tables
+    assert isinstance(only, SingleTable)
+    return job_table(only, wanted_schema(only.table, clock), clock)
 
 
 def test_a_table_whose_buckets_nobody_chose_has_what_its_keys_need(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_what_reads_the_topic_again_leaves_the_refused_table_out(tmp_path: Path)
     """Its messages may stand before those of the table that has the name."""
     job = DatabaseJob(tmp_path, case_sensitive=False)
     job.run(spelled("shop.orders", 1))
-    splitter = splitter_of(job.config, job.table("orders"))
+    splitter = splitter_of(job.database, job.table("orders"))
     first, second = spelled("shop.Orders", 2), spelled("shop.orders", 1)
     job.sent[:] = [first, second]
     parts = list(splitter.split(job.messages(0, 2)))
@@ -129,6 +129,6 @@ def test_each_format_takes_names_in_lower_case_to_its_tasks(tmp_path: Path, name
     job.run(spelled("shop.orders", 1))
     needed = {each.key: each.example for each in FORMATS[name].options if each.is_required}
     source = replace(job.config.source, format=name, format_options=needed)
-    made = pickle.dumps(job_pipeline(replace(job.config, source=source), job.table("orders")))
+    made = pickle.dumps(job_pipeline(replace(job.database, source=source), job.table("orders")))
     decoded = pickle.loads(made).decode(job.messages(0, 0))
     assert decoded.changes.rows.schema.names == ["_VALUE_KIND", "id", "v", "n"]

@@ -94,9 +94,9 @@ def test_a_job_that_takes_none_of_the_tables_says_so(
 ) -> None:
     job = DatabaseJob(tmp_path, including_tables="public\\.orders")
     messages = table_of([*creates("shop.orders", [1]), *creates("shop.items", [1])])
-    warn_of_first_messages(job.config, job.sync, messages, job.clock)
+    warn_of_first_messages(job.database, messages, job.clock)
     assert "the job takes no table of the source that the first messages name" in caplog.text
     caplog.clear()
     job.start(including_tables="orders")
-    warn_of_first_messages(job.config, job.sync, messages, job.clock)
+    warn_of_first_messages(job.database, messages, job.clock)
     assert caplog.text == ""

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import stream_app
-from stream_app.app.cli.main import VERBS, main
+from stream_app.app.cli.main import main
+from stream_app.app.cli.verb_list import VERBS
 from stream_app.app.config.secrets import HIDDEN
 from stream_app.errors import PERSON_NEEDED, StorageError
 from stream_app.model.schema.data_type import parse_columns

@@ -9,6 +9,7 @@ import pytest
 
 from stream_app.app.cli.arguments.table_of_job import table_of_job
 from stream_app.app.config.table_config import TableConfig
+from stream_app.app.config.tables_of_job import SingleTable
 from stream_app.app.ops.check.of_database import splitter_of
 from stream_app.errors import TableNotFoundError, UsageError
 from tests.support.database_job import DatabaseJob
@@ -25,29 +26,29 @@ def job(tmp_path: Path) -> DatabaseJob:
 def test_its_name_or_its_folder(job: DatabaseJob) -> None:
     path = job.sync.path("orders")
     for text in ("orders", "ods.orders", path):
-        assert table_of_job(text, job.config, "job.toml").location == path
+        assert table_of_job(text, job.database, "job.toml").location == path
     with pytest.raises(TableNotFoundError):
-        table_of_job(job.sync.path("order"), job.config, "job.toml")
+        table_of_job(job.sync.path("order"), job.database, "job.toml")
 
 
 def test_a_name_that_the_job_does_not_have(job: DatabaseJob) -> None:
     with pytest.raises(UsageError, match="the job has no table 'order'") as told:
-        table_of_job("order", job.config, "job.toml")
+        table_of_job("order", job.database, "job.toml")
     assert told.value.fix == "did you mean orders? the tables are items, orders"
 
 
 def test_the_only_table_of_a_job(job: DatabaseJob) -> None:
     only = TableConfig(warehouse=job.sync.warehouse, database="ods", name="items")
-    config = replace(job.config, sync=None, table=only)
-    assert table_of_job("items", config, "job.toml").location == only.path
+    tables = SingleTable(source=job.config.source, table=only)
+    assert table_of_job("items", tables, "job.toml").location == only.path
     with pytest.raises(UsageError, match="the job has no table 'orders'"):
-        table_of_job("orders", config, "job.toml")
+        table_of_job("orders", tables, "job.toml")
 
 
 def test_without_the_checkpoint_a_shards_source_table_is_not_guessed(tmp_path: Path) -> None:
     job = DatabaseJob(tmp_path, merge_shards=False)
     job.run(*creates("shop.orders", [1]))
-    assert splitter_of(job.config, job.table("shop_orders")) is not None
-    elsewhere = replace(job.config.stream, checkpoint=str(tmp_path / "other"))
+    assert splitter_of(job.database, job.table("shop_orders")) is not None
+    elsewhere = replace(job.database, checkpoint=str(tmp_path / "other"))
     with pytest.raises(UsageError, match="does not tell which source tables"):
-        splitter_of(replace(job.config, stream=elsewhere), job.table("shop_orders"))
+        splitter_of(elsewhere, job.table("shop_orders"))

@@ -18,7 +18,7 @@ def test_a_table_that_no_message_belongs_to(
 ) -> None:
     names = ("order", "orders", "nothing_like_it")
     job = DatabaseJob(tmp_path, tables={f"{name}.filter": OneSetting("id > 0") for name in names})
-    unmet = UnmetTables(job.sync, job.tables.state)
+    unmet = UnmetTables(job.sync.named(), job.tables.state)
     job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
     done: list[int] = []
     call = unmet.behind(done.append)
@@ -37,5 +37,5 @@ def test_before_the_first_message_nothing_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = DatabaseJob(tmp_path, tables={"orders.filter": OneSetting("id > 0")})
-    UnmetTables(job.sync, job.tables.state).tell()
+    UnmetTables(job.sync.named(), job.tables.state).tell()
     assert caplog.records == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The local disk of the executor."""
     local = tmp_path / "disk"
     local.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(local))
+    monkeypatch.setenv("TMPDIR", str(local))
     return local
 
 

@@ -10,6 +10,7 @@ from stream_app.app.cli.arguments.table import add_table, named_table
 from stream_app.app.cli.arguments.table_of_job import table_of_job
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.secrets import is_secret
+from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.tables.compaction_request import CompactJob
 from stream_app.errors import UsageError
 from stream_app.model.options.core_options import option_problems
@@ -110,7 +111,7 @@ def compact_job(args: argparse.Namespace, config: AppConfig | None) -> CompactJo
     if config is None:
         table = named_table(args.table)
     else:
-        table = table_of_job(args.table, config, str(args.conf))
+        table = table_of_job(args.table, config.tables, str(args.conf))
         spark = {**config.spark, **spark}
     table = open_for_writing(table)
     table = open_for_writing(table.with_options({**options, "write-only": "false"}))
@@ -121,7 +122,8 @@ def compact_job(args: argparse.Namespace, config: AppConfig | None) -> CompactJo
     )
     choice.check(table)
     full = not (args.minor or args.follow)
-    return CompactJob(table, choice, full, args.follow, spark, port, args.terminal_width, config)
+    stream = StreamConfig() if config is None else config.stream
+    return CompactJob(table, choice, full, args.follow, spark, port, args.terminal_width, stream)
 
 
 def _settings(words: list[str]) -> tuple[dict[str, str], dict[str, str]]:

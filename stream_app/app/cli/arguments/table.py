@@ -22,7 +22,7 @@ _DATABASE_AND_NAME = re.compile(r"([^/\\.\s]+)\.([^/\\.\s]+)")
 
 
 def add_table_parser(
-    verbs: Any, name: str, *, summary: str, description: str, epilog: str, or_all: str = ""
+    verbs: Any, name: str, *, description: str, epilog: str, or_all: str = ""
 ) -> argparse.ArgumentParser:
     """The parser of a verb that works on a table; the verb adds what is its own.
 
@@ -31,7 +31,6 @@ def add_table_parser(
     """
     parser: argparse.ArgumentParser = verbs.add_parser(
         name,
-        help=summary,
         description=description,
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,

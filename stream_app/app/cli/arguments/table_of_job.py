@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from stream_app.app.cli.arguments.table import table_location
-from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.settings import file_io_options
+from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.planning.sync.named_tables import nearest
 from stream_app.table.file_store_table import FileStoreTable
@@ -34,20 +34,18 @@ def known_table(name: str, known: Collection[str], where: str) -> None:
     raise UsageError(f"the job has no table {name!r}", where=where, fix=f"{meant}{tables}")
 
 
-def names_of_job(config: AppConfig) -> Sequence[str]:
+def names_of_job(tables: TablesOfJob) -> Sequence[str]:
     """The tables that a job has met, as far as the checkpoint can be read here."""
-    if config.sync is None:
-        return [config.table.name]
     # Imported only when it is asked for: it needs Spark's package.
     of_database = importlib.import_module("stream_app.app.ops.check.of_database")
     try:
-        paths = of_database.database_paths(config, needs_one=False)
+        paths = of_database.paths_of(tables, needs_one=False)
     except UsageError:
         return []
     return [path.rpartition("/")[2] for path in paths]
 
 
-def table_of_job(text: str, config: AppConfig, where: str) -> FileStoreTable:
+def table_of_job(text: str, tables: TablesOfJob, where: str) -> FileStoreTable:
     """Open a table of a job: by its folder, its name, or the database's and its name.
 
     Args:
@@ -57,16 +55,15 @@ def table_of_job(text: str, config: AppConfig, where: str) -> FileStoreTable:
         TableNotFoundError: there is no table in this folder.
         UsageError: the job has no table of this name.
     """
-    options = {**file_io_options(os.environ), **config.file_system}
-    of_job = config.table if config.sync is None else config.sync
-    name = text.removeprefix(f"{of_job.database}.")
+    options = {**file_io_options(os.environ), **tables.file_system}
+    name = text.removeprefix(f"{tables.section.database}.")
     if Path(text).exists() or "/" in name or "." in name:
         return open_table(table_location(text, os.environ), file_io_options=options)
     try:
-        if config.sync is None and name != config.table.name:
+        path = tables.path(name)
+        if path.rpartition("/")[2] != name:
             raise TableNotFoundError(name)
-        path = config.table.path if config.sync is None else config.sync.path(name)
         return open_table(path, file_io_options=options)
     except TableNotFoundError:
-        known_table(name, names_of_job(config), where)
+        known_table(name, names_of_job(tables), where)
         raise

@@ -20,7 +20,6 @@ from stream_app.app.ops.quarantine.kept_records import Quarantine, open_quaranti
 from stream_app.app.text.outcomes import DRY_RUN, NOTHING, counted
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import UsageError
-from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.time_travel import millis_of
 
 _EARLIEST = "earliest"
@@ -47,7 +46,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_upkeep_parser(
         verbs,
         "backfill",
-        summary="read a table's topics again, and write what differs",
         description="Bring a table to the state that its topics tell.",
         epilog=_EPILOG,
     )
@@ -80,12 +78,13 @@ def run(args: argparse.Namespace) -> int:
     if args.begin != _EARLIEST:
         since = millis_of(timestamp_argument(args.begin))
     config = None if args.conf is None else load_config(args.conf, [], os.environ)
+    tables = None if config is None else config.tables
     table = (
         named_table(args.table)
-        if config is None
-        else table_of_job(args.table, config, str(args.conf))
+        if tables is None
+        else table_of_job(args.table, tables, str(args.conf))
     )
-    source, rules = source_of(args, table, option="--from-topic")
+    source, rules = source_of(args, table, tables, option="--from-topic")
     if source is None:
         raise UsageError(
             "no topic is named",
@@ -101,9 +100,9 @@ def run(args: argparse.Namespace) -> int:
         rules=rules,
         progress=progress,
         since_ms=since,
-        splitter=of_database.splitter_of(config, table),
-        choice=of_database.choice_of(config),
-        quarantines=[] if config is None else _quarantines(config, table),
+        splitter=of_database.splitter_of(tables, table),
+        choice=of_database.choice_of(tables),
+        quarantines=_quarantines(config, table.location),
     )
     done = backfill.run(dry_run=args.dry_run)
     progress.clear()
@@ -112,15 +111,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _quarantines(config: AppConfig, table: FileStoreTable) -> Sequence[Quarantine]:
+def _quarantines(config: AppConfig | None, location: str) -> Sequence[Quarantine]:
     """The folders in which records of the table may wait; none that only Spark reaches."""
-    if config.stream.quarantine is None:
+    folder = None if config is None else config.stream.quarantine
+    if config is None or folder is None:
         return []
+    own = config.tables.quarantine_of(folder, location.rstrip("/").rpartition("/")[2])
     with contextlib.suppress(UsageError):
-        whole = open_quarantine(config.stream.quarantine, config.file_system)
-        if config.sync is None:
-            return [whole]
-        return [whole.of_table(config.sync.name_of(table.location)), whole]
+        return [open_quarantine(each, config.file_system) for each in dict.fromkeys((own, folder))]
     return []
 
 

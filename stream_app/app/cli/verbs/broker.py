@@ -16,7 +16,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "broker",
-        help="run a Kafka broker for trials",
         description="Run a Kafka broker for trials, at 127.0.0.1, until Ctrl-C.\n"
         "Programs that write to it must create their topics, as Kafka Connect does.",
         epilog="example:\n  stream-app broker /tmp/kafka 9092",

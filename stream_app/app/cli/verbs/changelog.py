@@ -66,7 +66,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_table_parser(
         verbs,
         "changelog",
-        summary="print a table's changes",
         description="Print the changes that each snapshot brought, oldest first.",
         epilog=_EPILOG,
     )

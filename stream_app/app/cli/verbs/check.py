@@ -6,7 +6,6 @@ import argparse
 import importlib
 import itertools
 import os
-import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,12 +16,11 @@ import orjson
 
 from stream_app.app.cli.arguments.table import add_table_parser, named_table
 from stream_app.app.cli.arguments.table_of_job import table_of_job
-from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.config.app_config import load_config
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
+from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.source.bootstrap_servers import bootstrap_servers
-from stream_app.app.tables.format_setup import rules_of
-from stream_app.app.tables.format_setup import source_of as source_of_tables
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import (
     FAILED,
@@ -32,6 +30,7 @@ from stream_app.errors import (
     UsageError,
 )
 from stream_app.fileio.file_io_registry import is_same_location
+from stream_app.local_disk import scratch_folder
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.table.check.table_check import CheckReport, TableCheck
 from stream_app.table.file_store_table import FileStoreTable
@@ -75,7 +74,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_table_parser(
         verbs,
         "check",
-        summary="check that a table is sound",
         description="Check a table's metadata against its files, and both against the format.",
         epilog=_EPILOG,
         or_all="absent: all tables of --conf",
@@ -103,45 +101,45 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Print each finding as it comes, then what was examined."""
     progress = ProgressLine.of_terminal()
-    config = None if args.conf is None else load_config(args.conf, [], os.environ)
+    tables = tables_of(args)
     if args.table is not None:
-        if config is None:
+        if tables is None:
             table = named_table(args.table)
         else:
-            table = table_of_job(args.table, config, str(args.conf))
+            table = table_of_job(args.table, tables, str(args.conf))
         check_versions_known(replace(table, branch=""))  # a branch's own versions are checked
-        source, rules = source_of(args, table)
+        source, rules = source_of(args, table, tables)
         if source is None:
             return _check_one(args, table, None, progress)
         with _comparison(progress) as comparison:
-            compared = comparison.add(table, source, rules, _of_database().choice_of(config))
-            comparison.read(_splitter(args, table))
+            compared = comparison.add(table, source, rules, _of_database().choice_of(tables))
+            comparison.read(_of_database().splitter_of(tables, table))
             return _check_one(args, table, compared, progress)
-    if config is None:
+    if tables is None:
         raise UsageError("no table is named", fix="give its folder, or --conf for all of a job")
     with _comparison(progress) as comparison:
-        return exit_code(_check_all(args, config, comparison, progress))
+        return exit_code(_check_all(args, tables, comparison, progress))
 
 
 def _check_all(
-    args: argparse.Namespace, config: AppConfig, comparison: Any, progress: ProgressLine
+    args: argparse.Namespace, tables: TablesOfJob, comparison: Any, progress: ProgressLine
 ) -> set[FindingKind]:
     """Check each table of a job; one that cannot be opened or compared stops no other."""
-    refused = _of_database().refused_sources(config)
-    choice = _of_database().choice_of(config)
-    _check_source_kind(args, config)
+    refused = _of_database().refused_sources(tables)
+    choice = _of_database().choice_of(tables)
+    _check_source_kind(args, tables.source)
     found: list[tuple[str, FileStoreTable | None, Any]] = []
-    for path in _of_database().database_paths(config, needs_one=not refused):
+    for path in _of_database().paths_of(tables, needs_one=not refused):
         table = None
         try:
-            table = open_table(path, file_io_options=config.file_system)
+            table = open_table(path, file_io_options=tables.file_system)
             check_versions_known(table)
-            compared = comparison.add(table, *source_of(args, table), choice)
+            compared = comparison.add(table, *source_of(args, table, tables), choice)
         except StreamAppError as error:
             compared = error
         found.append((path, table, compared))
-    tables = [table for _, table, it in found if table and not isinstance(it, StreamAppError)]
-    comparison.read(_splitter(args, *tables))
+    taken = [table for _, table, it in found if table and not isinstance(it, StreamAppError)]
+    comparison.read(_of_database().splitter_of(tables, *taken))
     seen: dict[str, set[FindingKind]] = {}
     details: list[str] = []
     for path, table, compared in found:
@@ -190,13 +188,8 @@ def _of_database() -> Any:
 def _comparison(progress: ProgressLine) -> Iterator[Any]:
     """Imported only when it is asked for: it needs Spark's package and a broker's client."""
     module = importlib.import_module("stream_app.app.ops.check.comparison")
-    with tempfile.TemporaryDirectory(prefix="stream_app-check-") as folder:
+    with scratch_folder("check") as folder:
         yield module.Comparison(folder, progress)
-
-
-def _splitter(args: argparse.Namespace, *tables: FileStoreTable) -> Any:
-    config = None if args.conf is None else load_config(args.conf, [], os.environ)
-    return _of_database().splitter_of(config, *tables)
 
 
 def _check(
@@ -257,12 +250,26 @@ def _not_compared(where: str, error: StreamAppError) -> Iterator[Finding]:
     yield Finding(kind=FindingKind.NOT_COMPARED, what=what, where=where, fix=error.fix)
 
 
+def tables_of(args: argparse.Namespace) -> TablesOfJob | None:
+    """The tables of the job that ``--conf`` names; None: it is not given.
+
+    Raises:
+        UsageError: the configuration has problems.
+    """
+    return None if args.conf is None else load_config(args.conf, [], os.environ).tables
+
+
 def source_of(
-    args: argparse.Namespace, table: FileStoreTable, *, option: str = "--source-kafka"
+    args: argparse.Namespace,
+    table: FileStoreTable,
+    tables: TablesOfJob | None,
+    *,
+    option: str = "--source-kafka",
 ) -> tuple[SourceConfig | None, TableConfig]:
     """The topics to compare with, None when none are named; and how their rows are made.
 
     Args:
+        tables: `tables_of`.
         option: the argument that names a topic.
 
     Raises:
@@ -270,13 +277,10 @@ def source_of(
             must be.
     """
     source, rules, location = SourceConfig(), TableConfig(), table.location
-    if args.conf is None and args.source_kafka is None:
+    if tables is None and args.source_kafka is None:
         return None, rules
-    if args.conf is not None:
-        config = load_config(args.conf, [], os.environ)
-        path = config.table.path
-        if config.sync is not None:
-            path = config.sync.path(config.sync.name_of(location))
+    if tables is not None:
+        path = tables.path(location.rstrip("/").rpartition("/")[2])
         if not is_same_location(path, location):
             raise UsageError(
                 f"{args.conf} is the configuration of another table: {path}",
@@ -284,9 +288,9 @@ def source_of(
                 fix="give the configuration of this table's job, from the folder where that job "
                 f"runs; or only {option}",
             )
-        source = source_of_tables(config, location)
-        rules = rules_of(config, location, table.schema)
-        _check_source_kind(args, config)
+        source = tables.source_of(location)
+        rules = tables.rules_of(location, table.schema.fields)
+        _check_source_kind(args, source)
     if args.source_kafka is not None:
         servers, sign, topic = args.source_kafka.rpartition("/")
         if not (servers and sign and topic):
@@ -299,10 +303,10 @@ def source_of(
     return source, rules
 
 
-def _check_source_kind(args: argparse.Namespace, config: AppConfig) -> None:
-    if config.source.kind != "kafka":
+def _check_source_kind(args: argparse.Namespace, source: SourceConfig) -> None:
+    if source.kind != "kafka":
         raise UsageError(
-            f"the source of {args.conf} is of kind {config.source.kind!r}",
+            f"the source of {args.conf} is of kind {source.kind!r}",
             fix="only topics of Kafka are compared",
         )
 

@@ -39,7 +39,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "compact",
-        help="compact a table outside of its job",
         description="Merge the files of a table's buckets, once or as a service, on Spark.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -31,7 +31,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "doctor",
-        help="look at all that a job needs, and say what to mend",
         description="Look at everything that a job needs before it runs, and say what to mend.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -26,7 +26,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "ingest",
-        help="run the job: Kafka CDC into a Paimon table, or a whole database",
         description=(
             "Read change records and write them into a Paimon table, until the source is drained "
             '(stream.trigger = "availableNow") or the job is stopped (Ctrl-C: the running epoch '
@@ -61,7 +60,9 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     if args.print:
         print(shlex.join(command))
         return 0
-    become_spark(command, f"ingest-{config.name}", absolute_location(config.stream.checkpoint))
+    become_spark(
+        command, f"ingest-{config.tables.name}", absolute_location(config.stream.checkpoint)
+    )
 
 
 def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:

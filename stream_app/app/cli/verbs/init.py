@@ -46,7 +46,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "init",
-        help="write a configuration from a topic's messages or a database's table",
         description="Write the configuration of a job from the messages of its topic, or from the "
         "definition of the table in its database.",
         epilog=_EPILOG,

@@ -72,7 +72,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_table_parser(
         verbs,
         "inspect",
-        summary="show snapshots, files and levels of a table",
         description="Show the metadata of a table. Reads no row and no data file.",
         epilog=_EPILOG,
     )

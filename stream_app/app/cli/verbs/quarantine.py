@@ -10,6 +10,7 @@ import os
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import orjson
 from stream_app.app.cli.arguments.table_of_job import known_table, names_of_job
 from stream_app.app.cli.arguments.version import timestamp_argument
 from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
 from stream_app.app.ops.quarantine.choice import Choice, offset_range
 from stream_app.app.ops.quarantine.kept_records import (
     DROPPED,
@@ -67,7 +69,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "quarantine",
-        help="records that could not be taken: list, show, replay, drop",
         description="Look at the records of a quarantine, replay them, or drop them.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -116,15 +117,19 @@ def run(args: argparse.Namespace) -> int:
             "name one quarantine", fix="give its folder, or --conf with the job's configuration"
         )
     config = None if args.conf is None else load_config(args.conf, [], os.environ)
-    choice = _choice(args)
-    if args.action in ("replay", "drop") and choice.is_everything and not args.all:
+    records = _Records(
+        whole=_quarantine(args, config),
+        tables=None if config is None else config.tables,
+        name=args.table,
+        choice=_choice(args),
+    )
+    if args.action in ("replay", "drop") and records.choice.is_everything and not args.all:
         raise UsageError(
             f"no records are chosen for {args.action}",
             fix="choose them (--reason, --topic, --partition, --offset, --since, --until), or give "
             "--all",
         )
-    action = _ACTIONS[args.action]
-    for line in action(args, config, _quarantine(args, config), choice):
+    for line in _ACTIONS[args.action](args, records):
         print(line, flush=True)
     return 0
 
@@ -141,103 +146,109 @@ def _choice(args: argparse.Namespace) -> Choice:
 
 
 def _quarantine(args: argparse.Namespace, config: AppConfig | None) -> Quarantine:
-    whole = _whole(args, config)
-    if args.table is None:
-        return whole
-    known = {*whole.tables(), *(() if config is None else names_of_job(config))}
-    known_table(args.table, known, str(args.conf or args.folder))
-    return whole.of_table(args.table)
-
-
-def _whole(args: argparse.Namespace, config: AppConfig | None) -> Quarantine:
     """The folder of the job."""
-    if config is None:
-        found = open_quarantine(args.folder, {})
-        if not found.is_there:
-            raise UsageError(
-                "there is no such folder",
-                where=args.folder,
-                fix="give the folder of a quarantine, or --conf with the job's configuration",
-            )
-        return found
+    whole = _of_folder(args.folder) if config is None else _of_job(args, config)
+    if args.table is not None:
+        known = {*whole.tables(), *(() if config is None else names_of_job(config.tables))}
+        known_table(args.table, known, str(args.conf or args.folder))
+    return whole
+
+
+def _of_folder(folder: str) -> Quarantine:
+    found = open_quarantine(folder, {})
+    if not found.is_there:
+        raise UsageError(
+            "there is no such folder",
+            where=folder,
+            fix="give the folder of a quarantine, or --conf with the job's configuration",
+        )
+    return found
+
+
+def _of_job(args: argparse.Namespace, config: AppConfig) -> Quarantine:
     if config.stream.quarantine is None:
         raise UsageError(
             "the job has no quarantine", where=str(args.conf), fix="set stream.quarantine"
         )
-    if args.table is not None and config.sync is None:
+    if args.table is not None and isinstance(config.tables, SingleTable):
         raise UsageError("the job has one table", where=str(args.conf), fix="leave --table out")
     return open_quarantine(config.stream.quarantine, config.file_system)
 
 
-def _waiting(
-    args: argparse.Namespace, quarantine: Quarantine, config: AppConfig | None, choice: Choice
-) -> Sequence[KeptRecord]:
-    """The chosen ones of the records with which nothing was done."""
-    return choice.chosen(quarantine.waiting(_committed(config, args.table)))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Records:
+    """The records that the arguments choose.
+
+    Attributes:
+        whole: the folder of the job.
+        tables: of the job; None: its folder alone is given.
+        name: of the one table; None: none is named.
+    """
+
+    whole: Quarantine
+    tables: TablesOfJob | None
+    name: str | None
+    choice: Choice
+
+    @property
+    def quarantine(self) -> Quarantine:
+        """The folder in which they are."""
+        return self.whole if self.name is None else self.whole.of_table(self.name)
+
+    def waiting(self) -> Sequence[KeptRecord]:
+        """Those with which nothing was done."""
+        return self.choice.chosen(self.quarantine.waiting(self._committed(self.name)))
+
+    def of_tables(self) -> Mapping[str, Sequence[KeptRecord]]:
+        """The same of each table of a database, by its name; empty where one table is meant."""
+        is_of_one = isinstance(self.tables, SingleTable) or self.name is not None
+        return {
+            name: self.choice.chosen(self.whole.of_table(name).waiting(self._committed(name)))
+            for name in ([] if is_of_one else self.whole.tables())
+        }
+
+    def elsewhere(self) -> Iterator[str]:
+        """Of no table nothing is chosen: the tables that have such records."""
+        counts = {name: len(records) for name, records in self.of_tables().items() if records}
+        if counts:
+            told = ", ".join(f"{name} ({count})" for name, count in counts.items())
+            yield f"such records wait in tables; choose one with --table: {told}"
+
+    def _committed(self, name: str | None) -> frozenset[str]:
+        """Commit users in the tables; without a configuration the marks alone must tell."""
+        users: set[str] = set()
+        if self.tables is None:
+            return frozenset()
+        for path in _paths(self.tables, name):
+            with contextlib.suppress(TableNotFoundError):
+                table = open_table(path, file_io_options=self.tables.file_system)
+                users.update(newest_epochs(table.snapshots))
+        return frozenset(users)
 
 
-def _of_tables(
-    args: argparse.Namespace, quarantine: Quarantine, config: AppConfig | None, choice: Choice
-) -> Mapping[str, Sequence[KeptRecord]]:
-    """The same of each table of a database, by its name; empty where one table is meant."""
-    is_of_one = config is not None and config.sync is None
-    return {
-        name: choice.chosen(quarantine.of_table(name).waiting(_committed(config, name)))
-        for name in ([] if is_of_one or args.table is not None else quarantine.tables())
-    }
-
-
-def _elsewhere(
-    args: argparse.Namespace, quarantine: Quarantine, config: AppConfig | None, choice: Choice
-) -> Iterator[str]:
-    """Of no table nothing is chosen: the tables that have such records."""
-    counts = {
-        name: len(records)
-        for name, records in _of_tables(args, quarantine, config, choice).items()
-        if records
-    }
-    if counts:
-        told = ", ".join(f"{name} ({count})" for name, count in counts.items())
-        yield f"such records wait in tables; choose one with --table: {told}"
-
-
-def _committed(config: AppConfig | None, name: str | None) -> frozenset[str]:
-    """Commit users in the tables; without a configuration the marks alone must tell."""
-    users: set[str] = set()
-    for path in [] if config is None else _paths(config, name):
-        with contextlib.suppress(TableNotFoundError):
-            table = open_table(path, file_io_options=config.file_system if config else {})
-            users.update(newest_epochs(table.snapshots))
-    return frozenset(users)
-
-
-def _paths(config: AppConfig, name: str | None) -> Sequence[str]:
+def _paths(tables: TablesOfJob, name: str | None) -> Sequence[str]:
     """The tables into which records of a quarantine may have been replayed."""
-    if config.sync is None:
-        return [config.table.path]
     if name is not None:
-        return [config.sync.path(name)]
+        return [tables.path(name)]
     # Imported only when it is asked for: it needs Spark's package.
     of_database = importlib.import_module("stream_app.app.ops.check.of_database")
-    paths: Sequence[str] = of_database.database_paths(config, needs_one=False)
+    paths: Sequence[str] = of_database.paths_of(tables, needs_one=False)
     return paths
 
 
-def _list(
-    args: argparse.Namespace, config: AppConfig | None, quarantine: Quarantine, choice: Choice
-) -> Iterator[str]:
-    tables = _of_tables(args, quarantine, config, choice)
-    summaries = _summaries(_waiting(args, quarantine, config, choice))
+def _list(args: argparse.Namespace, records: _Records) -> Iterator[str]:
+    tables = records.of_tables()
+    summaries = _summaries(records.waiting())
     columns: tuple[Column, ...] = _COLUMNS
     if tables:
         columns = (Column("table"), *_COLUMNS)
         summaries = [{"table": None, **each} for each in summaries]
-        for name, records in tables.items():
-            summaries += [{"table": name, **each} for each in _summaries(records)]
+        for name, some in tables.items():
+            summaries += [{"table": name, **each} for each in _summaries(some)]
     if args.format == "jsonl":
         yield from (orjson.dumps(summary).decode() for summary in summaries)
     elif not summaries:
-        yield f"no record waits in {quarantine.location}"
+        yield f"no record waits in {records.quarantine.location}"
     else:
         yield from text_lines(columns, ([*map(_cell, each.values())] for each in summaries))
 
@@ -269,13 +280,11 @@ def _cell(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _show(
-    args: argparse.Namespace, config: AppConfig | None, quarantine: Quarantine, choice: Choice
-) -> Iterator[str]:
-    records = _waiting(args, quarantine, config, choice)
-    if not records and args.format == "text":
-        yield from _elsewhere(args, quarantine, config, choice)
-    for record in records:
+def _show(args: argparse.Namespace, records: _Records) -> Iterator[str]:
+    waiting = records.waiting()
+    if not waiting and args.format == "text":
+        yield from records.elsewhere()
+    for record in waiting:
         if args.format == "jsonl":
             yield orjson.dumps(_as_json(record)).decode()
             continue
@@ -304,15 +313,13 @@ def _text(data: bytes | None) -> str:
     return "null" if data is None else data.decode(errors="backslashreplace")
 
 
-def _drop(
-    args: argparse.Namespace, config: AppConfig | None, quarantine: Quarantine, choice: Choice
-) -> Iterator[str]:
-    records = _waiting(args, quarantine, config, choice)
-    if not records:
+def _drop(args: argparse.Namespace, records: _Records) -> Iterator[str]:
+    quarantine, waiting = records.quarantine, records.waiting()
+    if not waiting:
         yield NOTHING
-        yield from _elsewhere(args, quarantine, config, choice)
+        yield from records.elsewhere()
         return
-    yield f"drop {counted(len(records), 'record')} of {quarantine.location}"
+    yield f"drop {counted(len(waiting), 'record')} of {quarantine.location}"
     if args.dry_run:
         yield DRY_RUN
         return
@@ -320,31 +327,31 @@ def _drop(
     quarantine.write_mark(
         Mark(
             name=uuid.uuid4().hex,
-            records=tuple(record.identity for record in records),
-            outcomes=(DROPPED,) * len(records),
+            records=tuple(record.identity for record in waiting),
+            outcomes=(DROPPED,) * len(waiting),
         )
     )
-    quarantine.remove(records)
-    yield f"dropped {counted(len(records), 'record')}"
+    quarantine.remove(waiting)
+    yield f"dropped {counted(len(waiting), 'record')}"
 
 
-def _replay(
-    args: argparse.Namespace, config: AppConfig | None, quarantine: Quarantine, choice: Choice
-) -> Iterator[str]:
-    if config is None:
+def _replay(args: argparse.Namespace, records: _Records) -> Iterator[str]:
+    tables = records.tables
+    if tables is None:
         raise UsageError(
             "a replay needs the job's configuration", fix="give --conf instead of the folder"
         )
     # Imported only when it is asked for: it needs Spark's package and a broker's client.
     replays = importlib.import_module("stream_app.app.ops.quarantine.job_replay")
-    found = replays.job_replays(config, quarantine, args.table)
+    found = replays.job_replays(tables, records.whole, args.table)
     for name, replay in found.items():
-        if args.table is None and config.sync is not None:
+        if args.table is None and not isinstance(tables, SingleTable):
             yield f"{name}:"
-        yield from replay_lines(replay.run(choice, dry_run=args.dry_run), dry_run=args.dry_run)
+        done = replay.run(records.choice, dry_run=args.dry_run)
+        yield from replay_lines(done, dry_run=args.dry_run)
     if not found:
         yield NOTHING
-        yield from _elsewhere(args, quarantine, config, choice)
+        yield from records.elsewhere()
 
 
 _ACTIONS = {"list": _list, "show": _show, "replay": _replay, "drop": _drop}

@@ -43,7 +43,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_table_parser(
         verbs,
         "read",
-        summary="print a table's rows",
         description="Print the rows of a table at a snapshot: the newest version of each key.",
         epilog=_EPILOG,
     )

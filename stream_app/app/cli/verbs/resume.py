@@ -9,16 +9,14 @@ from typing import Any
 from stream_app.app.cli.arguments.configuration import add_configuration
 from stream_app.app.config.app_config import load_config
 from stream_app.app.ops.resume import resume_tables
-from stream_app.app.tables.job_folders import open_folder
+from stream_app.app.tables.job_folders import checkpoint_of
 from stream_app.clock import SystemClock
-from stream_app.errors import UsageError
 
 
 def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "resume",
-        help="let a job try tables again that an error holds back",
         description=(
             "Ask a job to try tables again that an error holds back. A running job does so within "
             "seconds. A job that starts tries all of them anyway. The table then gets everything "
@@ -45,17 +43,11 @@ def run(args: argparse.Namespace) -> int:
         CheckpointError: the checkpoint is damaged.
     """
     config = load_config(args.conf, args.set, os.environ)
-    checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
+    checkpoint = checkpoint_of(
+        config.tables, fix="start the job again once the cause is mended: it tries every table anew"
+    )
     for line in resume_tables(
         checkpoint, config.stream.checkpoint, args.tables, SystemClock().now_ms()
     ):
         print(line)
     return 0
-
-
-def _no_session() -> Any:
-    raise UsageError(
-        "the checkpoint lies on a file system that only Spark reaches",
-        where="stream.checkpoint",
-        fix="start the job again once the cause is mended: it tries every table anew",
-    )

@@ -20,10 +20,10 @@ from stream_app.app.ops.inspect.job_status import (
     in_short,
 )
 from stream_app.app.source.source_ends import source_ends
-from stream_app.app.tables.job_folders import not_begun, open_folder
+from stream_app.app.tables.job_folders import checkpoint_of, not_begun
 from stream_app.app.text.listing import Listing
 from stream_app.clock import SystemClock
-from stream_app.errors import FAILED, UsageError
+from stream_app.errors import FAILED
 from stream_app.spark.ingest.job_state import read_state
 
 _TROUBLES = (HELD, MISSING, UNREADABLE, REFUSED)
@@ -33,7 +33,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "status",
-        help="show how far a job is, table by table",
         description=(
             "Show the state of each table of a job: its newest epoch and snapshot, how far it is "
             "behind its topics, its sorted runs, and why it is held back. Reads the checkpoint and "
@@ -75,9 +74,9 @@ def run(args: argparse.Namespace) -> int:
         CheckpointError: the checkpoint is damaged.
     """
     config = load_config(args.conf, args.set, os.environ)
-    checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
+    checkpoint = checkpoint_of(config.tables, fix="see the job's metrics instead")
     status = JobStatus(
-        config=config,
+        tables_of_job=config.tables,
         checkpoint=checkpoint,
         ends=source_ends(config.source, _lag_is_unknown),
         now_ms=SystemClock().now_ms(),
@@ -99,14 +98,6 @@ def run(args: argparse.Namespace) -> int:
         if row.reason is not None:
             print(f"\n{row.reason}")
     return FAILED if not is_there or any(row.state in _TROUBLES for row in rows) else 0
-
-
-def _no_session() -> Any:
-    raise UsageError(
-        "the checkpoint lies on a file system that only Spark reaches",
-        where="stream.checkpoint",
-        fix="see the job's metrics instead",
-    )
 
 
 def _lag_is_unknown(why: str) -> None:

@@ -37,7 +37,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "top",
-        help="watch tables in a terminal",
         description="Show the tables of a warehouse, or those of a job, in a terminal, live.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

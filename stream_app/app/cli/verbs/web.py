@@ -12,7 +12,7 @@ from stream_app.app.config.app_config import load_config
 from stream_app.app.config.secrets import Secrets
 from stream_app.app.config.settings import environment_secrets, file_io_options
 from stream_app.app.launch.extra import serving_module
-from stream_app.app.tables.job_folders import open_folder
+from stream_app.app.tables.job_folders import checkpoint_of
 from stream_app.app.web.actions import token_of
 from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.site import LOCAL_HOST, Site, WarehouseSite
@@ -40,7 +40,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     """Add the verb to the command line."""
     parser: argparse.ArgumentParser = verbs.add_parser(
         "web",
-        help="show tables in a browser",
         description="Serve pages about the tables of a warehouse, or about those of a job.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -109,13 +108,5 @@ def site_of(args: argparse.Namespace) -> Site:
 
 def _job_site(args: argparse.Namespace) -> Site:
     config = load_config(args.conf, args.set, os.environ)
-    checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
+    checkpoint = checkpoint_of(config.tables, fix="show the warehouse instead, by --warehouse")
     return JobSite(config, checkpoint, SystemClock())
-
-
-def _no_session() -> Any:
-    raise UsageError(
-        "the checkpoint lies on a file system that only Spark reaches",
-        where="stream.checkpoint",
-        fix="show the warehouse instead, by --warehouse",
-    )

@@ -13,7 +13,6 @@ A run that is interrupted has changed nothing. A second run finds no difference.
 from __future__ import annotations
 
 import itertools
-import tempfile
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -36,6 +35,7 @@ from stream_app.app.source.topic_messages import topic_messages
 from stream_app.app.source.uncompared import Uncompared
 from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import SourceError, UnsupportedTableError, UsageError
+from stream_app.local_disk import scratch_folder
 from stream_app.mergetree.key_differences import Differences, differences
 from stream_app.mergetree.key_value_batch import is_retract
 from stream_app.message_formats import format_named
@@ -123,7 +123,7 @@ class Backfill:
         users = newest_epochs(self.table.snapshots).keys()
         _, ends = table_end(self.table, self.source)
         left = Uncompared(self.table.location, format_named(self.source.format))
-        with tempfile.TemporaryDirectory(prefix="stream_app-backfill-") as folder:
+        with scratch_folder("backfill") as folder:
             state = SourceCheck(self.table, folder, append.index)
             read = topic_messages(self.source, [(ends, left)], self.progress, self.since_ms)
             messages = covered.watched(own_messages(read, self.splitter), users)

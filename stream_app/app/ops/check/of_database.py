@@ -1,118 +1,105 @@
-"""What `check` needs of a job of a whole database: its tables, and the messages of each."""
+"""What `check` needs of a job: the folders of its tables, and the messages of each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from stream_app.app.config.app_config import AppConfig
-from stream_app.app.tables.job_folders import not_begun, open_folder
+from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob, WholeDatabase
+from stream_app.app.tables.job_folders import checkpoint_of, not_begun
 from stream_app.app.tables.refused_tables import refused_tables
 from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
-from stream_app.message_formats import source_reader
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.assignment import Assignment
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.spark.ingest.job_state import read_state, state_of
+from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 
 
-def database_paths(config: AppConfig, *, needs_one: bool = True) -> Sequence[str]:
+def paths_of(tables: TablesOfJob, *, needs_one: bool = True) -> Sequence[str]:
     """The folders of a job's tables, by name.
 
     Raises:
         UsageError: the job has met no table yet, or only Spark reads its checkpoint.
     """
-    if config.sync is None:
-        return [config.table.path]
-    checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
-    state = read_state(checkpoint)
-    names = [] if state is None else sorted(set(state.origins.values()))
-    if not names and needs_one:
+    if isinstance(tables, SingleTable):
+        return [tables.location]
+    state = read_state(_checkpoint(tables))
+    paths = tables.paths(() if state is None else state.origins.values())
+    if not paths and needs_one:
         raise UsageError(
-            "the job has met no table yet"
-            if state is not None
-            else not_begun(config.stream.checkpoint),
-            where=config.stream.checkpoint,
+            "the job has met no table yet" if state is not None else not_begun(tables.checkpoint),
+            where=tables.checkpoint,
             fix="run the job first, or name a table's folder",
         )
-    return [config.sync.path(name) for name in names]
+    return list(paths.values())
 
 
-def refused_sources(config: AppConfig) -> Mapping[Origin, str]:
+def refused_sources(tables: TablesOfJob) -> Mapping[Origin, str]:
     """Tables of the source that the job should take, and of which it stores nothing → why.
 
     Raises:
         UsageError: only Spark reads the checkpoint.
     """
-    if config.sync is None:
+    if isinstance(tables, SingleTable):
         return {}
-    checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
-    return refused_tables(state_of(checkpoint), config.sync.rules)
+    return refused_tables(state_of(_checkpoint(tables)), tables.rules)
 
 
-def choice_of(config: AppConfig | None) -> SourceChoice:
+def choice_of(tables: TablesOfJob | None) -> SourceChoice:
     """The records that a job of one table takes, as its checkpoint tells; of any table if not."""
-    if config is None or config.sync is not None or config.source.merge_shards:
+    if not isinstance(tables, SingleTable) or tables.source.merge_shards:
         return EVERY_SOURCE
     try:
-        checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
+        folder = _checkpoint(tables)
     except UsageError:  # only Spark reaches it
         return EVERY_SOURCE
-    known = state_of(checkpoint).own_source_tables
+    known = state_of(folder).own_source_tables
     if not known:
         return EVERY_SOURCE
     names = frozenset(name for each in known.values() for name in each if name)
-    others = frozenset((topic, "") for topic in config.source.topics if topic not in known)
+    others = frozenset((topic, "") for topic in tables.source.topics if topic not in known)
     return SourceChoice(own=names, others=others)
 
 
-def splitter_of(config: AppConfig | None, *tables: FileStoreTable) -> MessageSplitter:
-    """Gives each table its messages, by its place among the tables.
+def splitter_of(job: TablesOfJob | None, *tables: FileStoreTable) -> MessageSplitter:
+    """Gives each table its messages, by its place among them.
 
     Those of a source table that the job has refused, as another one has its name, are no table's.
 
     Raises:
         UsageError: only the checkpoint tells which source tables these are, and it does not.
     """
-    if config is None or config.sync is None:
+    if not isinstance(job, WholeDatabase):
         return AllToOneTable()
-    names = [config.sync.name_of(each.location) for each in tables]
+    names = [job.sync.name_of(each.location) for each in tables]
     origins: Mapping[Origin, str] = {}
-    if config.sync.rules.may_collide:  # else the names tell it, and the checkpoint may be gone
-        checkpoint = open_folder(config.stream.checkpoint, config.file_system, _no_session)
-        origins = state_of(checkpoint).origins
+    if job.rules.may_collide:  # else the names tell it, and the checkpoint may be gone
+        origins = state_of(_checkpoint(job)).origins
         for name in sorted(set(names) - set(origins.values())):
             raise UsageError(
                 f"the checkpoint does not tell which source tables the table {name!r} has: with "
                 "merge-shards = false or case-sensitive = false two of them may have its name",
-                where=config.stream.checkpoint,
+                where=job.checkpoint,
                 fix="give the configuration with the checkpoint of the table's job",
             )
-    return splitter_for(config, names, origins)
+    return splitter_for(job, names, origins)
 
 
 def splitter_for(
-    config: AppConfig, names: Sequence[str], origins: Mapping[Origin, str]
+    tables: WholeDatabase, names: Sequence[str], origins: Mapping[Origin, str]
 ) -> MessageSplitter:
     """Gives each table its messages, by the place of its name.
 
     Args:
         origins: where the job's source tables go, as far as that is known.
     """
-    if config.sync is None:
-        return AllToOneTable()
     indexes = {name: index for index, name in enumerate(names)}
-    assignment = Assignment(rules=config.sync.rules, indexes=indexes, taken=origins)
-    reader = source_reader(config.source.format, config.source.format_options)
-    return OriginSplitter(reader.origins, assignment)
+    assignment = Assignment(rules=tables.rules, indexes=indexes, taken=origins)
+    return OriginSplitter(tables.reader.origins, assignment)
 
 
-def _no_session() -> Any:
-    raise UsageError(
-        "the checkpoint lies on a file system that only Spark reaches",
-        where="stream.checkpoint",
-        fix="name a table's folder",
-    )
+def _checkpoint(tables: TablesOfJob) -> Folder:
+    return checkpoint_of(tables, fix="name a table's folder")

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
 from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.broker import Broker
 from stream_app.app.ops.doctor.clocks import clock_observations
@@ -28,7 +28,7 @@ from stream_app.app.ops.doctor.tables import (
 from stream_app.app.ops.inspect.job_status import JobStatus
 from stream_app.app.source.preflight import RECREATED_FIX, recreated
 from stream_app.app.tables.damaged_checkpoint import empty_files
-from stream_app.app.tables.job_folders import is_reached_without_spark, open_folder, probe_local
+from stream_app.app.tables.job_folders import checkpoint_of, is_reached_without_spark, probe_local
 from stream_app.app.tables.one_table import changes_that_fail, wanted_schema
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError
@@ -42,13 +42,14 @@ from stream_app.spark.ingest.checkpoint_owner import DATABASE, check_owner
 from stream_app.spark.ingest.epoch_log import LOST_FIX
 from stream_app.spark.ingest.job_state import state_of
 from stream_app.spark.job_folder import Folder
-from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import (
     check_fits,
     open_for_altering,
     open_table,
     with_configuration,
 )
+
+_START = "start the job, and read its log"
 
 
 @dataclass(slots=True)
@@ -69,16 +70,17 @@ class Examination:
 
     def observations(self) -> Iterator[Observation]:
         """Everything, part by part; what one part lacks stops no other."""
-        spark, warehouse = self.config.spark, self._warehouse()
+        spark, section = self.config.spark, self.config.tables.section
         yield from observed("java", machine.java)
         yield from observed("python", machine.packages)
-        cores, buffer = os.cpu_count() or 1, self._write_buffer()
+        cores, buffer = os.cpu_count() or 1, CoreOptions(section.options)[WRITE_BUFFER_SIZE]
         total = machine.machine_memory()
         yield from observed("memory", partial(machine.memory, spark, total, buffer, cores))
-        yield from observed("disk", partial(machine.disk, warehouse))
+        yield from observed("disk", partial(machine.disk, section.warehouse))
         yield from observed("broker", self._broker.observations)
-        yield from observed("columns", partial(columns_of_source, self.config, self._broker.topics))
-        yield from observed("warehouse", partial(self._store, "warehouse", warehouse))
+        tables, topics = self.config.tables, self._broker.topics
+        yield from observed("columns", partial(columns_of_source, tables, topics))
+        yield from observed("warehouse", partial(self._store, "warehouse", section.warehouse))
         yield from observed("checkpoint", self._checkpoint)
         if self.config.stream.quarantine is not None:
             folder = self.config.stream.quarantine
@@ -86,16 +88,10 @@ class Examination:
                 yield from observed("quarantine", partial(self._store, "quarantine", folder))
             else:
                 yield _needs_spark("quarantine", folder)
-        yield from observed("table", self._table if self.config.sync is None else self._tables)
-
-    def _warehouse(self) -> str:
-        sync = self.config.sync
-        return self.config.table.warehouse if sync is None else sync.warehouse
-
-    def _write_buffer(self) -> int:
-        sync = self.config.sync
-        options = self.config.table.options if sync is None else sync.options
-        return CoreOptions(options)[WRITE_BUFFER_SIZE]
+        if isinstance(tables, SingleTable):
+            yield from observed("table", partial(self._table, tables))
+        else:
+            yield from observed("table", self._tables)
 
     def _store(self, part: str, location: str) -> Iterator[Observation]:
         """Rights, the promise of one winner, and the clock."""
@@ -114,23 +110,14 @@ class Examination:
         if not is_reached_without_spark(location):
             yield _needs_spark("checkpoint", location)
             return
-        folder = open_folder(location, self.config.file_system, _no_session)
+        folder = checkpoint_of(self.config.tables, fix=_START)
         yield from self._store("checkpoint", location)
         if is_local(location) and (empty := empty_files(Path(folder.location))):
             what = f"{', '.join(empty)} of it is empty, as after a power cut"
             yield problem("checkpoint", what, LOST_FIX)
             return
-        sync = self.config.sync
         state = state_of(folder)
-        if sync is not None:
-            check_owner(folder, state, sync.path(""), DATABASE)
-        else:
-            try:
-                table = self._opened()
-                place, identity = table.location, table.identity()
-            except TableNotFoundError:  # a checkpoint that has known one refuses the next
-                place, identity = file_io_of(self.config.table.path)[0], ""
-            check_owner(folder, state, place, identity)
+        check_owner(folder, state, *_bound_to(self.config.tables))
         if not state.table:
             yield fine("checkpoint", "new: the job begins at source.starting-offsets")
         elif lost := recreated(state.topic_ids, self._broker.topics):
@@ -169,27 +156,30 @@ class Examination:
 
     def _status(self, checkpoint: Folder) -> JobStatus:
         now_ms = self.clock.now_ms()
-        return JobStatus(config=self.config, checkpoint=checkpoint, ends=None, now_ms=now_ms)
+        return JobStatus(
+            tables_of_job=self.config.tables, checkpoint=checkpoint, ends=None, now_ms=now_ms
+        )
 
     def _tables(self) -> Iterator[Observation]:
-        location, options = self.config.stream.checkpoint, self.config.file_system
-        if is_reached_without_spark(location):
-            checkpoint = open_folder(location, options, _no_session)
+        tables = self.config.tables
+        if is_reached_without_spark(tables.checkpoint):
+            checkpoint = checkpoint_of(tables, fix=_START)
             status = self._status(checkpoint)
             yield from held_tables(checkpoint)
             yield from refused(status.refused())
-            yield from tables_of_database(status.paths(), options)
+            yield from tables_of_database(status.paths(), tables.file_system)
 
-    def _table(self) -> Iterator[Observation]:
+    def _table(self, only: SingleTable) -> Iterator[Observation]:
+        wanted = wanted_schema(only.table, self.clock)
         try:
-            table = self._opened()
+            table = open_table(only.location, file_io_options=only.file_system)
         except TableNotFoundError:
-            yield fine("table", f"{self.config.table.path} will be created")
-            yield from self._merging(wanted_schema(self.config, self.clock))
+            yield fine("table", f"{only.location} will be created")
+            yield from self._merging(wanted)
             return
         open_for_altering(table)
-        check_fits(table, wanted_schema(self.config, self.clock))
-        table = with_configuration(table, self.config.table.options)
+        check_fits(table, wanted)
+        table = with_configuration(table, only.table.options)
         yield from self._merging(table.schema)
         latest = table.snapshots.latest()
         told = "no snapshot yet" if latest is None else f"snapshot {latest.snapshot_id}"
@@ -200,15 +190,19 @@ class Examination:
         for each in changes_that_fail(self.config.source.format, schema):
             yield warning("table", each.what, each.fix)
 
-    def _opened(self) -> FileStoreTable:
-        return open_table(self.config.table.path, file_io_options=self.config.file_system)
+
+def _bound_to(tables: TablesOfJob) -> tuple[str, str]:
+    """The place and the identity of what a checkpoint of the job belongs to."""
+    if not isinstance(tables, SingleTable):
+        return tables.location, DATABASE
+    try:
+        table = open_table(tables.location, file_io_options=tables.file_system)
+    except TableNotFoundError:  # a checkpoint that has known one refuses the next
+        return file_io_of(tables.location)[0], ""
+    return table.location, table.identity()
 
 
 def _needs_spark(part: str, location: str) -> Observation:
     """A job can run with such a folder."""
     what = f"only Spark reaches {location}, and the doctor starts none"
-    return warning(part, what, "start the job, and read its log")
-
-
-def _no_session() -> Any:
-    raise AssertionError("such folders are left to Spark")
+    return warning(part, what, _START)

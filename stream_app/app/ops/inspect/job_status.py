@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.ops.inspect.table_facts import TableFacts, freshness_s, table_facts
 from stream_app.app.tables.refused_tables import refused_tables
 from stream_app.errors import StreamAppError, TableNotFoundError
@@ -21,7 +21,7 @@ from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.job_state import JobState, state_of
+from stream_app.spark.ingest.job_state import ONLY_TABLE, JobState, state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.commit.job_epochs import newest_epoch
 from stream_app.table.opening import open_table
@@ -67,14 +67,14 @@ class TableStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """A job, by its configuration and checkpoint.
+    """A job, by its tables and its checkpoint.
 
     Attributes:
         ends: of the job's topics; None: the broker does not tell.
         facts_of: what the newest snapshot of the table in a folder says; None: it is read.
     """
 
-    config: AppConfig
+    tables_of_job: TablesOfJob
     checkpoint: Folder
     ends: Offsets | None
     now_ms: int
@@ -132,9 +132,7 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        if self.config.sync is None:
-            return {}
-        return refused_tables(self._state(), self.config.sync.rules)
+        return refused_tables(self._state(), self.tables_of_job.rules)
 
     def _state(self) -> JobState:
         return state_of(self.checkpoint)
@@ -150,9 +148,13 @@ class JobStatus:
 
     def _ends_by_table(self, job: JobState) -> Callable[[str], Offsets | None]:
         """Where the topics of a table end, by its name: see `own_ends`."""
-        if self.ends is None or self.config.sync is None:
-            return lambda _: self.ends
-        met = {name: set(topics) for name, topics in job.source_tables.items()}
+        if self.ends is None:
+            return lambda _: None
+        # The only table of a job has all topics, also those without a message so far.
+        of_tables = (
+            (name, topics) for name, topics in job.source_tables.items() if name != ONLY_TABLE
+        )
+        met = {name: set(topics) for name, topics in of_tables}
         return partial(own_ends, self.ends, met)
 
     def _look(
@@ -174,7 +176,7 @@ class JobStatus:
     def _facts(self, path: str) -> TableFacts:
         if self.facts_of is not None:
             return self.facts_of(path)
-        table = open_table(path, file_io_options=self.config.file_system)
+        table = open_table(path, file_io_options=self.tables_of_job.file_system)
         return table_facts(table, of_job=True)
 
     def paths(self, job: JobState | None = None) -> Mapping[str, str]:
@@ -184,11 +186,7 @@ class JobStatus:
             job: what the checkpoint has of the tables; None: it is read.
         """
         job = job or self._state()
-        sync = self.config.sync
-        if sync is None:
-            return {self.config.name: self.config.table.path}
-        known = {*job.origins.values(), *job.held, *job.newest}
-        return {name: sync.path(name) for name in known}
+        return self.tables_of_job.paths([*job.origins.values(), *job.held, *job.newest])
 
     def positions(self) -> dict[str, Offsets]:
         """Up to where each table has the messages of its topics; those that cannot be read lack.
@@ -199,7 +197,7 @@ class JobStatus:
         job, found = self._state(), {}
         for name, path in self.paths(job).items():
             with contextlib.suppress(StreamAppError, OSError):
-                table = open_table(path, file_io_options=self.config.file_system)
+                table = open_table(path, file_io_options=self.tables_of_job.file_system)
                 newest = newest_epoch(table.snapshots, _user(self.checkpoint))
                 waiting = job.held.get(name)
                 found[name] = self._position(job, newest) if waiting is None else waiting.begin

@@ -1,4 +1,4 @@
-"""Configuration of a job → the replays of its quarantine, one for each table."""
+"""Tables of a job → the replays of its quarantine, one for each table."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.config.tables_of_job import TablesOfJob, WholeDatabase
 from stream_app.app.ops.check.of_database import splitter_for
 from stream_app.app.ops.check.source_replay import own_messages
-from stream_app.app.ops.quarantine.kept_records import KeptRecord, Quarantine, open_quarantine
+from stream_app.app.ops.quarantine.kept_records import KeptRecord, Quarantine
 from stream_app.app.ops.quarantine.later_changes import ReadRange, Where, topic_reader
 from stream_app.app.ops.quarantine.replay import Replay, messages_of
 from stream_app.app.tables.table_pipeline import (
@@ -27,7 +26,6 @@ from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.errors import CheckpointError, TableNotFoundError, UsageError
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.kafka.offset_ranges import Offsets
-from stream_app.message_formats import source_reader
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.target_tables import Target, decide
 from stream_app.spark.ingest.epoch_log import EpochLog
@@ -38,12 +36,15 @@ from stream_app.table.opening import open_table
 
 
 def job_replays(
-    config: AppConfig, quarantine: Quarantine, name: str | None, read: ReadRange | None = None
+    tables: TablesOfJob,
+    whole: Quarantine,
+    name: str | None,
+    read: ReadRange | None = None,
 ) -> Mapping[str, Replay]:
     """The replays of a job whose source is Kafka, by table.
 
     Args:
-        quarantine: the folder of the job, or of the table `name`.
+        whole: the job's quarantine.
         name: of a table of a whole database; None: each of its tables replays the records that no
             table had taken.
         read: reads ranges of the topics; None: by Kafka's client.
@@ -53,43 +54,42 @@ def job_replays(
         CheckpointError: the job has not begun.
         TableNotFoundError: there is no table.
     """
-    if config.source.kind != "kafka":
+    if tables.source.kind != "kafka":
         raise UsageError(
             "only a job that reads Kafka can replay its records",
             fix="correct the rows at their source, whose next change brings them",
         )
-    checkpoint = Folder(*file_io_of(config.stream.checkpoint, config.file_system))
+    checkpoint = Folder(*file_io_of(tables.checkpoint, tables.file_system))
     log = EpochLog(checkpoint, goes_back=True)
     if not log.is_begun():
         raise CheckpointError(
             "the job has not begun: its checkpoint does not tell what it has read",
-            where=config.stream.checkpoint,
+            where=tables.checkpoint,
             fix="start the job, and replay when it has read the records",
         )
-    # A record that stops the job where it is read must not stop a replay of others.
-    config = replace(config, stream=replace(config.stream, non_insert_records="quarantine"))
-    reader = topic_reader(config.source) if read is None else read
+    reader = topic_reader(tables.source) if read is None else read
     state = state_of(checkpoint)
-    if config.sync is None:
-        table = open_table(config.table.path, file_io_options=config.file_system)
-        names = [] if config.source.merge_shards else state.own_source_tables.values()
-        tables = frozenset(name for told in names for name in told)
-        only = _replay(config, quarantine, table, log, reader)
-        return {config.name: replace(only, source_tables=tables)}
-    database = _Database(config, config.sync, quarantine, log, reader, state.origins)
+    if not isinstance(tables, WholeDatabase):
+        table = open_table(tables.location, file_io_options=tables.file_system)
+        names = [] if tables.source.merge_shards else state.own_source_tables.values()
+        of_source = frozenset(name for told in names for name in told)
+        only = _replay(tables, whole, table, log, reader)
+        return {tables.name: replace(only, source_tables=of_source)}
+    database = _Database(tables, whole, log, reader, state.origins)
     if name is not None:
         return {name: database.own_records(name)}
     return database.records_of_no_table()
 
 
 def _replay(
-    config: AppConfig,
+    tables: TablesOfJob,
     quarantine: Quarantine,
     table: FileStoreTable,
     log: EpochLog,
     read: ReadRange,
 ) -> Replay:
-    rows = job_rows(config, table)
+    # A record that stops the job where it is read must not stop a replay of others.
+    rows = job_rows(tables, table, sets_aside=True)
     return Replay(
         quarantine=quarantine,
         table=table,
@@ -107,48 +107,47 @@ class _Database:
     """The replays of a job of a whole database.
 
     Attributes:
-        quarantine: the folder of a table, or of records that no table had taken.
+        whole: the job's quarantine; records that no table had taken lie in it.
         origins: where the job's source tables go.
     """
 
-    config: AppConfig
-    sync: SyncConfig
-    quarantine: Quarantine
+    tables: WholeDatabase
+    whole: Quarantine
     log: EpochLog
     read: ReadRange
     origins: Mapping[Origin, str]
 
     def own_records(self, name: str) -> Replay:
         """The replay of the records in a table's own folder."""
-        return self._of_table(name, beside=self.config.stream.quarantine or "")
+        return self._of_table(name, self.whole.of_table(name), beside=self.whole)
 
     def records_of_no_table(self) -> Mapping[str, Replay]:
         """The replays of the tables to which such records belong today; others go on waiting."""
-        records = list(self.quarantine.records())
+        records = list(self.whole.records())
         names = {name for name in self._names(records) if name is not None}
         found = {}
         for name in sorted(names):
             with contextlib.suppress(TableNotFoundError):
-                whole = self._of_table(name, beside=f"{self.config.stream.quarantine}/{name}")
+                whole = self._of_table(name, self.whole, beside=self.whole.of_table(name))
                 found[name] = replace(whole, means=functools.partial(self._are_of, name))
         return found
 
-    def _of_table(self, name: str, *, beside: str) -> Replay:
+    def _of_table(self, name: str, waiting: Quarantine, *, beside: Quarantine) -> Replay:
         # What the job has passed comes first: whatever it commits from now on, the table tells.
         passed = _passed(self.log, name)
-        table = open_table(self.sync.path(name), file_io_options=self.config.file_system)
+        table = open_table(self.tables.path(name), file_io_options=self.tables.file_system)
         read = functools.partial(self._own_messages, name)
         return replace(
-            _replay(self.config, self.quarantine, table, self.log, read),
+            _replay(self.tables, waiting, table, self.log, read),
             passed=passed,
-            beside=open_quarantine(beside, self.config.file_system),
+            beside=beside,
         )
 
     def _own_messages(
         self, name: str, where: Where, begin: int, end: int
     ) -> Iterator[pa.RecordBatch]:
         """Implements `ReadRange`: a table's messages alone."""
-        splitter = splitter_for(self.config, [name], self.origins)
+        splitter = splitter_for(self.tables, [name], self.origins)
         yield from own_messages(self.read(where, begin, end), splitter)
 
     def _are_of(self, name: str, records: Sequence[KeptRecord]) -> Sequence[bool]:
@@ -158,13 +157,11 @@ class _Database:
         """The table of each record by the rules of today; None: none."""
         if not records:
             return []
-        source = self.config.source
-        reader = source_reader(source.format, source.format_options)
-        found = reader.origins(messages_of(records))
+        found = self.tables.reader.origins(messages_of(records))
         names: list[str | None] = []
         for origin in found.tables:  # a loop over source tables
             known = self.origins.get(origin)
-            decision = decide(self.sync.rules, origin, self.origins)
+            decision = decide(self.tables.rules, origin, self.origins)
             names.append(decision.name if known is None and isinstance(decision, Target) else known)
         return [None if code == NO_TABLE else names[code] for code in found.codes.tolist()]
 

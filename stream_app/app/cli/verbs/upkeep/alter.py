@@ -47,7 +47,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_upkeep_parser(
         verbs,
         "alter",
-        summary="change a table's columns, options and comments",
         description="Change a table's columns, options and comments, as one new schema.",
         epilog=_EPILOG,
     )

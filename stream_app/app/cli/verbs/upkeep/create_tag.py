@@ -32,7 +32,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_upkeep_parser(
         verbs,
         "create-tag",
-        summary="name a version, and keep it from expiring",
         description="Give a snapshot a name, under which it stays readable after its expiry.",
         epilog=_EPILOG,
     )

@@ -27,7 +27,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_upkeep_parser(
         verbs,
         "delete-tag",
-        summary="delete tags and the files that only they need",
         description="Delete tags, and the files that only they need.",
         epilog=_EPILOG,
     )

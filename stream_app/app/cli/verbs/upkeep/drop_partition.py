@@ -31,7 +31,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_upkeep_parser(
         verbs,
         "drop-partition",
-        summary="delete partitions' rows",
         description="Delete all rows of partitions, in one snapshot.",
         epilog=_EPILOG,
     )

@@ -57,7 +57,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_upkeep_parser(
         verbs,
         "expire-partitions",
-        summary="drop expired partitions",
         description="Drop expired partitions, by the time in their values or by their newest file.",
         epilog=_EPILOG,
     )

@@ -38,7 +38,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_upkeep_parser(
         verbs,
         "expire-snapshots",
-        summary="delete old snapshots, and the files that only they need",
         description="Delete old snapshots, and the files that only they need.",
         epilog=_EPILOG,
     )

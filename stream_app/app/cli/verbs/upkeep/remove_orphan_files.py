@@ -44,7 +44,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_upkeep_parser(
         verbs,
         "remove-orphan-files",
-        summary="delete orphans: files that no version names",
         description="Delete orphans: files of crashes that no version names, and empty folders.",
         epilog=_EPILOG,
     )

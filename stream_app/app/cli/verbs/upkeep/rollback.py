@@ -35,7 +35,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser = add_upkeep_parser(
         verbs,
         "rollback-to",
-        summary="roll back to an earlier version",
         description="Make an earlier version of a table the newest one, and delete all newer "
         "versions.",
         epilog=_EPILOG,

@@ -26,7 +26,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     return add_upkeep_parser(
         verbs,
         "truncate",
-        summary="delete all rows of a table",
         description="Delete all rows of a table, in one snapshot; the table itself stays.",
         epilog=_EPILOG,
     )

@@ -32,10 +32,10 @@ _Plan = TypeVar("_Plan", bound=UpkeepPlan)
 
 
 def add_upkeep_parser(
-    verbs: Any, name: str, *, summary: str, description: str, epilog: str
+    verbs: Any, name: str, *, description: str, epilog: str
 ) -> argparse.ArgumentParser:
     """A verb's parser, with TABLE and ``--dry-run``; the verb adds what is its own."""
-    parser = add_table_parser(verbs, name, summary=summary, description=description, epilog=epilog)
+    parser = add_table_parser(verbs, name, description=description, epilog=epilog)
     parser.add_argument(
         "--dry-run", action="store_true", help="show what would be done, and change nothing"
     )

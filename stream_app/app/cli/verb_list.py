@@ -1,0 +1,64 @@
+"""The verbs of the command line: their one list, which `main` runs and ``run.sh help`` prints.
+
+Needs nothing but Python: ``run.sh`` runs this file before anything is installed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_VERBS = "stream_app.app.cli.verbs"
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """What the command line knows of a verb before its module is imported."""
+
+    name: str
+    module: str
+    summary: str
+
+
+def _verb(name: str, summary: str) -> Verb:
+    return Verb(name, f"{_VERBS}.{name}", summary)
+
+
+def _upkeep(name: str, summary: str) -> Verb:
+    return Verb(name, f"{_VERBS}.upkeep.{name.replace('-', '_')}", summary)
+
+
+VERBS = (
+    Verb(
+        "demo",
+        "stream_app.demo.demo",
+        "watch a shop's database become tables, ALTER and crash included",
+    ),
+    _verb("ingest", "run the job: Kafka CDC into a Paimon table, or a whole database"),
+    _verb("doctor", "look at all that a job needs, and say what to mend"),
+    _verb("broker", "run a Kafka broker for trials"),
+    _verb("status", "show how far a job is, table by table"),
+    _verb("web", "show tables in a browser"),
+    _verb("top", "watch tables in a terminal"),
+    _verb("resume", "let a job try tables again that an error holds back"),
+    _verb("compact", "compact a table outside of its job"),
+    _verb("read", "print a table's rows"),
+    _verb("changelog", "print a table's changes"),
+    _upkeep("expire-snapshots", "delete old snapshots, and the files that only they need"),
+    _upkeep("expire-partitions", "drop expired partitions"),
+    _verb("inspect", "show snapshots, files and levels of a table"),
+    _verb("check", "check that a table is sound"),
+    _verb("quarantine", "records that could not be taken: list, show, replay, drop"),
+    _verb("backfill", "read a table's topics again, and write what differs"),
+    _upkeep("create-tag", "name a version, and keep it from expiring"),
+    _upkeep("delete-tag", "delete tags and the files that only they need"),
+    _verb("init", "write a configuration from a topic's messages"),
+    _upkeep("alter", "change a table's columns, options and comments"),
+    Verb("rollback-to", f"{_VERBS}.upkeep.rollback", "roll back to an earlier version"),
+    _upkeep("drop-partition", "delete partitions' rows"),
+    _upkeep("truncate", "delete all rows of a table"),
+    _upkeep("remove-orphan-files", "delete orphans: files that no version names"),
+)
+
+if __name__ == "__main__":
+    for verb in VERBS:
+        print(f"  {verb.name:19} {verb.summary}")

@@ -1,0 +1,257 @@
+"""The tables of a job: where they lie, and what of the source each of them takes.
+
+A job has one table, section ``[table]``, or those of a whole database, section ``[sync]``. Both are
+a `TablesOfJob`, so that only what must differ asks which of the two it is. A table has a *name in
+the job*, under which checkpoint, quarantine and history know it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from stream_app.app.config.made_columns import rules_of_table
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.sync_config import SyncConfig
+from stream_app.app.config.table_config import TableConfig
+from stream_app.cdc.column_drift import INEXACT, TYPE_MAPPING, DriftKind, Reaction
+from stream_app.cdc.message_format import SourceReader
+from stream_app.message_formats import format_named, source_reader
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
+from stream_app.model.schema.origin import Origin
+from stream_app.planning.sync.target_tables import SyncRules, Target, decide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablesOfJob(ABC):
+    """The tables of a job.
+
+    Attributes:
+        source: of all their messages.
+        checkpoint: the location of what the job remembers of them.
+        file_system: options of file systems, such as ``s3.endpoint``.
+    """
+
+    source: SourceConfig
+    checkpoint: str = ""
+    file_system: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    @abstractmethod
+    def section(self) -> TableConfig | SyncConfig:
+        """Of the configuration: it has the warehouse, the database and options of tables."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The job's: the database, with the table if there is one."""
+
+    @property
+    def location(self) -> str:
+        """The folder of the table, or of the database."""
+        return self.path("")
+
+    @property
+    def reader(self) -> SourceReader:
+        """Tells the source tables of messages, and their columns."""
+        return source_reader(self.source.format, self.source.format_options)
+
+    @property
+    def rules(self) -> SyncRules:
+        """Which tables of the source are taken, and how they are named."""
+        return SyncRules()
+
+    @property
+    def mapping_options(self) -> MappingOptions:
+        """How the source's types become types of new columns."""
+        return NO_MAPPING_OPTIONS
+
+    @property
+    def lowers_names(self) -> bool:
+        """Whether tables and columns have the source's names in lower case."""
+        return not self.rules.case_sensitive
+
+    @property
+    def named(self) -> Sequence[str]:
+        """The tables of which something is said alone, ``[sync.tables.NAME]``."""
+        return ()
+
+    @abstractmethod
+    def path(self, name: str) -> str:
+        """The folder of a table, by its name in the job."""
+
+    @abstractmethod
+    def paths(self, met: Iterable[str]) -> Mapping[str, str]:
+        """The folder of each table, by its name in the job.
+
+        Args:
+            met: the tables that the job's checkpoint names.
+        """
+
+    @abstractmethod
+    def target(self, origin: Origin) -> str | None:
+        """The folder of the table that takes a source table's messages; None: none takes them."""
+
+    @abstractmethod
+    def rules_of(self, location: str, columns: RowType) -> TableConfig:
+        """The made columns and the filter of the table in a folder."""
+
+    @abstractmethod
+    def source_of(self, location: str) -> SourceConfig:
+        """The source as the table in a folder sees it."""
+
+    def full_key(self, option: str) -> str:
+        """The key of an option of the format as it stands in this configuration."""
+        return format_named(self.source.format).full_key(option)
+
+    def quarantine_of(self, quarantine: str, name: str) -> str:
+        """The folder of a table's bad records, in the job's quarantine; no name: of no table."""
+        part = self.part(name)
+        return f"{quarantine}/{part}" if part else quarantine
+
+    @abstractmethod
+    def part(self, name: str) -> str:
+        """Under which quarantine and history keep a table; empty: they have no other one."""
+
+    @abstractmethod
+    def full_name(self, name: str) -> str:
+        """``DATABASE.TABLE``, by the table's name in the job; of no name: none."""
+
+    @abstractmethod
+    def own_name(self, full_name: str) -> str | None:
+        """The name in the job; None: it is of another database."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SingleTable(TablesOfJob):
+    """The table of a job of one table; its name in the job is ``DATABASE.TABLE``.
+
+    Questions by name or folder all have one answer.
+    """
+
+    table: TableConfig
+
+    @property
+    def section(self) -> TableConfig:
+        """See `TablesOfJob.section`."""
+        return self.table
+
+    @property
+    def name(self) -> str:
+        """See `TablesOfJob.name`."""
+        return f"{self.table.database}.{self.table.name}"
+
+    def path(self, name: str) -> str:  # noqa: ARG002
+        """See `TablesOfJob.path`."""
+        return self.table.path
+
+    def paths(self, met: Iterable[str]) -> Mapping[str, str]:  # noqa: ARG002
+        """See `TablesOfJob.paths`."""
+        return {self.name: self.table.path}
+
+    def target(self, origin: Origin) -> str:  # noqa: ARG002
+        """See `TablesOfJob.target`."""
+        return self.table.path
+
+    def rules_of(self, location: str, columns: RowType) -> TableConfig:  # noqa: ARG002
+        """See `TablesOfJob.rules_of`."""
+        return self.table
+
+    def source_of(self, location: str) -> SourceConfig:  # noqa: ARG002
+        """See `TablesOfJob.source_of`."""
+        return self.source
+
+    def part(self, name: str) -> str:  # noqa: ARG002
+        """See `TablesOfJob.part`."""
+        return ""
+
+    def full_name(self, name: str) -> str:  # noqa: ARG002
+        """See `TablesOfJob.full_name`."""
+        return self.name
+
+    def own_name(self, full_name: str) -> str:
+        """See `TablesOfJob.own_name`."""
+        return full_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeDatabase(TablesOfJob):
+    """The tables of a whole database; the name in the job is the table's own."""
+
+    sync: SyncConfig
+
+    @property
+    def section(self) -> SyncConfig:
+        """See `TablesOfJob.section`."""
+        return self.sync
+
+    @property
+    def name(self) -> str:
+        """See `TablesOfJob.name`."""
+        return self.sync.database
+
+    @property
+    def rules(self) -> SyncRules:
+        """See `TablesOfJob.rules`."""
+        return self.sync.rules
+
+    @property
+    def mapping_options(self) -> MappingOptions:
+        """See `TablesOfJob.mapping_options`."""
+        return self.sync.mapping_options
+
+    @property
+    def named(self) -> Sequence[str]:
+        """See `TablesOfJob.named`."""
+        return self.sync.named()
+
+    def path(self, name: str) -> str:
+        """See `TablesOfJob.path`."""
+        return self.sync.path(name)
+
+    def paths(self, met: Iterable[str]) -> Mapping[str, str]:
+        """See `TablesOfJob.paths`."""
+        return {name: self.sync.path(name) for name in sorted(set(met))}
+
+    def target(self, origin: Origin) -> str | None:
+        """See `TablesOfJob.target`."""
+        decision = decide(self.sync.rules, origin, {})
+        return self.sync.path(decision.name) if isinstance(decision, Target) else None
+
+    def rules_of(self, location: str, columns: RowType) -> TableConfig:
+        """See `TablesOfJob.rules_of`."""
+        return rules_of_table(self.sync, self.sync.name_of(location), columns)
+
+    def source_of(self, location: str) -> SourceConfig:
+        """See `TablesOfJob.source_of`."""
+        declared = {option.key for option in format_named(self.source.format).options}
+        of_database = {DriftKind.UNKNOWN.option: Reaction.EVOLVE.value, INEXACT: self.sync.inexact}
+        if self.sync.type_mapping:
+            of_database[TYPE_MAPPING] = ",".join(self.sync.type_mapping)
+        defaults = {key: value for key, value in of_database.items() if key in declared}
+        own = self.sync.format_options_of(self.sync.name_of(location))
+        return replace(
+            self.source,
+            merge_shards=True,  # the splitter has found the source table already
+            lowers_names=self.lowers_names,
+            format_options={**defaults, **self.source.format_options, **own},
+        )
+
+    def full_key(self, option: str) -> str:
+        """See `TablesOfJob.full_key`."""
+        return f"sync.{option}" if option == INEXACT else TablesOfJob.full_key(self, option)
+
+    def part(self, name: str) -> str:
+        """See `TablesOfJob.part`."""
+        return name
+
+    def full_name(self, name: str) -> str:
+        """See `TablesOfJob.full_name`."""
+        return name and f"{self.sync.database}.{name}"
+
+    def own_name(self, full_name: str) -> str | None:
+        """See `TablesOfJob.own_name`."""
+        database = f"{self.sync.database}."
+        return full_name.removeprefix(database) if full_name.startswith(database) else None

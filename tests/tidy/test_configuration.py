@@ -1,0 +1,32 @@
+"""The whole configuration stays in few hands, and its two kinds of job are told apart once."""
+
+from __future__ import annotations
+
+import re
+
+from tests.tidy.project_files import modules, text_of
+
+WHOLE = {
+    "app/cli/arguments/compact", "app/cli/verbs/backfill", "app/cli/verbs/ingest",
+    "app/cli/verbs/quarantine", "app/config/app_config", "app/config/toml_text",
+    "app/job/ingest_job", "app/observe/watched_job", "app/ops/doctor/examination",
+    "app/submit/ingest_program", "app/submit/page_of_job", "app/web/job_site",
+}  # fmt: skip
+"""They choose and join; what they call takes the values that it needs."""
+PARSING = {"app/config/app_config", "app/config/toml_text"}
+
+
+def named(pattern: str) -> set[str]:
+    return {
+        name.removeprefix("stream_app/").removesuffix(".py")
+        for name in modules("stream_app")
+        if re.search(pattern, text_of(name))
+    }
+
+
+def test_few_modules_hold_the_whole_configuration() -> None:
+    assert named(r"\bAppConfig\b") == WHOLE
+
+
+def test_a_job_of_a_database_is_told_apart_where_the_configuration_is_parsed() -> None:
+    assert named(r"\bsync is (?:not )?None\b") - PARSING <= {"app/job/ingest_job"}

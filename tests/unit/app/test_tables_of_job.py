@@ -1,0 +1,56 @@
+"""Both kinds of a job's tables answer the same questions."""
+
+from __future__ import annotations
+
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.sync_config import OneSetting, SyncConfig
+from stream_app.app.config.table_config import TableConfig
+from stream_app.app.config.tables_of_job import SingleTable, WholeDatabase
+from stream_app.model.schema.origin import Origin
+
+SOURCE = SourceConfig(topics=("t",), merge_shards=False)
+ONLY = SingleTable(
+    source=SOURCE, table=TableConfig(warehouse="/w/", database="d", name="orders", filter="id > 1")
+)
+MANY = WholeDatabase(
+    source=SOURCE,
+    sync=SyncConfig(
+        warehouse="/w", database="d", excluding_tables="tmp_.*", table_prefix="s_",
+        case_sensitive=False, filter="id > 1", tables={"s_a.truncate": OneSetting("apply")},
+    ),
+)  # fmt: skip
+ORDERS, SCRATCH = Origin("shop", "", "orders"), Origin("shop", "", "tmp_1")
+
+
+def test_where_they_lie() -> None:
+    assert (ONLY.name, ONLY.location) == ("d.orders", "/w/d.db/orders")
+    assert (MANY.name, MANY.location) == ("d", "/w/d.db/")
+    assert ONLY.paths([]) == {"d.orders": "/w/d.db/orders"}
+    assert MANY.paths(["b", "a", "b"]) == {"a": "/w/d.db/a", "b": "/w/d.db/b"}
+
+
+def test_which_table_takes_a_source_table() -> None:
+    assert [ONLY.target(ORDERS), ONLY.target(SCRATCH)] == ["/w/d.db/orders"] * 2
+    assert [MANY.target(ORDERS), MANY.target(SCRATCH)] == ["/w/d.db/s_orders", None]
+
+
+def test_under_which_names_it_is_kept_and_shown() -> None:
+    assert ONLY.quarantine_of("/q", "d.orders") == "/q"
+    assert [MANY.quarantine_of("/q", name) for name in ("s_a", "")] == ["/q/s_a", "/q"]
+    assert [ONLY.full_name(""), ONLY.own_name("d.orders")] == ["d.orders", "d.orders"]
+    assert [MANY.full_name("s_a"), MANY.full_name("")] == ["d.s_a", ""]
+    assert [MANY.own_name("d.s_a"), MANY.own_name("other.s_a")] == ["s_a", None]
+
+
+def test_the_source_as_a_table_sees_it() -> None:
+    assert ONLY.source_of("/w/d.db/orders") == SOURCE
+    seen = MANY.source_of("/w/d.db/s_a")
+    assert (seen.merge_shards, seen.lowers_names) == (True, True)
+    assert seen.format_options["truncate"] == "apply"
+    assert "truncate" not in MANY.source_of("/w/d.db/s_b").format_options
+
+
+def test_a_key_is_told_as_it_stands_in_the_configuration() -> None:
+    assert [ONLY.full_key("inexact"), MANY.full_key("inexact"), MANY.full_key("truncate")] == [
+        "source.debezium.inexact", "sync.inexact", "source.debezium.truncate",
+    ]  # fmt: skip

@@ -1,0 +1,31 @@
+"""Where the local disk is."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from stream_app.local_disk import kept_folder, local_disk, scratch_file, scratch_folder
+
+
+def test_it_is_where_the_variable_says_at_the_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert kept_folder("lookup") == tmp_path / f"stream_app-{os.getuid()}" / "lookup"
+    with scratch_folder("spill") as scratch:
+        assert Path(scratch).parent == tmp_path
+    with scratch_file("hashes") as file:
+        file.write(b"1")
+    assert list(tmp_path.iterdir()) == [], "scratch is gone, and nothing else was made"
+
+
+@pytest.mark.parametrize("given", ["", "relative", "/there/is/no/such/folder"])
+def test_a_variable_that_cannot_be_is_no_answer(
+    given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", given)
+    assert local_disk() == Path(tempfile.gettempdir())
