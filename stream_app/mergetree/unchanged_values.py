@@ -21,7 +21,7 @@ from stream_app.mergetree.key_value_batch import (
     is_retract,
     take,
 )
-from stream_app.mergetree.lookup.key_lookup import FoundRows
+from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import MESSAGE, SEPARATOR, UNCHANGED
@@ -35,7 +35,7 @@ REASON = "reason"
 """Of refused rows, a STRING behind `MESSAGE`."""
 _NO_ROW, _DELETED, _NULL = "its row is not in the table", "its row was deleted", "is null there"
 
-FindsRows = Callable[[pa.RecordBatch, Sequence[str]], FoundRows]
+FindsRows = Callable[[pa.RecordBatch, Sequence[str]], RowsOfKeys]
 """Finds the table's rows of distinct keys, with some columns; see `KeyLookup.rows`."""
 
 

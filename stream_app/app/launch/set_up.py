@@ -65,8 +65,8 @@ class PipProgress:
 
 
 @dataclass(slots=True)
-class Steps:
-    """Runs commands that say much, and says little of them.
+class CommandRunner:
+    """Runs commands, keeps their output in a log, and prints a line of progress.
 
     Attributes:
         log: gets all that they say.
@@ -160,7 +160,7 @@ def set_up(venv: Path, project: Path, locks: Sequence[Path], say: Callable[[str]
     began, python, mark = time.monotonic(), str(venv / "bin" / "python"), venv / _MARK
     is_new = mark.exists() or not Path(python).exists()
     venv.mkdir(parents=True, exist_ok=True)
-    steps = Steps(venv.parent / f"{venv.name}-setup.log", say)
+    steps = CommandRunner(venv.parent / f"{venv.name}-setup.log", say)
     steps.log.unlink(missing_ok=True)
     if is_new:
         now = f"making {venv} with Python {sys.version.split()[0]}"

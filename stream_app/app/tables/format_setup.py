@@ -21,7 +21,7 @@ from stream_app.cdc.column_drift import (
 from stream_app.cdc.computed.definition import DefinitionError
 from stream_app.cdc.computed.generated_columns import generated_columns, source_setup
 from stream_app.cdc.computed.generation import Generation
-from stream_app.cdc.computed.row_filter import Knowledge, RowFilter
+from stream_app.cdc.computed.row_filter import FilteredMessages, Knowledge
 from stream_app.cdc.formats import format_named, message_format, source_reader
 from stream_app.cdc.isolated_decode import IsolatedDecode
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
@@ -289,7 +289,7 @@ def _with_filter(
     last = Knowledge.IMAGES if is_whole else Knowledge.NEWEST
     for chosen, known in ((certain, Knowledge.CERTAIN), (others, last)):
         if chosen:
-            decode = RowFilter(
+            decode = FilteredMessages(
                 messages=decode,
                 condition=to_expression(And(tuple(chosen))),
                 merges_by_key=schema.kind.merges_by_key,

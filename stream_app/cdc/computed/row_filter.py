@@ -92,7 +92,7 @@ def filtered(kinds: Kinds, is_pair: Bools, passes: Bools, known: Knowledge) -> F
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowFilter:
+class FilteredMessages:
     """Implements `message_format.MessageFormat`.
 
     Attributes:

@@ -15,7 +15,7 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.file_access import LiveRowReader
+from stream_app.mergetree.file_access import RowPlaceReader
 from stream_app.mergetree.key_differences import rows_of_keys
 from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout
 from stream_app.mergetree.sort_merge_reader import RunCursor
@@ -35,7 +35,7 @@ class RowsAbove:
     """
 
     layout: KeyValueLayout
-    files: LiveRowReader
+    files: RowPlaceReader
     above: Sequence[DataFileMeta]
     key_of: KeyOrder
     found: dict[str, list[Indices]] = field(init=False, default_factory=dict)

@@ -15,7 +15,7 @@ GROWTH = 2
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Version:
+class LayerSnapshot:
     """A snapshot, as layers know it; number 0: the table before its first one."""
 
     number: int
@@ -30,12 +30,12 @@ class LayerSpan:
         begin: None: the layer has all keys.
     """
 
-    begin: Version | None
-    end: Version
+    begin: LayerSnapshot | None
+    end: LayerSnapshot
     rows: int = 0
 
 
-def chain(layers: Collection[LayerSpan], versions: Collection[Version]) -> list[LayerSpan]:
+def chain(layers: Collection[LayerSpan], versions: Collection[LayerSnapshot]) -> list[LayerSpan]:
     """The layers of the newest state, lowest first; empty: there is none.
 
     Of several ways to the same version the one of fewest layers is taken: these were merged last.
@@ -44,7 +44,7 @@ def chain(layers: Collection[LayerSpan], versions: Collection[Version]) -> list[
         layers: all that there are.
         versions: those of the table that a state may stand at.
     """
-    best: dict[Version, list[LayerSpan]] = {}
+    best: dict[LayerSnapshot, list[LayerSpan]] = {}
     for layer in sorted(layers, key=lambda layer: layer.end.number):
         below = [] if layer.begin is None else best.get(layer.begin)
         if below is None:

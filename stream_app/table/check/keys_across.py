@@ -23,7 +23,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.index_building import KeySplit
 from stream_app.table.key_index.key_layer import Rows, key_codes
 from stream_app.table.key_index.share_files import PlaceNumbers
-from stream_app.table.key_index.table_keys import FileOfKeys, TableKeys
+from stream_app.table.key_index.table_keys import PlacedFile, TableKeys
 from stream_app.table.map_in_threads import each, thread_count
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -92,7 +92,7 @@ def _parts(
 ) -> Iterator[pa.RecordBatch]:
     """The keys of all rows, in columns of `TableKeys.found_schema`; those of a key in one part."""
     files = [
-        FileOfKeys(entry, numbers.number((entry.partition, entry.bucket)))
+        PlacedFile(entry, numbers.number((entry.partition, entry.bucket)))
         for entry in FileStoreScan(table).live(snapshot)
     ]
     rows = sum(file.entry.file.row_count for file in files)

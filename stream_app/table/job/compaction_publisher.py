@@ -20,7 +20,7 @@ from stream_app.table.compact.report import (
     reports_as_property,
 )
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.write.live_files import LiveFiles
+from stream_app.table.write.live_files import LiveFileCounts
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class CompactionPublisher:
     table: FileStoreTable
     commit: FileStoreCommit
     coordinator: TakesOutcomes
-    live: LiveFiles
+    live: LiveFileCounts
     tally: CompactionTally = field(default_factory=CompactionTally)
     _reports: list[CompactionReport] = field(default_factory=list)
 

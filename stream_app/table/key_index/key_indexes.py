@@ -32,7 +32,7 @@ from stream_app.model.options.cross_partition_options import (
 )
 from stream_app.model.snapshot import KEY_SHARES_PROPERTY, CommitKind, Snapshot
 from stream_app.planning.key_index.index_rule import IndexRule
-from stream_app.planning.key_index.layer_chain import LayerSpan, Version, chain, merged_from
+from stream_app.planning.key_index.layer_chain import LayerSnapshot, LayerSpan, chain, merged_from
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.index_building import IndexBuilding, version_of
 from stream_app.table.key_index.key_layer import (
@@ -48,7 +48,7 @@ from stream_app.table.key_index.share_files import (
     ShareFiles,
     locked,
 )
-from stream_app.table.key_index.table_keys import FileOfKeys, TableKeys
+from stream_app.table.key_index.table_keys import PlacedFile, TableKeys
 from stream_app.table.map_in_threads import each
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -158,7 +158,7 @@ class KeyIndexes:
                 continue  # what lies between has expired, or a layer is damaged
         return None
 
-    def _is_there(self, version: Version, target: Snapshot) -> bool:
+    def _is_there(self, version: LayerSnapshot, target: Snapshot) -> bool:
         if version == version_of(target):
             return True
         try:
@@ -204,7 +204,7 @@ class KeyIndexes:
         told = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
         own = told == {str(self.rule.shares)}
         added = [
-            FileOfKeys(entry, index.places.number((entry.partition, entry.bucket)), age)
+            PlacedFile(entry, index.places.number((entry.partition, entry.bucket)), age)
             for age, snapshot in enumerate(snapshots)
             for entry in scan.delta(snapshot)
             if entry.kind is FileKind.ADD
@@ -217,7 +217,7 @@ class KeyIndexes:
             )
         ]
 
-        def read(file: FileOfKeys) -> list[pa.RecordBatch]:
+        def read(file: PlacedFile) -> list[pa.RecordBatch]:
             parts = (reader.by_share(file, found) for found in reader.read(file))
             return [mine for part in parts for number, mine in part if number == share]
 
@@ -231,12 +231,12 @@ class KeyIndexes:
         index: KeyIndex,
         layer: KeyLayer,
         spans: Sequence[LayerSpan],
-        end: Version,
+        end: LayerSnapshot,
     ) -> None:
         """Write the newest layer, together with those below that are small beside it."""
         first = merged_from([*(span.rows for span in spans), len(layer.places)])
         whole = layer
-        begin: Version | None = spans[-1].end
+        begin: LayerSnapshot | None = spans[-1].end
         if first < len(spans):
             begin = spans[first].begin
             whole = merged(index.layers[first:], is_lowest=begin is None)

@@ -35,7 +35,7 @@ _FOUND = (
 )
 
 
-class FileOfKeys(NamedTuple):
+class PlacedFile(NamedTuple):
     """A data file, the number of its bucket as a place, and the number of its snapshot."""
 
     entry: ManifestEntry
@@ -78,7 +78,7 @@ class TableKeys:
         """
         return Keys(hash_columns(columns.columns, self.key_type.types), columns)
 
-    def read(self, file: FileOfKeys) -> Iterator[pa.RecordBatch]:
+    def read(self, file: PlacedFile) -> Iterator[pa.RecordBatch]:
         """A file's keys in columns of `found_schema`.
 
         Raises:
@@ -106,7 +106,7 @@ class TableKeys:
             yield pa.RecordBatch.from_arrays(columns, schema=self.found_schema)
 
     def by_share(
-        self, file: FileOfKeys, found: pa.RecordBatch
+        self, file: PlacedFile, found: pa.RecordBatch
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """A file's keys by share."""
         if not self.rule.fills_buckets:

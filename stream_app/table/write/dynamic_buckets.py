@@ -1,7 +1,7 @@
 """``bucket = -1`` with a key that holds the partition: an index of hashes tells a row's bucket.
 
-Stage 1 of an epoch assigns (`DynamicBuckets`), stage 2 adds to the index (`BucketIndex`). Between
-them rows are shuffled once: a task needs no other task to give a new key its bucket
+Stage 1 of an epoch assigns (`DynamicBuckets`), stage 2 adds to the index (`HashIndexWriter`).
+Between them rows are shuffled once: a task needs no other task to give a new key its bucket
 (`planning.buckets.open_buckets`).
 
 Source: Paimon `index/HashBucketAssigner.java`, `index/DynamicBucketIndexMaintainer.java`.
@@ -94,7 +94,7 @@ class DynamicBuckets:
 
 
 @dataclass(slots=True)
-class BucketIndex:
+class HashIndexWriter:
     """Implements `table_write.BucketIndex`: gathers the hashes of a bucket's new rows.
 
     Attributes:

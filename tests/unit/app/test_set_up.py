@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.launch.java import unicode_environment
-from stream_app.app.launch.set_up import PipProgress, Steps, pinned
+from stream_app.app.launch.set_up import CommandRunner, PipProgress, pinned
 from stream_app.app.launch.spark_log import log_file
 
 PIP = """\
@@ -44,7 +44,7 @@ def test_each_package_is_told_with_its_size() -> None:
 
 def test_a_step_that_fails_shows_its_last_words(tmp_path: Path) -> None:
     said: list[str] = []
-    steps = Steps(tmp_path / "log", said.append)
+    steps = CommandRunner(tmp_path / "log", said.append)
     program = "print('first'); print('no such package'); raise SystemExit(3)"
     with pytest.raises(SystemExit, match="no such package"):
         steps.run([sys.executable, "-c", program], lambda line: line[:1] or None, "trying")
