@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from stream_app.demo.source_table import ShopTable, Value
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.merge_read import MergeRead
+from stream_app.table.read.split_read import SplitRead
+from stream_app.table.read.split_scan import SplitScan
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,9 @@ def _array(values: Sequence[Value], type_: pa.DataType) -> pa.Array:
 
 def table_side(table: FileStoreTable, source: ShopTable) -> Side:
     """The table's newest snapshot."""
-    read = MergeRead(table)
-    batches = read.read(table.snapshots.latest())
+    read = SplitRead(table)
+    splits = SplitScan(table).splits(table.snapshots.latest())
+    batches = (batch for split in splits for batch in read.read(split))
     return _side(pa.Table.from_batches(batches, schema=read.schema), source.envelope.key)
 
 

@@ -161,10 +161,10 @@ class KeyLookup:
                     parts.append(matched)
         if not parts:
             return np.empty(0, np.int64), _empty(self.layout)
-        found, at = pa.concat_batches(parts), np.concatenate(places)
-        order, last = key_order(found, self.layout)
+        candidates, at = pa.concat_batches(parts), np.concatenate(places)
+        order, last = key_order(candidates, self.layout)
         newest = order[last]
-        return at[newest], take(found, newest)
+        return at[newest], take(candidates, newest)
 
     def _together(self, places: list[Indices], parts: list[pa.RecordBatch]) -> RowsOfKeys:
         if not parts:

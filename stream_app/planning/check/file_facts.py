@@ -62,36 +62,36 @@ class FileFacts:
 
 def fact_findings(file: DataFileMeta, facts: FileFacts, where: str) -> list[Finding]:
     """Everything in which a file is not what its manifest promises."""
-    found: list[tuple[FindingKind, str, str]] = []
+    findings: list[tuple[FindingKind, str, str]] = []
     if facts.row_count != file.row_count:
-        found.append(
+        findings.append(
             (
                 FindingKind.ROW_COUNT,
                 f"the file has {facts.row_count} rows, its manifest says {file.row_count}",
                 _RESTORE,
             )
         )
-    if None not in (told := file.delete_row_count, facts.delete_row_count) and (
-        told != facts.delete_row_count
+    if None not in (listed := file.delete_row_count, facts.delete_row_count) and (
+        listed != facts.delete_row_count
     ):
-        found.append(
+        findings.append(
             (
                 FindingKind.ROW_COUNT,
-                f"the file has {facts.delete_row_count} deletes, its manifest says {told}",
+                f"the file has {facts.delete_row_count} deletes, its manifest says {listed}",
                 _RESTORE,
             )
         )
-    found += _key_findings(file, facts)
-    found += _stray_findings(facts)
+    findings += _key_findings(file, facts)
+    findings += _stray_findings(facts)
     for name, column in facts.columns.items():
-        found += _column_findings(name, column)
-    return [Finding(kind=kind, what=what, where=where, fix=fix) for kind, what, fix in found]
+        findings += _column_findings(name, column)
+    return [Finding(kind=kind, what=what, where=where, fix=fix) for kind, what, fix in findings]
 
 
 def _key_findings(file: DataFileMeta, facts: FileFacts) -> list[tuple[FindingKind, str, str]]:
-    found = []
+    findings = []
     if facts.unordered_rows:
-        found.append(
+        findings.append(
             (
                 FindingKind.KEY_ORDER,
                 f"{facts.unordered_rows} rows do not follow the row before them in key order",
@@ -99,7 +99,7 @@ def _key_findings(file: DataFileMeta, facts: FileFacts) -> list[tuple[FindingKin
             )
         )
     if facts.keys is not None and facts.keys != facts.told_keys:
-        found.append(
+        findings.append(
             (
                 FindingKind.KEY_RANGE,
                 f"the file's keys reach from {_key_text(facts.keys[0])} to "
@@ -107,23 +107,23 @@ def _key_findings(file: DataFileMeta, facts: FileFacts) -> list[tuple[FindingKin
                 _RESTORE,
             )
         )
-    told = (file.min_sequence_number, file.max_sequence_number)
-    if facts.sequence_numbers is not None and facts.sequence_numbers != told:
-        found.append(
+    listed = (file.min_sequence_number, file.max_sequence_number)
+    if facts.sequence_numbers is not None and facts.sequence_numbers != listed:
+        findings.append(
             (
                 FindingKind.SEQUENCE_NUMBERS,
                 f"sequence numbers reach from {facts.sequence_numbers[0]} to "
-                f"{facts.sequence_numbers[1]}, its manifest says {told[0]} to {told[1]}",
+                f"{facts.sequence_numbers[1]}, its manifest says {listed[0]} to {listed[1]}",
                 _RESTORE,
             )
         )
-    return found
+    return findings
 
 
 def _stray_findings(facts: FileFacts) -> list[tuple[FindingKind, str, str]]:
-    found = []
+    findings = []
     if facts.stray_bucket_rows:
-        found.append(
+        findings.append(
             (
                 FindingKind.BUCKET,
                 f"{facts.stray_bucket_rows} rows belong into another bucket by their key",
@@ -131,20 +131,20 @@ def _stray_findings(facts: FileFacts) -> list[tuple[FindingKind, str, str]]:
             )
         )
     if facts.stray_partition_rows:
-        found.append(
+        findings.append(
             (
                 FindingKind.PARTITION,
                 f"{facts.stray_partition_rows} rows belong into another partition",
                 "overwrite the partitions with their rows; readers that prune miss them",
             )
         )
-    return found
+    return findings
 
 
 def _column_findings(name: str, column: ColumnFacts) -> list[tuple[FindingKind, str, str]]:
-    found = []
+    findings = []
     if column.told_nulls is not None and column.told_nulls != column.null_count:
-        found.append(
+        findings.append(
             (
                 FindingKind.STATISTICS,
                 f"column {name!r} has {column.null_count} nulls, its manifest says "
@@ -153,7 +153,7 @@ def _column_findings(name: str, column: ColumnFacts) -> list[tuple[FindingKind, 
             )
         )
     if column.below or column.above:
-        found.append(
+        findings.append(
             (
                 FindingKind.STATISTICS,
                 f"column {name!r} has {column.below} values below and {column.above} above the "
@@ -161,7 +161,7 @@ def _column_findings(name: str, column: ColumnFacts) -> list[tuple[FindingKind, 
                 _REWRITE,
             )
         )
-    return found
+    return findings
 
 
 def _key_text(key: Any) -> str:

@@ -49,10 +49,10 @@ def chain(layers: Collection[LayerSpan], versions: Collection[LayerSnapshot]) ->
         below = [] if layer.begin is None else best.get(layer.begin)
         if below is None:
             continue
-        found = [*below, layer]
+        path = [*below, layer]
         known = best.get(layer.end)
-        if known is None or len(found) < len(known):
-            best[layer.end] = found
+        if known is None or len(path) < len(known):
+            best[layer.end] = path
     usable = [version for version in best if version in versions]
     return best[max(usable)] if usable else []
 

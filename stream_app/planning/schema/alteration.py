@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import assert_never
 
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import (
@@ -159,8 +158,6 @@ class _Altering:
             case DropPrimaryKey():
                 self._refuse("rows have the key already" if self._has_snapshots else None)
                 self.primary_keys = ()
-            case _:
-                assert_never(change)
 
     def _refuse(self, problem: str | None) -> None:
         if problem is not None:

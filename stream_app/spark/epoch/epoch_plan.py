@@ -214,11 +214,6 @@ class EpochPlan:
         return found
 
     @property
-    def has_tables(self) -> bool:
-        """Whether a table takes part."""
-        return any(table is not None for table in self.tables)
-
-    @property
     def bases(self) -> Sequence[IndexBasis | None]:
         """The index of keys of each table."""
         return [None if table is None else table.basis for table in self.tables]

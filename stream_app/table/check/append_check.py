@@ -49,11 +49,11 @@ class AppendCheck:
         """
         for one in self.replay.buckets(self.progress):
             before, after = {*one.base, *one.changes}, set(one.last)
-            told, found = (
+            taken_in, given = (
                 self._sum(one.bucket, files) for files in (before - after, after - before)
             )
-            if told != found:
-                yield self._finding(one.bucket, told, found)
+            if taken_in != given:
+                yield self._finding(one.bucket, taken_in, given)
 
     def _sum(self, bucket: BucketId, files: Iterable[DataFileMeta]) -> _RowSum:
         table = self.replay.table
@@ -67,10 +67,12 @@ class AppendCheck:
                 squares += int((hashes * hashes).sum())
         return _RowSum(rows, total % _MODULUS, squares % _MODULUS)
 
-    def _finding(self, bucket: BucketId, told: _RowSum, found: _RowSum) -> Finding:
-        what = f"compactions took in {told.rows} rows and gave {found.rows}"
-        if told.rows == found.rows:
-            what = f"compactions took in {told.rows} rows and gave as many, which are not the same"
+    def _finding(self, bucket: BucketId, taken_in: _RowSum, given: _RowSum) -> Finding:
+        what = f"compactions took in {taken_in.rows} rows and gave {given.rows}"
+        if taken_in.rows == given.rows:
+            what = (
+                f"compactions took in {taken_in.rows} rows and gave as many, which are not the same"
+            )
         return Finding(
             kind=FindingKind.CHANGELOG,
             what=what,

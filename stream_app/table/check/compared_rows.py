@@ -163,7 +163,7 @@ class RowsOfTable:
 
 
 def rows_by_key(
-    found: RowsOfTable, compared: FileStoreTable, folder: str, without: pa.RecordBatch | None
+    table_rows: RowsOfTable, compared: FileStoreTable, folder: str, without: pa.RecordBatch | None
 ) -> RowsOnDisk:
     """The rows of a table in the buckets of `as_compared`.
 
@@ -173,8 +173,8 @@ def rows_by_key(
     sorted_rows, assigner = RowsOnDisk(compared, folder), bucket_assigner(compared, None)
     waiting: list[pa.RecordBatch] = []
     count = 0
-    for bucket in found.buckets:
-        for batch in found.rows(bucket):
+    for bucket in table_rows.buckets:
+        for batch in table_rows.rows(bucket):
             kept = batch
             if without is not None:
                 _, kept = rows_of_keys(compared.layout(), without, batch)
@@ -189,11 +189,11 @@ def rows_by_key(
 
 
 def deletes_of(
-    found: RowsOfTable, compared: FileStoreTable, keys: pa.RecordBatch
+    table_rows: RowsOfTable, compared: FileStoreTable, keys: pa.RecordBatch
 ) -> Iterator[BucketRows]:
     """The rows of some keys as -D, by the table's own partition and bucket."""
-    for bucket in found.buckets:
-        for batch in found.rows(bucket):
+    for bucket in table_rows.buckets:
+        for batch in table_rows.rows(bucket):
             rows, _ = rows_of_keys(compared.layout(), batch, keys)
             if rows.num_rows:
                 rows = rows.drop_columns([SEQUENCE_NUMBER])

@@ -53,8 +53,8 @@ class KeySplit:
         Raises:
             CorruptFileError: the file cannot be read.
         """
-        for found in self.reader.read(file):
-            for share, mine in self.reader.by_share(file, found):
+        for rows in self.reader.read(file):
+            for share, mine in self.reader.by_share(file, rows):
                 with self._writing:
                     if share not in self._writers:
                         path = str(self.folder / str(share))
@@ -143,8 +143,8 @@ class IndexBuilding:
 
     def _save(self, parts: Sequence[pa.RecordBatch], share: int, numbers: PlaceNumbers) -> None:
         self._check_size(parts)
-        found = parts[0] if parts else self.reader.no_keys()
-        keys, places = self.reader.newest(found)
+        rows = parts[0] if parts else self.reader.no_keys()
+        keys, places = self.reader.newest(rows)
         used, at = np.unique(places, return_inverse=True)
         own = PlaceNumbers()
         for place in used.tolist():

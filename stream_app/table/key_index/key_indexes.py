@@ -99,9 +99,9 @@ class KeyIndexes:
         """Those in the folder for temporary files."""
         root = Path(tempfile.gettempdir()) / f"stream_app-{os.getuid()}" / "key-index"
         types = [str(table.schema.fields.field(name).data_type) for name in rule.keys]
-        told = [table.location, table.branch, *map(str, (rule.keys, types, rule.shares))]
-        told += [str(rule.fills_buckets), str(rule.deletes_end)]
-        name = hashlib.sha256("\0".join(told).encode()).hexdigest()[:24]
+        identity = [table.location, table.branch, *map(str, (rule.keys, types, rule.shares))]
+        identity += [str(rule.fills_buckets), str(rule.deletes_end)]
+        name = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:24]
         return cls(table, rule, root / name)
 
     def at(self, share: int, snapshot_id: int) -> KeyIndex:
@@ -117,14 +117,14 @@ class KeyIndexes:
             return KeyIndex([], PlaceNumbers())
         self._forget_unused()
         with files.alone():
-            found = self._opened(files, target)
-            if found is None:
+            index = self._opened(files, target)
+            if index is None:
                 files.keep([])
                 with locked(self.folder):
                     self._building(target).build()
-                found = self._opened(files, target, is_new=True)
-                assert found is not None, "it has just been built"
-            return found
+                index = self._opened(files, target, is_new=True)
+                assert index is not None, "it has just been built"
+            return index
 
     def _files(self, share: int) -> ShareFiles:
         columns = arrow_schema(TableKeys(self.table, self.rule).key_type)
@@ -201,8 +201,8 @@ class KeyIndexes:
     ) -> tuple[Keys, Places]:
         """The keys that snapshots have changed."""
         reader, scan = TableKeys(self.table, self.rule), FileStoreScan(self.table)
-        told = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
-        own = told == {str(self.rule.shares)}
+        shares = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
+        own = shares == {str(self.rule.shares)}
         added = [
             PlacedFile(entry, index.places.number((entry.partition, entry.bucket)), age)
             for age, snapshot in enumerate(snapshots)
@@ -218,12 +218,12 @@ class KeyIndexes:
         ]
 
         def read(file: PlacedFile) -> list[pa.RecordBatch]:
-            parts = (reader.by_share(file, found) for found in reader.read(file))
+            parts = (reader.by_share(file, rows) for rows in reader.read(file))
             return [mine for part in parts for number, mine in part if number == share]
 
         batches = itertools.chain.from_iterable(each(self._threads, read, needed))
-        found = pa.concat_batches([reader.no_keys(), *batches])
-        return reader.newest(found, index.find)
+        rows = pa.concat_batches([reader.no_keys(), *batches])
+        return reader.newest(rows, index.find)
 
     def _save(
         self,

@@ -61,8 +61,8 @@ class PlaceNumbers:
             places: of each key; negative ones are no place.
             step: 1 or -1.
         """
-        found, times = np.unique(places[places >= 0], return_counts=True)
-        for place, keys in zip(found.tolist(), times.tolist(), strict=True):
+        distinct, times = np.unique(places[places >= 0], return_counts=True)
+        for place, keys in zip(distinct.tolist(), times.tolist(), strict=True):
             self.counts[place] += step * keys
 
     def to_bytes(self) -> bytes:

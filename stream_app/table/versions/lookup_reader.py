@@ -92,7 +92,7 @@ class LookupReader:
         files = self._copied_files()
         copied = CopiedFile(
             files.path(file),
-            tuple(f"{each.field_id} {each.data_type}" for each in files.reader.columns),
+            tuple(f"{column.field_id} {column.data_type}" for column in files.reader.columns),
             files.reader.layout_schema,
             file.row_count,
         )

@@ -72,5 +72,5 @@ class TableRows:
         entries = FileStoreScan(self.table).live(snapshot, buckets)
         self._snapshot, self._files = snapshot, [entry.file for entry in entries]
         if self.table.merges_by_vectors and snapshot is not None:
-            found = deletion_vectors(self.table, snapshot, buckets)
-            self._vectors = found.get(buckets[0], {})
+            vectors = deletion_vectors(self.table, snapshot, buckets)
+            self._vectors = vectors.get(buckets[0], {})

@@ -66,12 +66,12 @@ def _too_long(name: str, column: pa.Array, decoded: DecodedBatch) -> dict[int, s
         for text in column.unique().to_pylist()
         if text is not None and len(partition_component(name, text).encode()) > NAME_BYTES_MAX
     ]
-    found = np.flatnonzero(pc.is_in(column, pa.array(refused, column.type)).to_numpy(False))
+    rows = np.flatnonzero(pc.is_in(column, pa.array(refused, column.type)).to_numpy(False))
     reason = (
         f"has a value of the partition column {name!r} whose folder would have a name of more than "
         f"{NAME_BYTES_MAX} bytes"
     )
-    return {int(index): reason for index in decoded.changes.message_index[found]}
+    return {int(index): reason for index in decoded.changes.message_index[rows]}
 
 
 _REASON = (
@@ -116,9 +116,9 @@ class DatedPartitions:
             if (text := self.partitions.undated(serialize_arrow_row(columns, row_type.types, row)))
             is not None
         }
-        found = np.flatnonzero(np.isin(partition_of, list(undated)))
+        rows = np.flatnonzero(np.isin(partition_of, list(undated)))
         reasons = {
             int(decoded.changes.message_index[row]): _REASON + undated[int(partition_of[row])]
-            for row in found
+            for row in rows
         }
         return decoded.setting_aside(messages, reasons) if reasons else decoded

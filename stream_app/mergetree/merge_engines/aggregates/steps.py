@@ -99,10 +99,10 @@ class Steps:
         """Which steps do one of these: bool [steps]."""
         if self.ops is None:
             return np.full(len(self.rows), Op.ADD in ops)
-        found = np.zeros(len(self.rows), np.bool_)
+        is_one = np.zeros(len(self.rows), np.bool_)
         for op in ops:
-            found |= self.ops == op
-        return found
+            is_one |= self.ops == op
+        return is_one
 
     def has(self, *ops: Op) -> bool:
         """Whether any step does one of these."""
@@ -135,13 +135,13 @@ class Steps:
         """The place of each segment's first chosen step; the number of steps without one."""
         none = len(self.rows)
         behind = np.minimum.accumulate(np.where(chosen, self.places, none)[::-1])[::-1]
-        found = behind[self.starts]
-        return np.where(found > self.ends, none, found)
+        nearest = behind[self.starts]
+        return np.where(nearest > self.ends, none, nearest)
 
     def any(self, chosen: Mask) -> Mask:
         """Which segments have a chosen step: bool [segments]."""
-        found: Mask = self.sums(chosen.astype(np.int64)) > 0
-        return found
+        is_any: Mask = self.sums(chosen.astype(np.int64)) > 0
+        return is_any
 
     def sums(self, values: Indices) -> Indices:
         """The sum of each segment, overflowing silently: int64 [segments]."""
@@ -214,14 +214,14 @@ class Steps:
     @cached_property
     def later_rows(self) -> list[tuple[Indices, Indices]]:
         """Of each round but the first: its segments, and the row of each one's step."""
-        found = []
+        rounds = []
         active = np.flatnonzero(self.lengths > 1)
         for number in range(1, self.depth):
             if number > 1:
                 # Numbers choose three times faster than a mask without a pattern.
                 active = active[np.flatnonzero(self.lengths[active] > number)]
-            found.append((active, self.rows[self.starts[active] + number]))
-        return found
+            rounds.append((active, self.rows[self.starts[active] + number]))
+        return rounds
 
     def reduced(self, values: npt.NDArray[Any], reduce: np.ufunc) -> npt.NDArray[Any]:
         """The values of each segment's rows, reduced in their order.
