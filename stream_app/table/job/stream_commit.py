@@ -161,11 +161,10 @@ class StreamTableCommit:
             raise
         finished = self.coordinator.finished()
         noted = {**(properties or {}), **self.index.properties}
-        empty = ManifestCommittable(identifier=epoch, watermark=watermark, properties=noted)
+        bare = ManifestCommittable(identifier=epoch, watermark=watermark, properties=noted)
         try:
             check = partial(_check, self, basis, changes)
-            of_epoch = replace(empty, changes=tuple(changes))
-            append = self._commit.commit_appends(of_epoch, check=check)
+            append = self._commit.commit_appends(replace(bare, changes=tuple(changes)), check=check)
         except CommitError:
             self.table.discard(changes)
             raise
@@ -174,7 +173,7 @@ class StreamTableCommit:
         self._looks.begin_anew()
         self.index.note(basis, changes)
         self._publisher.tally.add_flushes(changes)
-        compact = self._publisher.publish(empty, finished)
+        compact = self._publisher.publish(bare, finished)
         begun = self.coordinator.trigger()
         snapshots = [*filter(None, (*self._while_waiting, emptied, append, compact))]
         self._while_waiting.clear()
