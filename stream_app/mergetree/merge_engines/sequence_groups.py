@@ -37,7 +37,7 @@ _OpsOf = Callable[[Mask, Mask, Mask], _Ops]
 _NEWEST = ColumnAggregate(function=LAST_VALUE)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GroupedSteps:
     """The steps of the groups of all segments.
 

@@ -61,6 +61,7 @@ def as_iterators(runs: Sequence[Sequence[Sequence[Row]]], shape: Shape) -> list[
 @pytest.mark.parametrize("shape", PLAIN, ids=lambda shape: shape.label)
 @given(data=st.data())
 @settings(max_examples=40, deadline=None)
+@pytest.mark.slow
 def test_windows_are_all_rows_in_order(shape: Shape, data: st.DataObject) -> None:
     runs = data.draw(runs_of(shape))
     windows = [

@@ -199,6 +199,7 @@ def test_large_values_are_restored_some_at_a_time() -> None:
 @pytest.mark.parametrize("spillable", [True, False], ids=["spilled", "flushed"])
 @pytest.mark.parametrize("changelog", [True, False])
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.slow
 def test_whatever_the_buffer_does(seed: int, changelog: bool, spillable: bool) -> None:
     """Random changes in blocks, with a buffer that is full all the time, beside a model."""
     random = np.random.default_rng(seed)
