@@ -112,6 +112,7 @@ def test_sparks_hash_partitioning_sends_an_address_to_its_task(
 
 
 @pytest.mark.kafka
+@pytest.mark.usefixtures("sparks_source")
 def test_order_by_key_over_ranges_of_kafka_partitions_and_many_epochs(
     spark: SparkSession, kafka_broker: EmbeddedBroker, tmp_path: Path, seed: int
 ) -> None:
@@ -144,6 +145,7 @@ def test_order_by_key_over_ranges_of_kafka_partitions_and_many_epochs(
 
 
 @pytest.mark.kafka
+@pytest.mark.usefixtures("sparks_source")
 def test_kafka_messages_have_all_columns(
     spark: SparkSession, kafka_broker: EmbeddedBroker, tmp_path: Path
 ) -> None:
@@ -187,6 +189,7 @@ class FailsOnce:
 
 
 @pytest.mark.kafka
+@pytest.mark.usefixtures("sparks_source")
 def test_a_task_that_is_done_again_gives_the_same_once(
     spark: SparkSession, kafka_broker: EmbeddedBroker, tmp_path: Path
 ) -> None:

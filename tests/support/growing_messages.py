@@ -98,3 +98,29 @@ GROWING: dict[str, Growing] = {
         _each(lambda key: f'"v":"2024-{key}"'), columns="id BIGINT, v TIMESTAMP(6)"
     ),
 }  # fmt: skip
+
+_HEAD = '{"op":"c","before":null,"after":'
+ENVELOPES = {
+    "canal-json": (
+        '{"data":[%s],"type":"INSERT","database":"d","table":"t","pkNames":["id"],"ts":1,"es":1,'
+        '"isDdl":false,"old":null}'
+    ),
+    "maxwell-json": '{"database":"d","table":"t","type":"insert","ts":1,"data":%s}',
+    "ogg-json": (
+        '{"table":"d.t","op_type":"I","op_ts":"2020-01-01 00:00:00.000000","pos":"1","after":%s}'
+    ),
+    "aws-dms-json": (
+        '{"data":%s,"metadata":{"record-type":"data","operation":"insert","schema-name":"d",'
+        '"table-name":"t"}}'
+    ),
+    "json": "%s",
+}
+"""Other formats: a message of an insert, around its row."""
+ROWS = tuple(kind for kind, growing in GROWING.items() if growing.values(1)[0].startswith(_HEAD))
+"""The kinds whose rows any format may have; the others are about Debezium's own envelope."""
+
+
+def in_envelopes(values: list[str], format_name: str) -> list[str]:
+    """The rows of such messages, in the messages of another format."""
+    envelope = ENVELOPES[format_name]
+    return [envelope.replace("%s", value.removeprefix(_HEAD)[:-1]) for value in values]

@@ -9,9 +9,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.errors import UsageError
 from stream_app.kafka.offset_ranges import Offsets
 
 CLIENT_DEFAULTS: Mapping[str, str] = {
@@ -30,6 +32,8 @@ CLIENT_DEFAULTS: Mapping[str, str] = {
 }
 
 _EARLIEST = -2
+_NO_SOURCE = ("_LEGACY_ERROR_TEMP_1140", "KAFKA_DATA_SOURCE_NOT_ENABLED")
+"""Conditions of a session without the jars: of Spark 4.0 and 4.1, and of later ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +56,26 @@ class KafkaSource:
     kafka_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def read_stream(self, spark: SparkSession) -> DataFrame:
-        """A stream of `MESSAGE_SCHEMA`."""
+        """A stream of `MESSAGE_SCHEMA`.
+
+        Raises:
+            UsageError: Spark has not been given the jars of its Kafka source.
+        """
         reader = spark.readStream.format("kafka")
         for key, value in self.options(spark.sparkContext.defaultParallelism).items():
             reader = reader.option(key, value)
-        return reader.load().select(*MESSAGE_SCHEMA.names)
+        try:
+            messages = reader.load()
+        except AnalysisException as error:
+            if error.getCondition() not in _NO_SOURCE:
+                raise
+            raise UsageError(
+                "Spark has no Kafka source here: its jars are not among those of the session",
+                where="source.reader",
+                fix="set it to 'native', which needs no jars, or give spark-submit the jars that "
+                "`python -m stream_app.app.launch.jars spark-kafka` prints",
+            ) from None
+        return messages.select(*MESSAGE_SCHEMA.names)
 
     def read_between(self, spark: SparkSession, begin: Offsets, end: Offsets) -> DataFrame:
         """The messages from one position on, up to and without a later one; `MESSAGE_SCHEMA`.

@@ -21,6 +21,7 @@ def configured(bench: JobBench, *topics: str, **source: int | bool) -> Mapping[s
     return settings
 
 
+@pytest.mark.usefixtures("sparks_source")
 def test_a_checkpoint_is_both_readers(bench: JobBench) -> None:
     topic = bench.topic(change(key, "a") for key in range(10))
     configured(bench, topic, max_offsets_per_trigger=4)
@@ -67,6 +68,7 @@ def test_transactions_and_partitions_that_come_later(bench: JobBench) -> None:
     assert bench.rows() == {**dict.fromkeys(range(3), "b"), 7: "new", 9: "there"}
 
 
+@pytest.mark.usefixtures("sparks_source")
 def test_what_the_native_reader_cannot_follow(bench: JobBench) -> None:
     topic = bench.topic([change(1, "a")])
     configured(bench, topic)

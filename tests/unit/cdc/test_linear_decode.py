@@ -9,7 +9,11 @@ from types import FrameType
 import pyarrow as pa
 import pytest
 
-from tests.support.growing_messages import GROWING, Growing
+from stream_app.cdc.formats import message_format
+from stream_app.cdc.message_format import FormatSetup, MessageFormat
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.schema.data_type import parse_columns
+from tests.support.growing_messages import ENVELOPES, GROWING, ROWS, Growing, in_envelopes
 from tests.unit.cdc.debezium_messages import a_format, messages
 
 TIMES = 8
@@ -54,10 +58,39 @@ def seconds(growing: Growing, size: int) -> float:
     return time.process_time() - began
 
 
+@pytest.mark.parametrize("kind", ROWS)
+@pytest.mark.parametrize("format_name", ENVELOPES)
+def test_the_work_of_other_formats_grows_as_their_messages_do(format_name: str, kind: str) -> None:
+    growing = GROWING[kind]
+    columns = parse_columns(growing.columns)
+    few, many = (
+        work_of(
+            message_format(
+                format_name,
+                FormatSetup(
+                    columns=columns,
+                    arrow_schema=arrow_schema(columns),
+                    primary_keys=("id",),
+                    options={},
+                    keep_update_before=True,
+                ),
+            ),
+            messages(*in_envelopes(growing.values(size), format_name)),
+        )
+        for size in (growing.size // 10, growing.size // 10 * TIMES)
+    )
+    for one, other in zip(few, many, strict=True):
+        assert other <= TIMES * SLACK * one, f"{few} → {many}"
+
+
 def work(growing: Growing, size: int) -> tuple[int, int]:
-    """Calls of functions, those of C included, and bytes that Arrow has asked for."""
+    """The same of messages of Debezium."""
     decoder = a_format(growing.columns, options=growing.options)
-    batch = messages(*growing.values(size))
+    return work_of(decoder, messages(*growing.values(size)))
+
+
+def work_of(decoder: MessageFormat, batch: pa.RecordBatch) -> tuple[int, int]:
+    """Calls of functions, those of C included, and bytes that Arrow has asked for."""
     pool, calls = pa.default_memory_pool(), 0
     before = pool.total_bytes_allocated()
 

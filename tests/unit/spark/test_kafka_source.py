@@ -1,0 +1,31 @@
+"""Spark's Kafka source, where its jars are missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.slow]
+PROGRAM = """
+from pyspark.sql import SparkSession
+from stream_app.errors import UsageError
+from stream_app.spark.stream.kafka_source import KafkaSource
+
+spark = SparkSession.builder.master("local[1]").getOrCreate()
+try:
+    KafkaSource(bootstrap_servers="127.0.0.1:1", topics=("t",)).read_stream(spark)
+except UsageError as error:
+    print(error)
+spark.stop()
+"""
+
+
+def test_a_session_without_its_jars_is_told_of_the_other_reader() -> None:
+    """In a process of its own: the session of the other tests has them."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+    )
+    assert "Spark has no Kafka source here" in done.stdout
+    assert "set it to 'native', which needs no jars" in done.stdout
