@@ -236,7 +236,7 @@ def _python_value(raw: Any, data_type: DataType) -> Any:
 
 
 def _truncate_max(text: str, characters_max: int) -> str | None:
-    """A text of at most so many code points that is not less; None when there is none."""
+    """An upper bound of at most `characters_max` code points; None when there is none."""
     if len(text) <= characters_max:
         return text
     for last in range(characters_max - 1, -1, -1):

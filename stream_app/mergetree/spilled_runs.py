@@ -60,7 +60,7 @@ class SpilledRuns:
         return sum(run.size for run in self._runs)
 
     def has_room(self, more_bytes: int) -> bool:
-        """Whether so many bytes of rows may be added."""
+        """Whether rows of this many bytes may be added."""
         if self.limit is None:
             return True
         needed = self.size + more_bytes

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 GROWTH = 2
-"""A layer is at least so many times as large as the one above it."""
+"""A layer is at least this many times as large as the one above it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -98,7 +98,7 @@ class Elements:
 
 
 Choose = Callable[[NestedColumn, Elements, int], pa.Array]
-"""The elements of so many segments → an array or map a segment."""
+"""Makes one array or map for each segment from the elements of all segments."""
 
 
 def folded_elements(

@@ -71,7 +71,7 @@ Combine = Callable[[Held, Held], Held]
 
 
 def limited_update(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
-    """``nested_update`` with ``count-limit``: further rows are left out when so many are there."""
+    """``nested_update`` with ``count-limit``: rows beyond the limit are left out."""
     nested, steps = _values_of(column, steps)
     (rows,) = nested.children
     valid = rows.is_valid().to_numpy(zero_copy_only=False)
