@@ -29,7 +29,7 @@ from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.tables.database_tables import DatabaseTables
-from stream_app.app.tables.job_format import job_format
+from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.clock import SystemClock
 from stream_app.fileio.local_file_io import LocalFileIO
@@ -116,7 +116,7 @@ class DatabaseJob:
             return TableFeed(
                 name=name,
                 job=TableJob(table, CompactHere),
-                format_of=lambda seen: job_format(config, seen),
+                format_of=lambda seen: job_pipeline(config, seen),
                 dead_letters=DeadLetters(None, 0),
                 listener=Silent(),
             )

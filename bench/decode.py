@@ -25,9 +25,9 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.formats import message_format
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_formats import message_format
 from stream_app.model.schema.data_type import parse_columns
 
 COLUMNS = (

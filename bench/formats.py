@@ -23,9 +23,9 @@ from typing import Any
 import fastavro
 
 from bench.decode import messages_of
-from stream_app.cdc.formats import message_format
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_formats import message_format
 from stream_app.model.schema.data_type import parse_columns
 from tests.support.schema_registry import encoded, schema_registry
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from bench.shop import COLUMNS, Shop
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.formats import message_format
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_formats import message_format
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.cdc.column_drift import Column, Sighting
-from stream_app.model.schema.source_table import SourceTable
+from stream_app.cdc.column_drift import Column, Sighting, sightings_together
+from stream_app.model.schema.source_table import SourceTable, merged
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import UNCHANGED
 
@@ -38,6 +38,7 @@ MESSAGE_SCHEMA = pa.schema(
 
 BAD_RECORD_SCHEMA = MESSAGE_SCHEMA.append(pa.field("reason", pa.string()))
 """A message that cannot be decoded, as it came, and why."""
+BAD_RECORD_ORDER = [(name, "ascending") for name in ("topic", "partition", "offset")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,8 +131,10 @@ class DecodedBatch:
 
         Args:
             messages: from which all this came.
-            reasons: as `bad_records` takes them.
+            reasons: as `bad_records` takes them; itself where there are none.
         """
+        if not reasons:
+            return self
         changes = self.changes
         kept = ~np.isin(changes.message_index, list(reasons))
         return replace(
@@ -160,12 +163,32 @@ def moved(decoded: DecodedBatch, at: Int32s) -> DecodedBatch:
     )
 
 
+def together(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
+    """What came of two parts of a batch, at positions of the whole; without `OwnTable`'s counts."""
+    told = merged(left.told, right.told) if left.told and right.told else left.told or right.told
+    emptied = [part.truncated for part in (left, right) if part.truncated is not None]
+    return DecodedBatch(
+        changes=concat_changes(left.changes.rows.schema, [left.changes, right.changes]),
+        bad=pa.concat_batches([left.bad, right.bad]),
+        skipped=left.skipped + right.skipped,
+        decoder_errors=left.decoder_errors + right.decoder_errors,
+        tables=_earliest(left.tables, right.tables),
+        columns=sightings_together(left.columns, right.columns),
+        schemas=_earliest(left.schemas, right.schemas),
+        told=told,
+        truncated=max(emptied, default=None),
+    )
+
+
+def _earliest(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
+    return {**right, **{name: min(at, right.get(name, at)) for name, at in left.items()}}
+
+
 def in_order(some: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
     """Bad records of one batch of messages, in its order."""
     if not some.num_rows or not others.num_rows:
         return some if some.num_rows else others
-    together = pa.concat_batches([some, others])
-    return together.sort_by([(name, "ascending") for name in ("topic", "partition", "offset")])
+    return pa.concat_batches([some, others]).sort_by(BAD_RECORD_ORDER)
 
 
 def concat_rows(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

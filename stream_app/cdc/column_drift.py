@@ -24,7 +24,7 @@ TYPE_MAPPING = "type-mapping"
 CUT_VALUES = "cut-values"
 """The option that says what becomes of digits of a time that a column cannot hold."""
 COLUMN_ALIASES = "column-aliases"
-"""The option with the names that columns have in the source; see `aliased_decode`."""
+"""The option with the names that columns have in the source; see `column_aliases`."""
 
 
 class DriftKind(enum.Enum):
@@ -172,14 +172,11 @@ class Sighting:
 
 
 def sightings_together(
-    left: Mapping[Column, Sighting], right: Mapping[Column, Sighting], shift: int
+    left: Mapping[Column, Sighting], right: Mapping[Column, Sighting]
 ) -> dict[Column, Sighting]:
-    """Those of two halves of a batch, of which the first has `shift` messages."""
-    found = dict(left)
-    for column, sighting in right.items():
-        moved = Sighting(sighting.records, sighting.first + shift)
-        found[column] = found[column].plus(moved) if column in found else moved
-    return found
+    """Those of two parts of a batch, at positions of the whole."""
+    shared = {column: left[column].plus(right[column]) for column in left.keys() & right.keys()}
+    return {**left, **right, **shared}
 
 
 def add_sighting(into: dict[Column, Sighting], drift: Drift, sighting: Sighting) -> None:

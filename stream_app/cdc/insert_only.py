@@ -1,7 +1,7 @@
-"""Any format for a table without a primary key, which takes inserts and nothing else.
+"""Keeps the changes of a table without a primary key, which takes inserts and nothing else.
 
 An update or a delete has no key by which its row could be found. It stops the job, or its record is
-handed back as a bad one, whatever else is in the batch. Wraps the format that reads the messages.
+handed back as a bad one, whatever else is in the batch.
 
 Source: Paimon `append/AppendOnlyWriter.java`, which refuses every row but +I and +U.
 """
@@ -15,7 +15,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import ROW_KIND, ChangeBatch, DecodedBatch, place
-from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import WrongSourceError
 from stream_app.model.row_kind import RowKind
 
@@ -28,30 +27,22 @@ _OPS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertOnly:
-    """Implements `message_format.MessageFormat`.
+    """Implements `pipeline.Step`.
 
     Attributes:
-        messages: reads the messages.
         sets_aside: whether a record that is no insert becomes a bad one; else it stops the job.
         ignores_deletes: whether deletes are skipped (``ignore-delete``).
     """
 
-    messages: MessageFormat
     sets_aside: bool
     ignores_deletes: bool
 
-    @property
-    def reads_keys(self) -> bool:
-        """See `MessageFormat.reads_keys`."""
-        return self.messages.reads_keys
-
-    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode every message for itself; see `MessageFormat.decode`.
+    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+        """See `Step`.
 
         Raises:
             WrongSourceError: an update or a delete, unless such records are set aside.
         """
-        decoded = self.messages.decode(messages)
         changes = decoded.changes
         kinds: npt.NDArray[np.int8] = changes.rows.column(ROW_KIND).to_numpy()
         if not kinds.any():

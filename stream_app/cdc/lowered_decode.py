@@ -10,7 +10,7 @@ Source: Paimon `flink/sink/cdc/CaseSensitiveUtils.java`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,15 +18,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.change_batch import (
+    BAD_RECORD_ORDER,
     ChangeBatch,
     DecodedBatch,
     change_schema,
     moved,
+    together,
     whole_messages,
 )
 from stream_app.cdc.column_drift import DriftKind
-from stream_app.cdc.isolated_decode import IsolatedDecode, together
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
+from stream_app.cdc.pipeline import Pipeline
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.errors import WrongSourceError
 from stream_app.model.schema.data_type import RowType
@@ -124,7 +126,8 @@ class LoweredDecode:
             origin = None if code == NO_TABLE else found.tables[code]
             part = self._of_one(origin, messages.take(pa.array(at)))
             parts.append(moved(part, at.astype(np.int32)))
-        return _interleaved(parts)
+        whole = functools.reduce(together, parts)
+        return replace(whole, bad=whole.bad.sort_by(BAD_RECORD_ORDER))
 
     def _of_one(self, origin: Origin | None, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode messages of one source table, up to a new spelling; then go on behind it."""
@@ -139,7 +142,8 @@ class LoweredDecode:
             at, names = self._respelled(spelled, rest, decoded)
             if at is not None:
                 decoded = self._decoded(spelled, rest.slice(0, at))
-            done = decoded if done is None else together(done, decoded, begin)
+            decoded = moved(decoded, np.arange(begin, messages.num_rows, dtype=np.int32))
+            done = decoded if done is None else together(done, decoded)
             if at is None:
                 return done
             tried = tried if at == 0 else set()
@@ -225,28 +229,5 @@ class LoweredDecode:
             setup = replace(
                 self.setup, columns=columns, arrow_schema=schema, primary_keys=keys, traits=traits
             )
-            self._made[names] = IsolatedDecode(self.make(setup))
+            self._made[names] = Pipeline(self.make(setup))
         return self._made[names]
-
-
-def _interleaved(parts: Sequence[DecodedBatch]) -> DecodedBatch:
-    """One batch of parts whose positions are those of the whole batch."""
-    whole = functools.reduce(lambda left, right: together(left, right, 0), parts)
-    order = [(name, "ascending") for name in ("topic", "partition", "offset")]
-    return replace(
-        whole,
-        bad=whole.bad.sort_by(order),
-        tables=_first(part.tables for part in parts),
-        schemas=_first(part.schemas for part in parts),
-        truncated=max(
-            (part.truncated for part in parts if part.truncated is not None), default=None
-        ),
-    )
-
-
-def _first(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for part in parts:
-        for name, at in part.items():
-            found[name] = min(at, found.get(name, at))
-    return found

@@ -24,8 +24,8 @@ from stream_app.model.schema.source_table import SourceTable
 class MessageFormat(Protocol):
     """Turns a batch of messages into row changes. Can be pickled.
 
-    A format names the records that it cannot read. What it raises besides, `IsolatedDecode` turns
-    into bad records, so no message can stop the job by mistake.
+    A format names the records that it cannot read. What it raises besides, `Pipeline` turns into
+    bad records, so no message can stop the job by mistake.
     """
 
     @property

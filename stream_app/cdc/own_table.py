@@ -1,8 +1,8 @@
 """Any format of a job of one table, whose topics may have records of other source tables.
 
 Their rows would share one primary key: a stranger's row 6 would replace ours. So such records are
-bad. The job decides which source table is its own (`spark.ingest.source_table_check`). Wraps the
-format that reads the messages, and looks at single messages only where a batch has others.
+bad. The job decides which source table is its own (`spark.ingest.source_table_check`). Single
+messages are looked at only where a batch has others.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import DecodedBatch, bad_records, in_order, moved
 from stream_app.cdc.columns.arrow_buffers import valid_of
-from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.errors import WrongSourceError
 
+Decode = Callable[[pa.RecordBatch], DecodedBatch]
 _SHOWN = 5
 """So many of the others have name and place in the counts, since names may be without number."""
 
@@ -53,30 +53,23 @@ EVERY_SOURCE = SourceChoice()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTable:
-    """Implements `message_format.MessageFormat`.
+    """Decodes the messages that a table takes, and sets the others aside.
 
     Attributes:
-        messages: reads the messages.
-        origins: of the same format; see `message_format.SourceReader`.
+        origins: of the messages' format; see `message_format.SourceReader`.
     """
 
-    messages: MessageFormat
     origins: Callable[[pa.RecordBatch], Origins]
     choice: SourceChoice
 
-    @property
-    def reads_keys(self) -> bool:
-        """See `MessageFormat.reads_keys`."""
-        return self.messages.reads_keys
-
-    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+    def decoded(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
         """Decode every message for itself; see `MessageFormat.decode`.
 
         Raises:
-            WrongSourceError: as the format, for a record that is taken.
+            WrongSourceError: as `decode`, for a record that is taken.
         """
         try:
-            decoded = self.messages.decode(messages)
+            decoded = decode(messages)
         except WrongSourceError:
             # A stranger's TRUNCATE, or its columns, must not stop the job.
             if not self._others(messages):
@@ -87,17 +80,17 @@ class OwnTable:
             if len(decoded.tables) <= 1 and is_own and decoded.truncated is None:
                 if decoded.told is not None and decoded.bad.num_rows:
                     # A stranger's bad record must not tell the table's columns.
-                    return replace(self._sorted_out(messages), others=0)
+                    return replace(self._sorted_out(messages, decode), others=0)
                 rows = messages.num_rows - decoded.bad.num_rows - decoded.skipped
                 return replace(decoded, records=dict.fromkeys(decoded.tables, rows))
-        return self._sorted_out(messages)
+        return self._sorted_out(messages, decode)
 
-    def _sorted_out(self, messages: pa.RecordBatch) -> DecodedBatch:
+    def _sorted_out(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
         """The same where a batch has messages of several source tables."""
         others = self._others(messages)
         kept = np.delete(np.arange(messages.num_rows, dtype=np.int32), list(others))
         some = messages.take(pa.array(kept)) if others else messages
-        decoded = moved(self.messages.decode(some), kept)
+        decoded = moved(decode(some), kept)
         tables = dict(decoded.tables)
         is_plain = len(tables) <= 1 and decoded.truncated is None
         names = [] if is_plain else self._names(some)

@@ -1,4 +1,5 @@
 """Reads planned ranges of Kafka's offsets as Arrow. Start with `range_reader` and `client_options`.
 
-Knows librdkafka and Java's names of its settings; knows nothing of tables, formats or Spark.
+Knows librdkafka, Java's names of its settings, and the registry of schemas; knows nothing of tables
+or Spark, and no format.
 """

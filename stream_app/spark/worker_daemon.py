@@ -27,7 +27,7 @@ PRELOADED = (
     "confluent_kafka",
     "pandas",
     "pyspark.worker",
-    "stream_app.cdc.formats",
+    "stream_app.message_formats",
     "stream_app.spark.epoch.range_epochs",
     "stream_app.spark.epoch.route_task",
     "stream_app.spark.epoch.write_task",

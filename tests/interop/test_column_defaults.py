@@ -12,14 +12,15 @@ import pytest
 
 import stream_app
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, ROW_KIND
-from stream_app.cdc.formats import message_format
 from stream_app.cdc.message_format import FormatSetup
+from stream_app.cdc.pipeline import Place
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_formats import message_format
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType, parse_columns
 from stream_app.table.opening import open_table
-from stream_app.table.write.column_defaults import with_defaults
+from stream_app.table.write.column_defaults import default_values
 from tests.support.normal_rows import normal_rows
 from tests.support.paimon_java import PaimonJava
 from tests.support.small_table import Change, SmallTable
@@ -51,13 +52,10 @@ def defaulted(java: PaimonJava, path: Path, *, keys: bool) -> str:
 def decoded(location: str, *payloads: dict[str, Any]) -> list[Change]:
     """What our job makes of Debezium's messages for this table."""
     schema = open_table(location).schema
-    decode = with_defaults(
-        message_format("debezium-json", FormatSetup(
-            columns=schema.fields, arrow_schema=arrow_schema(schema.fields),
-            primary_keys=schema.primary_keys, options={}, keep_update_before=False,
-        )),
-        schema.fields,
-    )  # fmt: skip
+    decode = message_format("debezium-json", FormatSetup(
+        columns=schema.fields, arrow_schema=arrow_schema(schema.fields),
+        primary_keys=schema.primary_keys, options={}, keep_update_before=False,
+    )).with_steps({Place.DEFAULTS: default_values(schema.fields)})  # fmt: skip
     messages = [
         {"topic": "t", "partition": 0, "offset": n, "value": json.dumps(payload).encode()}
         for n, payload in enumerate(payloads)
@@ -125,4 +123,4 @@ def test_a_default_that_is_no_value_is_told_at_start() -> None:
     key, value = parse_columns("k INT, v INT")
     columns = RowType((key, replace(value, default_value="many")))
     with pytest.raises(UnsupportedTableError, match=r"'v' has a DEFAULT .* 'many' is no INT"):
-        with_defaults(None, columns)  # type: ignore[arg-type]
+        default_values(columns)

@@ -17,8 +17,7 @@ from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.tables.database_tables import DatabaseTables
-from stream_app.app.tables.format_setup import evolution_rules, rules_of, source_of
-from stream_app.app.tables.job_format import job_format
+from stream_app.app.tables.table_pipeline import job_pipeline, job_rows
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.epoch.epoch_plan import EpochShape
@@ -166,12 +165,11 @@ class DatabaseJob:
         self._letters("").write(epoch, messages)
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
-        made = rules_of(self.config, table.location, table.schema).made
-        rules = evolution_rules(source_of(self.config, table.location), made)
+        rules = job_rows(self.config, table).evolution
         return TableFeed(
             name=name,
             job=TableJob(table, CompactHere),
-            format_of=lambda seen: job_format(self.config, seen),
+            format_of=lambda seen: job_pipeline(self.config, seen),
             dead_letters=self._letters(name),
             listener=Reports(),
             evolution=None if rules is None else SchemaEvolution(rules),

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from stream_app.app.cli.main import main
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.formats import message_format
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
+from stream_app.message_formats import message_format
 from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.epoch_log import EpochLog

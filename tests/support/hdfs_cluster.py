@@ -28,6 +28,7 @@ HOST = "127.0.0.1"
 _START_SECONDS = 240
 _numbers = itertools.count(1)
 _JVM_FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_JUPITER = "org.junit.jupiter"
 _OF_SPARK = ("hadoop-client-api", "hadoop-client-runtime", "slf4j-api", "commons-cli", "jcl-over")
 _SETTINGS = {
     # A file is closed without waiting for a DataNode's report; else that takes half a second each.
@@ -134,12 +135,15 @@ def _class_path() -> list[Path]:
     of_spark = [jar for name in _OF_SPARK for jar in jars.glob(f"{name}*.jar")]
     found = re.search(r"hadoop-client-api-([\d.]+)\.jar", " ".join(map(str, of_spark)))
     assert found is not None, f"Spark brings Hadoop's client: {of_spark}"
+    is_old = tuple(map(int, found[1].split("."))) < (3, 5)
+    # The cluster asserts by JUnit when it starts.
+    junit = ("junit", "junit", "4.13.2") if is_old else (_JUPITER, "junit-jupiter-api", "5.13.4")
     cluster = JarSet(
         name=f"hdfs-{found[1]}",
         choices=(
             (
                 Coordinate("org.apache.hadoop", "hadoop-client-minicluster", found[1]),
-                Coordinate("junit", "junit", "4.13.2"),  # it asserts by it when it starts
+                Coordinate(*junit, transitive=not is_old),
             ),
         ),
     )

@@ -11,11 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.formats import message_format
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
+from stream_app.cdc.pipeline import Place
 from stream_app.fileio.file_io import FileIO
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_formats import message_format
 from stream_app.spark.epoch.epoch_plan import EpochShape, Part
 from stream_app.spark.epoch.epoch_runner import EpochRunner
 from stream_app.spark.ingest.dead_letters import DeadLetters
@@ -216,7 +217,8 @@ def _format_of(table: FileStoreTable) -> MessageFormat:
     decode = message_format("debezium-json", setup)
     if schema.primary_keys:
         return decode
-    return InsertOnly(messages=decode, sets_aside=True, ignores_deletes=False)
+    last = InsertOnly(sets_aside=True, ignores_deletes=False)
+    return decode.with_steps({Place.INSERTS_ONLY: last})
 
 
 def _value(row: Row) -> bytes:

@@ -15,10 +15,10 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
-from stream_app.cdc.formats import FORMATS
 from stream_app.cdc.message_format import Format
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.s3.s3_options import S3_OPTION_NAMES
+from stream_app.message_formats import FORMATS
 from stream_app.model.options.core_options import OPTIONS
 from stream_app.model.options.option import Option
 from stream_app.model.options.option_support import HARMLESS_KEYS, IGNORED_KEYS

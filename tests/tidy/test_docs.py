@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.config.app_config import load_config
-from stream_app.cdc.formats import FORMATS
 from stream_app.errors import StreamAppError
+from stream_app.message_formats import FORMATS
 from stream_app.model.options.core_options import OPTIONS
 from tests.support.datadriven import rewriting
 from tests.support.full_metrics import full_metrics, metrics_of, metrics_page

@@ -6,7 +6,7 @@ import ast
 import re
 from functools import cache
 
-from stream_app.cdc.formats import FORMATS
+from stream_app.message_formats import FORMATS
 from stream_app.model.options.core_options import OPTIONS
 from stream_app.model.options.source_options import SOURCE_OPTIONS
 from tests.tidy.options_page import configuration_keys

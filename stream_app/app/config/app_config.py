@@ -39,10 +39,10 @@ from stream_app.app.config.values import (
     names,
 )
 from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
-from stream_app.cdc.formats import FORMATS
 from stream_app.errors import UsageError
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.s3.s3_options import is_s3_option, s3_options
+from stream_app.message_formats import FORMATS
 from stream_app.model.options.core_options import unknown_key
 from stream_app.model.schema.data_type import RowType
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from stream_app.app.config.sync_problems import excluding_options
-from stream_app.cdc.formats import FORMATS
 from stream_app.cdc.message_format import Format
 from stream_app.errors import UsageError
+from stream_app.message_formats import FORMATS
 from stream_app.model.schema.data_type import RowType
 
 _SOURCE = "source."

@@ -18,7 +18,7 @@ from stream_app.app.config.values import (
     some_names,
     text,
 )
-from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS
+from stream_app.message_formats import DEFAULT_FORMAT, FORMATS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ Source: Paimon `flink/action/cdc/SyncDatabaseActionBase.java`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from stream_app.app.config.values import (
     Setting,
@@ -209,11 +209,6 @@ class SyncConfig:
     def cased(self, names: Iterable[str]) -> Names:
         """Names of columns as the tables have them."""
         return tuple(name if self.case_sensitive else name.lower() for name in names)
-
-    def without_filters(self) -> SyncConfig:
-        """The same for all rows of the tables."""
-        others = {key: one for key, one in self.tables.items() if not key.endswith(".filter")}
-        return replace(self, filter=None, tables=others)
 
     def format_options_of(self, name: str) -> Mapping[str, str]:
         """Options of the format that are given for one table."""

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from stream_app.app.config.sync_config import SyncConfig
-from stream_app.cdc.aliased_decode import parse_aliases
 from stream_app.cdc.alike.options import TRUNCATE
+from stream_app.cdc.column_aliases import parse_aliases
 from stream_app.cdc.column_drift import (
     COLUMN_ALIASES,
     INEXACT,

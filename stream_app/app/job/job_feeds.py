@@ -13,13 +13,8 @@ import pyarrow as pa
 
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.observe.events.event_log import EventLog
-from stream_app.app.tables.format_setup import (
-    evolution_rules,
-    full_key,
-    rules_of,
-    source_of,
-)
-from stream_app.app.tables.job_format import job_format, own_table
+from stream_app.app.tables.format_setup import full_key
+from stream_app.app.tables.table_pipeline import job_pipeline, job_rows
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
 from stream_app.spark.ingest.checkpoint_state import remembered_tables
 from stream_app.spark.ingest.dead_letters import DeadLetters
@@ -55,9 +50,10 @@ class JobFeeds:
         """The feed of a job of one table."""
         feed = self._feed(self.config.name, table, self.log, "")
         if not self.config.source.merge_shards:
-            of_table, sources = feed.format_of, SourceTableCheck(self.checkpoint)
-            feed.sources = sources
-            feed.format_of = lambda seen: own_table(self.config, of_table(seen), sources.choice)
+            sources = feed.sources = SourceTableCheck(self.checkpoint)
+            feed.format_of = lambda seen: job_pipeline(
+                self.config, seen, choice=sources.choice, restores=True
+            )
         feed.met = functools.partial(remembered_tables, self.checkpoint)
         return feed
 
@@ -97,8 +93,7 @@ class JobFeeds:
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
         takes_repeats = self.config.stream.repeated_records == "store"
         job = TableJob(table, executor_of, self.stopping, takes_repeats)
-        made = rules_of(self.config, table.location, table.schema).made
-        rules = evolution_rules(source_of(self.config, table.location), made)
+        rules = job_rows(self.config, table).evolution
         self._jobs.append(job)
         log.watch_maintenance(job.upkeep.metrics)
         log.watch_compactions(job.compaction_metrics)
@@ -106,7 +101,7 @@ class JobFeeds:
         return TableFeed(
             name=name,
             job=job,
-            format_of=lambda seen: job_format(self.config, seen, restores=True),
+            format_of=lambda seen: job_pipeline(self.config, seen, restores=True),
             dead_letters=self._dead_letters(folder),
             listener=log,
             evolution=None

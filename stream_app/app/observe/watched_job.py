@@ -23,11 +23,11 @@ from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch, wat
 from stream_app.app.observe.monitoring.spark_numbers import SparkNumbers
 from stream_app.app.observe.monitoring.watchers import watchers
 from stream_app.app.ops.quarantine.kept_records import open_quarantine
-from stream_app.cdc.formats import format_named
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
+from stream_app.message_formats import format_named
 from stream_app.table.file_store_table import table_label
 
 _LOG = logging.getLogger(__name__)

@@ -23,10 +23,9 @@ from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.made_columns import check_made_keys, columns_with_made, rules_for
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.tables.column_warnings import tell_remarks
-from stream_app.app.tables.job_format import job_format
 from stream_app.app.tables.one_table import changes_that_fail
 from stream_app.app.tables.refused_tables import RefusedTables
-from stream_app.cdc.formats import source_reader
+from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.cdc.message_format import SourceReader
 from stream_app.cdc.source_tables import of_each_origin
@@ -39,6 +38,7 @@ from stream_app.errors import (
     UsageError,
 )
 from stream_app.format.arrow_schema import arrow_type
+from stream_app.message_formats import source_reader
 from stream_app.model.schema.data_type import DataField, RowType
 from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.source_table import SourceTable, merged
@@ -155,7 +155,7 @@ class DatabaseTables:
             try:
                 if name not in self._feeds:
                     table = self._created(name, parts)
-                    job_format(self.config, table)  # options of the format that do not fit it
+                    job_pipeline(self.config, table)  # options of the format that do not fit it
                     self._feeds[name] = self._feed(name, table)
             except (StreamAppError, OSError) as error:
                 if holds or is_of_storage(error):

@@ -25,12 +25,12 @@ from stream_app.app.tables.format_setup import format_setup, rules_of, source_of
 from stream_app.app.tables.seen_tables import seen_tables
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
 from stream_app.cdc.column_drift import INEXACT
-from stream_app.cdc.formats import format_named, is_read_by, likely_format, source_reader
 from stream_app.cdc.message_format import FormatSetup, Notice, SourceSurvey
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError, UsageError
 from stream_app.kafka.offset_ranges import OffsetRange
+from stream_app.message_formats import format_named, is_read_by, likely_format, source_reader
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
 from stream_app.model.schema.origin import Origin

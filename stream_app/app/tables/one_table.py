@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 from stream_app.app.config.app_config import AppConfig
-from stream_app.cdc.formats import format_named
 from stream_app.clock import Clock
+from stream_app.message_formats import format_named
 from stream_app.model.options.option_support import ignored_options
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.schema.undone_rows import UndoNotice, undo_notices

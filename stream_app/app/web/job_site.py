@@ -38,10 +38,10 @@ from stream_app.app.web.homeless import (
 from stream_app.app.web.job_glance import JobGlance, compactions_of_all, messages_per_s
 from stream_app.app.web.source_end_watch import PAUSE_S, REST, SourceEndWatch
 from stream_app.app.web.table_parts import BAD_COUNTED
-from stream_app.cdc.formats import source_reader
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.kafka.offset_ranges import Offsets
+from stream_app.message_formats import source_reader
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from stream_app.cdc.aliased_decode import alias_problems, parse_aliases
+from stream_app.cdc.column_aliases import alias_problems, parse_aliases
 from stream_app.cdc.column_drift import (
     COLUMN_ALIASES,
     CUT_REACTIONS,

@@ -1,6 +1,6 @@
-"""Any format, for a table with columns that its messages' rows do not have.
+"""Makes the columns of a table that its messages' rows do not have.
 
-Wraps the format, which reads the columns of the source. Both images of an update get the made
+The format reads the columns of the source. Both images of an update get the made
 columns by the same functions. So an update that changes a computed key or partition is a -U of the
 old row and a +U of the new one, in whichever partitions they are. The format proves the row of each
 change by the columns from which the key is computed: `Generation.origins_of`.
@@ -30,7 +30,7 @@ from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, valid_of
 from stream_app.cdc.computed.functions import STRING, Applied, ArrowTypeOf, applied
 from stream_app.cdc.computed.generation import Generation
 from stream_app.cdc.computed.metadata import METADATA
-from stream_app.cdc.message_format import FormatSetup, MessageFormat, SourceReader
+from stream_app.cdc.message_format import FormatSetup, SourceReader
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType
 
@@ -50,17 +50,15 @@ class ComputedColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedColumns:
-    """Implements `message_format.MessageFormat`.
+    """Implements `pipeline.Step`.
 
     Attributes:
-        messages: reads the columns of the source.
         schema: of the rows that come out, `change_schema`.
         primary_keys: of the table.
         metadata: name of a column → name of its metadata.
         now_ms: the time of day, milliseconds since 1970 in UTC.
     """
 
-    messages: MessageFormat
     schema: pa.Schema
     primary_keys: tuple[str, ...]
     computed: tuple[ComputedColumn, ...]
@@ -68,14 +66,8 @@ class GeneratedColumns:
     reader: SourceReader
     now_ms: Callable[[], int]
 
-    @property
-    def reads_keys(self) -> bool:
-        """See `MessageFormat.reads_keys`."""
-        return self.messages.reads_keys
-
-    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode every message for itself; see `MessageFormat.decode`."""
-        decoded = self.messages.decode(messages)
+    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+        """See `Step`."""
         changes = decoded.changes
         made = _Made(self, changes)
         if self.metadata:
@@ -86,7 +78,7 @@ class GeneratedColumns:
         decoded = replace(
             decoded, changes=ChangeBatch(rows=rows, message_index=changes.message_index)
         )
-        return decoded.setting_aside(messages, made.reasons) if made.reasons else decoded
+        return decoded.setting_aside(messages, made.reasons)
 
 
 class _Made:
@@ -189,24 +181,21 @@ def source_setup(setup: FormatSetup, made: Generation) -> FormatSetup:
 
 
 def generated_columns(
-    messages: MessageFormat,
     made: Generation,
     whole: FormatSetup,
     reader: SourceReader,
     arrow_type_of: ArrowTypeOf,
     now_ms: Callable[[], int],
 ) -> GeneratedColumns:
-    """The format of a table with made columns.
+    """The step of a table with made columns.
 
     Args:
-        messages: made by `source_setup` of `whole`.
         whole: the setup of all columns of the table.
 
     Raises:
         DefinitionError: a function does not take its column.
     """
     return GeneratedColumns(
-        messages=messages,
         schema=change_schema(whole.arrow_schema),
         primary_keys=whole.primary_keys,
         computed=tuple(_computed(made, whole.columns, arrow_type_of)),

@@ -1,6 +1,6 @@
-"""Any format, for a table that takes only rows of which a condition is true.
+"""Keeps the changes of a table that takes only rows of which a condition is true.
 
-Wraps the format that makes whole rows. The table holds a row while its newest state passes:
+The table holds a row while its newest state passes:
 
 =============  ============  ===================================================
 before passes  after passes  an update gives
@@ -28,7 +28,6 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.change_batch import ROW_KIND, ChangeBatch, DecodedBatch
 from stream_app.cdc.columns.arrow_buffers import Bools
-from stream_app.cdc.message_format import MessageFormat
 from stream_app.model.row_kind import RowKind
 
 
@@ -92,29 +91,21 @@ def filtered(kinds: Kinds, is_pair: Bools, passes: Bools, known: Knowledge) -> F
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilteredMessages:
-    """Implements `message_format.MessageFormat`.
+class FilterStep:
+    """Implements `pipeline.Step`, for whole rows.
 
     Attributes:
-        messages: makes whole rows.
         condition: over the rows' columns.
         merges_by_key: whether the table's rows have a key; else only inserts are filtered.
         known: of the condition's columns.
     """
 
-    messages: MessageFormat
     condition: pc.Expression
     merges_by_key: bool
     known: Knowledge
 
-    @property
-    def reads_keys(self) -> bool:
-        """See `MessageFormat.reads_keys`."""
-        return self.messages.reads_keys
-
-    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode every message for itself; see `MessageFormat.decode`."""
-        decoded = self.messages.decode(messages)
+    def __call__(self, decoded: DecodedBatch, _: pa.RecordBatch) -> DecodedBatch:
+        """See `Step`."""
         rows, index = decoded.changes.rows, decoded.changes.message_index
         passes = self._passes(rows)
         if passes.all():

@@ -31,10 +31,10 @@ from stream_app.planning.schema.schema_changes import (
     AddColumn,
     ChangeNullability,
     ChangeType,
+    ColumnPlace,
     DropColumn,
     DropPrimaryKey,
     MoveColumn,
-    Place,
     Position,
     RenameColumn,
     SchemaChange,
@@ -201,12 +201,12 @@ class _Altering:
                 if keys and self.options.get(_BEFORE_PARTITION, "false").lower() == "true":
                     return min(self._index(key) for key in keys)
                 return len(self.fields)
-            case Position(Place.FIRST):
+            case Position(ColumnPlace.FIRST):
                 return 0
-            case Position(Place.LAST):
+            case Position(ColumnPlace.LAST):
                 return len(self.fields)
             case Position(place, of):
-                return self._index(of) + (place is Place.AFTER)
+                return self._index(of) + (place is ColumnPlace.AFTER)
 
     def _rename(self, name: str, new_name: str) -> None:
         self._index(name)

@@ -16,6 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stream_app.errors import UsageError
+from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.expire_options import (
+    PARTITION_TIMESTAMP_FORMATTER,
+    PARTITION_TIMESTAMP_PATTERN,
+)
 
 _DEFAULT = re.compile(
     r"(?P<y>\d{1,10})-(?P<M>\d\d?)-(?P<d>\d\d?)"
@@ -50,6 +55,16 @@ class PartitionTime:
             return None
         fields = {name: text for name, text in match.groupdict().items() if text is not None}
         return _lenient(fields) if self.formatter is None else _smart(fields)
+
+
+def time_of_partitions(options: CoreOptions) -> PartitionTime:
+    """What reads times as a table's options say.
+
+    Raises:
+        UsageError: the formatter has an unsupported letter.
+    """
+    ways = (PARTITION_TIMESTAMP_PATTERN, PARTITION_TIMESTAMP_FORMATTER)
+    return partition_time(*(options[option] or None for option in ways))
 
 
 def partition_time(pattern: str | None, formatter: str | None) -> PartitionTime:

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.cdc.message_format import MessageFormat
-from stream_app.cdc.own_table import OwnTable, SourceChoice
+from stream_app.cdc.own_table import EVERY_SOURCE
+from stream_app.cdc.pipeline import Pipeline
 from stream_app.model.schema.origin import Origin
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.decode_counts import DecodeCounts
@@ -128,7 +129,7 @@ class TableFeed:
         if self.sources is None:
             return False
         decode = plan.message_format
-        decoded_by = decode.choice if isinstance(decode, OwnTable) else SourceChoice()
+        decoded_by = decode.choice if isinstance(decode, Pipeline) else EVERY_SOURCE
         if not self.sources.check(counts, decoded_by):
             return False
         self._plan = None

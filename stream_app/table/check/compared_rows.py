@@ -31,7 +31,7 @@ from stream_app.table.kinds.tasks import bucket_assigner, bucket_writer
 from stream_app.table.read.diff_read import merged_rows
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.write.bucket_assigner import BucketRows
-from stream_app.table.write.old_rows import TableRows
+from stream_app.table.write.old_rows import OldRowsOfTable
 
 RUN_ROWS = 200_000
 """Rows in memory before they become a sorted run of each bucket."""
@@ -106,7 +106,7 @@ class RowsOnDisk:
             )
             assert isinstance(writer, MergeTreeWriter), "only tables with a key are compared"
             files = self._files[partition, bucket]
-            writer.old_rows = TableRows.of_files(scratch, partition, bucket, files)
+            writer.old_rows = OldRowsOfTable.of_files(scratch, partition, bucket, files)
             writer.write(rows)
             written = writer.prepare_commit()
             files += written.data

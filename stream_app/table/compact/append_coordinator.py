@@ -81,6 +81,7 @@ class AppendCompactCoordinator:
     _running: dict[str, _Running] = field(default_factory=dict)
     _plan_failures: int = 0
     _partitions: frozenset[bytes] | None = None
+    _last: int | None = None
     _changed_at: int = 0
 
     def __post_init__(self) -> None:
@@ -119,6 +120,12 @@ class AppendCompactCoordinator:
 
     def trigger(self, *, rests: bool = False) -> int:  # noqa: ARG002 - no row waits
         """Start the planned tasks, and plan again when there are new snapshots."""
+        if self._last is not None:  # snapshots behind the end of a full compaction are due
+            self._last = None
+            self._plan_again()
+        return self._trigger()
+
+    def _trigger(self) -> int:
         begun = self._take_plan()
         pending = len(self._running) < PENDING_TASKS_MAX
         is_due = self._is_due or bool(self.failures.ready())
@@ -126,14 +133,12 @@ class AppendCompactCoordinator:
             self._begin_planning()
         return begun
 
-    def trigger_full(self, buckets: set[BucketId]) -> set[BucketId]:  # noqa: ARG002
-        """As `trigger`, up to the newest snapshot: there are no levels to fill."""
+    def trigger_full(self, buckets: set[BucketId], last: int) -> set[BucketId]:  # noqa: ARG002
+        """As `trigger`, up to a snapshot: there are no levels to fill."""
         if self.table.options[WRITE_ONLY]:
             raise write_only_error()
-        if self._planner.last is None:
-            # Without an end, it would run for as long as other writers commit.
-            self._planner.last = self.table.snapshots.latest_id() or 0
-        self.trigger()
+        self._last = last
+        self._trigger()
         return set()
 
     def is_idle(self) -> bool:
@@ -179,7 +184,7 @@ class AppendCompactCoordinator:
 
         Starts the tasks planned since, for a caller that only waits.
         """
-        self.trigger()
+        self._trigger()
         done = []
         for name, running in list(self._running.items()):
             if not running.future.done():
@@ -236,12 +241,12 @@ class AppendCompactCoordinator:
         if starts_anew:
             again = []  # the planner finds them like any others
         self._is_due = False
-        planning: Future[Plan] = Future()
+        planning, last = Future[Plan](), self._last
 
         def plan() -> None:
             try:
                 planning.set_result(
-                    self._planner.plan(taken=taken, again=again, starts_anew=starts_anew)
+                    self._planner.plan(taken=taken, again=again, starts_anew=starts_anew, last=last)
                 )
             except BaseException as error:
                 planning.set_exception(error)

@@ -87,14 +87,10 @@ def pack_rules(schema: TableSchema) -> PackRules:
 
 @dataclass(slots=True)
 class AppendCompactPlanner:
-    """Remembers which files it has seen. Not thread safe: one round at a time.
-
-    Attributes:
-        last: number of the last snapshot to read; None: no end.
-    """
+    """Remembers which files it has seen. Not thread safe: one round at a time."""
 
     table: FileStoreTable
-    last: int | None = None
+    _last: int | None = None
     _next: int | None = None
     _entries: Iterator[ManifestEntry] | None = None
     _subs: dict[bytes, SubCoordinator] = field(default_factory=dict)
@@ -111,6 +107,7 @@ class AppendCompactPlanner:
         taken: Collection[str] = (),
         again: Sequence[Task] = (),
         starts_anew: bool = False,
+        last: int | None = None,
     ) -> Plan:
         """One round, over at most ``compaction.file-num-limit`` small files.
 
@@ -118,12 +115,14 @@ class AppendCompactPlanner:
             taken: names of files that a task compacts, or that cannot be compacted.
             again: files of failed tasks, to be planned once more.
             starts_anew: forget everything, and read the newest snapshot.
+            last: number of the last snapshot to read; None: no end.
 
         Raises:
             FileNotFoundError: a snapshot to be read has expired.
             CorruptFileError: a manifest cannot be read, maybe because it has expired.
             UnsupportedTableError: a file cannot be compacted.
         """
+        self._last = last
         if starts_anew:
             self._next, self._entries, self._subs = None, None, {}
         looked_at = _Round(self._still_there(again))
@@ -192,7 +191,7 @@ class AppendCompactPlanner:
             self._index_manifest = latest.index_manifest
             self._deletions = deletions_of(self.table.manifests, latest)
             return scan.iterate_live(latest)
-        if self.last is not None and self._next > self.last:
+        if self._last is not None and self._next > self._last:
             return None
         if not snapshots.exists(self._next) and (snapshots.latest_id() or 0) < self._next:
             return None

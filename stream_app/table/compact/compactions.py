@@ -106,8 +106,12 @@ class Compactions(FollowsTable, TakesOutcomes, Protocol):
         """
         ...
 
-    def trigger_full(self, buckets: set[BucketId]) -> set[BucketId]:
+    def trigger_full(self, buckets: set[BucketId], last: int) -> set[BucketId]:
         """Start full compactions; returns the buckets for which it is too early.
+
+        Args:
+            last: the newest snapshot that a search for files takes in; else it would go on for as
+                long as other writers commit.
 
         Raises:
             UsageError: the table is write-only.

@@ -165,7 +165,7 @@ class CompactCoordinator:
                 self.failures.forget(bucket)
         return begun
 
-    def trigger_full(self, buckets: set[BucketId]) -> set[BucketId]:
+    def trigger_full(self, buckets: set[BucketId], last: int) -> set[BucketId]:  # noqa: ARG002
         """Start full compactions; returns the buckets for which it is too early.
 
         There a compaction runs, or a failed one waits for its retry.

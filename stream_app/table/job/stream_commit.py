@@ -254,9 +254,9 @@ class StreamTableCommit:
             raise ValueError("nothing was committed yet: compactions would have no identifier")
         self.touch(buckets)
         pending = self.coordinator.known_buckets() if buckets is None else set(buckets)
-        asked = set(pending)
+        asked, last = set(pending), self.table.snapshots.latest_id() or 0
         while True:
-            pending = self.coordinator.trigger_full(pending)
+            pending = self.coordinator.trigger_full(pending, last)
             if not _is_worth_waiting(self.coordinator):
                 return
             if snapshot := self._wait_and_publish():

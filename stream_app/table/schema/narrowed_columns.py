@@ -1,6 +1,6 @@
 """Sets records aside whose source has a type that the table's column cannot follow.
 
-Wraps a format where ``narrowed-columns`` is ``quarantine``. A narrower type alone does not tell
+It runs where ``narrowed-columns`` is ``quarantine``. A narrower type alone does not tell
 whether the source has narrowed the column, or the record is older than the column's widening. The
 time does: a record counts from the moment at which the table's schema gave the column its type.
 Every table has these moments, so a repeated epoch sets the same records aside.
@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.change_batch import DecodedBatch, whole_messages
 from stream_app.cdc.lowered_decode import lowered
-from stream_app.cdc.message_format import MessageFormat, SourceReader
+from stream_app.cdc.message_format import SourceReader
 from stream_app.model.schema.source_table import SourceTable, renamed
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.schema.evolution import evolution, typed_since
@@ -33,17 +33,15 @@ _MILLIS = pa.timestamp("ms", tz="UTC")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NarrowedColumns:
-    """Implements `message_format.MessageFormat`.
+    """Implements `pipeline.Step`.
 
     Attributes:
-        messages: reads the messages.
         reader: tells the types of each message, and its time.
         schema: of the table.
         since: a column → from which time on its type counts, in ms.
         aliases, lowers: names that the source has for columns.
     """
 
-    messages: MessageFormat
     reader: SourceReader
     schema: TableSchema
     rules: EvolutionRules
@@ -51,14 +49,8 @@ class NarrowedColumns:
     aliases: Mapping[str, str] = field(default_factory=dict)
     lowers: bool = False
 
-    @property
-    def reads_keys(self) -> bool:
-        """See `MessageFormat.reads_keys`."""
-        return self.messages.reads_keys
-
-    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode every message for itself; see `MessageFormat.decode`."""
-        decoded = self.messages.decode(messages)
+    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+        """See `Step`."""
         if self.reader.versions is None or not decoded.changes.rows.num_rows:
             return decoded
         whole = whole_messages(messages)
@@ -71,7 +63,7 @@ class NarrowedColumns:
             times = self._times(whole.take(pa.array(at)))
             for name, why in kept.items():
                 reasons |= dict.fromkeys(at[times > self.since[name]].tolist(), why)
-        return decoded.setting_aside(messages, reasons) if reasons else decoded
+        return decoded.setting_aside(messages, reasons)
 
     def _kept(self, source_table: SourceTable) -> dict[str, str]:
         """The columns that do not follow their source, and why."""

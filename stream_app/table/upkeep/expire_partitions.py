@@ -36,12 +36,12 @@ from stream_app.planning.upkeep.partition_time import (
     PartitionTime,
     batches,
     expired_partitions,
+    time_of_partitions,
 )
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.write.strict_partitions import time_of_partitions
 
 
 class AgeOf(enum.Enum):

@@ -1,6 +1,6 @@
 """Puts a column's DEFAULT where a change has no value, or null.
 
-Wraps the format that reads the messages. Paimon's writer treats a missing value like null, and all
+Paimon's writer treats a missing value like null, and all
 kinds of changes alike. Readers fill nothing in.
 
 Source: Paimon `table/sink/TableWriteImpl.java#wrapDefaultValue`, `casting/DefaultValueRow.java`.
@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.change_batch import ChangeBatch, DecodedBatch
-from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.casting.arrays import CastError
 from stream_app.format.casting.defaults import default_value
@@ -24,24 +23,16 @@ from stream_app.model.schema.data_type import DataField, RowType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefaultedColumns:
-    """Implements `message_format.MessageFormat`.
+    """Implements `pipeline.Step`.
 
     Attributes:
-        messages: reads the messages.
         defaults: an array of one value for each column that has a DEFAULT.
     """
 
-    messages: MessageFormat
     defaults: Mapping[str, pa.Array]
 
-    @property
-    def reads_keys(self) -> bool:
-        """See `MessageFormat.reads_keys`."""
-        return self.messages.reads_keys
-
-    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode every message for itself; see `MessageFormat.decode`."""
-        decoded = self.messages.decode(messages)
+    def __call__(self, decoded: DecodedBatch, _: pa.RecordBatch) -> DecodedBatch:
+        """See `Step`."""
         rows = decoded.changes.rows
         for name, default in self.defaults.items():
             place = rows.schema.get_field_index(name)
@@ -54,8 +45,8 @@ class DefaultedColumns:
         return replace(decoded, changes=changes)
 
 
-def with_defaults(messages: MessageFormat, columns: RowType) -> MessageFormat:
-    """The format, wrapped if a column has a DEFAULT.
+def default_values(columns: RowType) -> DefaultedColumns | None:
+    """The step of a table; None: no column has a DEFAULT.
 
     Raises:
         UnsupportedTableError: a DEFAULT is not a value of its column's type.
@@ -65,7 +56,7 @@ def with_defaults(messages: MessageFormat, columns: RowType) -> MessageFormat:
         for column in columns
         if column.default_value is not None
     }
-    return DefaultedColumns(messages=messages, defaults=defaults) if defaults else messages
+    return DefaultedColumns(defaults=defaults) if defaults else None
 
 
 def _value(column: DataField, text: str) -> pa.Array:

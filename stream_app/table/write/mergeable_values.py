@@ -1,4 +1,4 @@
-"""Wraps a message format, and sets aside the records with a value that no merge can take.
+"""Sets aside the records with a value that no merge can take.
 
 A bitmap or sketch that cannot be read, and a zero that ``product`` would have to divide by, are
 stored as long as they are alone. From the next row of their key on, each read and each compaction
@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.change_batch import ROW_KIND, ChangeBatch, DecodedBatch
-from stream_app.cdc.message_format import MessageFormat
 from stream_app.mergetree.merge_engines.aggregates.unions import UNIONS, unreadable_set
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.table_options import IGNORE_DELETE
@@ -32,42 +31,34 @@ _UNDOING = [int(RowKind.UPDATE_BEFORE), int(RowKind.DELETE)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeableValues:
-    """Implements `message_format.MessageFormat`.
+    """Implements `pipeline.Step`.
 
     Attributes:
-        messages: reads the messages.
         sets: columns of bitmaps and sketches.
         divided: columns of products, which a -U or -D row divides.
     """
 
-    messages: MessageFormat
     sets: tuple[ColumnAggregate, ...]
     divided: tuple[ColumnAggregate, ...]
 
-    @property
-    def reads_keys(self) -> bool:
-        """See `MessageFormat.reads_keys`."""
-        return self.messages.reads_keys
-
-    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode every message for itself; see `MessageFormat.decode`."""
-        decoded = self.messages.decode(messages)
+    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+        """See `Step`."""
         reasons: dict[int, str] = {}
         for how in self.sets:
             reasons |= _unreadable(how, decoded.changes)
         for how in self.divided:
             reasons |= _divided_by_zero(how, decoded.changes)
-        return decoded.setting_aside(messages, reasons) if reasons else decoded
+        return decoded.setting_aside(messages, reasons)
 
 
-def with_mergeable_values(messages: MessageFormat, schema: TableSchema) -> MessageFormat:
-    """The format, wrapped if a column has a function that cannot take every value."""
+def mergeable_values(schema: TableSchema) -> MergeableValues | None:
+    """The step of a table; None: its columns' functions take every value."""
     rules = [how for how in schema.merge_rules.aggregates.values() if how.column]
     sets = tuple(how for how in rules if how.function in UNIONS)
     divided = tuple(how for how in rules if _divides(how, schema))
     if not sets and not divided:
-        return messages
-    return MergeableValues(messages=messages, sets=sets, divided=divided)
+        return None
+    return MergeableValues(sets=sets, divided=divided)
 
 
 def _divides(how: ColumnAggregate, schema: TableSchema) -> bool:

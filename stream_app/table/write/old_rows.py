@@ -26,7 +26,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 @dataclass(slots=True)
-class TableRows:
+class OldRowsOfTable:
     """Implements `mergetree.file_access.OldRows`; reads manifests when it is first asked."""
 
     table: FileStoreTable
@@ -39,9 +39,9 @@ class TableRows:
     @staticmethod
     def of_files(
         table: FileStoreTable, partition: bytes, bucket: int, files: Iterable[DataFileMeta]
-    ) -> TableRows:
+    ) -> OldRowsOfTable:
         """Rows of files that no snapshot names."""
-        return TableRows(table, partition, bucket, _files=list(files))
+        return OldRowsOfTable(table, partition, bucket, _files=list(files))
 
     def find(
         self, keys: pa.RecordBatch, columns: Sequence[str], newer: Sequence[DataFileMeta]

@@ -1,8 +1,8 @@
-"""Wraps a message format, and sets aside the records whose partition cannot be written.
+"""Sets aside the records whose partition cannot be written.
 
 There are two reasons. The folder's name would exceed 255 bytes, the limit of ext4, xfs and HDFS. Or
 the partition tells no time, although ``partition.timestamp-format.strict`` demands it. Without the
-wrapper such a record would end the writing task, and the job at each start.
+step such a record would end the writing task, and the job at each start.
 
 Source: Paimon `utils/PartitionPathUtils.java`,
 `operation/AbstractFileStoreWrite.java#PartitionTimestampValidator`.
@@ -10,6 +10,7 @@ Source: Paimon `utils/PartitionPathUtils.java`,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,10 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.change_batch import DecodedBatch
-from stream_app.cdc.message_format import MessageFormat
-from stream_app.format.binary_row import serialize_arrow_row
-from stream_app.format.partition_path import partition_component
-from stream_app.table.write.strict_partitions import StrictPartitions
+from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
+from stream_app.format.partition_path import partition_component, value_texts
+from stream_app.model.options.expire_options import (
+    PARTITION_TIMESTAMP_FORMAT_STRICT,
+    PARTITION_TIMESTAMP_FORMATTER,
+    PARTITION_TIMESTAMP_PATTERN,
+)
+from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.planning.upkeep.partition_time import PartitionTime, time_of_partitions
 
 NAME_BYTES_MAX = 255
 _ESCAPED_BYTES_MAX = 3
@@ -29,30 +36,28 @@ _ESCAPED_BYTES_MAX = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameablePartitions:
-    """Implements `message_format.MessageFormat`.
+    """Implements `pipeline.Step`.
 
     Attributes:
-        messages: reads the messages.
         partition_keys: columns whose values name folders.
     """
 
-    messages: MessageFormat
     partition_keys: tuple[str, ...]
 
-    @property
-    def reads_keys(self) -> bool:
-        """See `MessageFormat.reads_keys`."""
-        return self.messages.reads_keys
-
-    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode every message for itself; see `MessageFormat.decode`."""
-        decoded = self.messages.decode(messages)
+    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+        """See `Step`."""
         reasons: dict[int, str] = {}
         for name in self.partition_keys:
             column = decoded.changes.rows.column(name)
             if pa.types.is_string(column.type):
                 reasons |= _too_long(name, column, decoded)
-        return decoded.setting_aside(messages, reasons) if reasons else decoded
+        return decoded.setting_aside(messages, reasons)
+
+
+def nameable_partitions(schema: TableSchema) -> NameablePartitions | None:
+    """The step of a table; None: it has no partitions."""
+    keys = schema.partition_keys
+    return NameablePartitions(partition_keys=keys) if keys else None
 
 
 def _too_long(name: str, column: pa.Array, decoded: DecodedBatch) -> dict[int, str]:
@@ -66,12 +71,12 @@ def _too_long(name: str, column: pa.Array, decoded: DecodedBatch) -> dict[int, s
         for text in column.unique().to_pylist()
         if text is not None and len(partition_component(name, text).encode()) > NAME_BYTES_MAX
     ]
-    rows = np.flatnonzero(pc.is_in(column, pa.array(refused, column.type)).to_numpy(False))
+    found = np.flatnonzero(pc.is_in(column, pa.array(refused, column.type)).to_numpy(False))
     reason = (
         f"has a value of the partition column {name!r} whose folder would have a name of more than "
         f"{NAME_BYTES_MAX} bytes"
     )
-    return {int(index): reason for index in decoded.changes.message_index[rows]}
+    return {int(index): reason for index in decoded.changes.message_index[found]}
 
 
 _REASON = (
@@ -82,26 +87,14 @@ _REASON = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatedPartitions:
-    """Implements `message_format.MessageFormat`.
+    """Implements `pipeline.Step`: partitions all tell their time."""
 
-    Attributes:
-        messages: reads the messages.
-        partitions: finds the partitions that tell no time.
-    """
+    partition_type: RowType
+    time: PartitionTime
 
-    messages: MessageFormat
-    partitions: StrictPartitions
-
-    @property
-    def reads_keys(self) -> bool:
-        """See `MessageFormat.reads_keys`."""
-        return self.messages.reads_keys
-
-    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode every message for itself; see `MessageFormat.decode`."""
-        decoded = self.messages.decode(messages)
-        row_type = self.partitions.partition_type
-        columns = [decoded.changes.rows.column(name) for name in row_type.names]
+    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+        """See `Step`."""
+        columns = [decoded.changes.rows.column(name) for name in self.partition_type.names]
         if not len(columns[0]):
             return decoded
         codes = np.zeros(len(columns[0]), np.int64)
@@ -110,15 +103,36 @@ class DatedPartitions:
             codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy()
         _, first, partition_of = np.unique(codes, return_index=True, return_inverse=True)
         # A loop over partitions, of which there are few.
-        undated = {
-            number: text
-            for number, row in enumerate(first.tolist())
-            if (text := self.partitions.undated(serialize_arrow_row(columns, row_type.types, row)))
-            is not None
-        }
-        rows = np.flatnonzero(np.isin(partition_of, list(undated)))
-        reasons = {
-            int(decoded.changes.message_index[row]): _REASON + undated[int(partition_of[row])]
-            for row in rows
-        }
-        return decoded.setting_aside(messages, reasons) if reasons else decoded
+        texts = [self._undated(columns, row) for row in first.tolist()]
+        reasons = (
+            {
+                int(at): _REASON + text
+                for at, partition in zip(decoded.changes.message_index, partition_of, strict=True)
+                if (text := texts[partition]) is not None
+            }
+            if any(text is not None for text in texts)
+            else {}
+        )
+        return decoded.setting_aside(messages, reasons)
+
+    def _undated(self, columns: Sequence[pa.Array], row: int) -> str | None:
+        """The text of a row's partition when it tells no time; else None."""
+        names, types = self.partition_type.names, self.partition_type.types
+        values = deserialize_row(serialize_arrow_row(columns, types, row), types)
+        texts = value_texts(values, self.partition_type)
+        if self.time.millis(names, texts) is not None:
+            return None
+        return ", ".join(f"{name}={text}" for name, text in zip(names, texts, strict=True))
+
+
+def dated_partitions(schema: TableSchema) -> DatedPartitions | None:
+    """The step of a table; None: it takes any partition.
+
+    Raises:
+        UsageError: the formatter has an unsupported letter.
+    """
+    options = schema.core_options
+    is_told = options[PARTITION_TIMESTAMP_PATTERN] or options[PARTITION_TIMESTAMP_FORMATTER]
+    if not (options[PARTITION_TIMESTAMP_FORMAT_STRICT] and schema.partition_keys and is_told):
+        return None
+    return DatedPartitions(partition_type=schema.partition_type, time=time_of_partitions(options))

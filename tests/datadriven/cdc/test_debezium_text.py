@@ -23,6 +23,7 @@ import pytest
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.pipeline import Place
 from stream_app.errors import StreamAppError
 from tests.support.datadriven import Case, files, run_file
 from tests.unit.cdc.debezium_messages import Value, a_format, messages, reasons_of, rows_of
@@ -88,7 +89,8 @@ class _Tables:
         found = a_format(columns, keys, options=args, keep_update_before=keep, traits=traits)
         if keys:
             return found
-        return InsertOnly(messages=found, sets_aside=sets_aside, ignores_deletes=ignores)
+        last = InsertOnly(sets_aside=sets_aside, ignores_deletes=ignores)
+        return found.with_steps({Place.INSERTS_ONLY: last})
 
 
 def _tells_a_column(line: str) -> bool:

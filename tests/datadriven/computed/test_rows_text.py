@@ -13,9 +13,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from stream_app.app.config.app_config import load_config
-from stream_app.app.tables.format_setup import format_setup, table_format
 from stream_app.app.tables.one_table import wanted_schema
+from stream_app.app.tables.table_pipeline import TableRows
 from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.pipeline import Place
 from stream_app.clock import SystemClock
 from stream_app.errors import StreamAppError
 from tests.support.datadriven import Case, run_file
@@ -62,8 +63,11 @@ class _Tables:
         self._file.write_text(_REST.format(options=options, table=case.input))
         config = load_config(self._file, [], {})
         schema = wanted_schema(config, SystemClock())
-        setup = format_setup(config.source, config.table, schema)
-        self._format = table_format(config.source, config.table, schema, setup)
+        rows = TableRows(
+            source=config.source, rules=config.table, schema=schema,
+            leaves_out=frozenset({Place.INSERTS_ONLY}),
+        )  # fmt: skip
+        self._format = rows.pipeline()
         keys = f" key {', '.join(schema.primary_keys)}" if schema.primary_keys else ""
         return ", ".join(f"{each.name} {each.data_type}" for each in schema.fields) + keys
 

@@ -13,9 +13,9 @@ from stream_app.app.config.table_config import TableConfig
 from stream_app.app.ops.check.of_database import choice_of
 from stream_app.app.ops.check.source_replay import fill
 from stream_app.app.source.uncompared import Uncompared
-from stream_app.cdc.formats import format_named
 from stream_app.cdc.own_table import EVERY_SOURCE
 from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.message_formats import format_named
 from stream_app.spark.ingest.checkpoint_state import open_checkpoint, remember_tables
 from stream_app.spark.job_folder import Folder
 from stream_app.table.check.source_check import SourceCheck

@@ -346,6 +346,20 @@ def test_a_full_compaction_of_a_bucket(tmp_path: Path) -> None:
     assert read_rows(table) == [row for epoch in range(4) for _, row in rows(epoch)]
 
 
+def test_a_full_compaction_does_not_end_the_others(tmp_path: Path) -> None:
+    """It reads snapshots up to the newest of its time; the next compactions read on."""
+    writer = TableWriter(a_table(tmp_path), CompactInThreads)
+    for epoch in range(5):
+        writer.write(rows(epoch))
+        assert len(writer.commit.compact_whole()) == (epoch == 4)
+    for epoch in range(5, 9):
+        writer.write(rows(epoch))
+        writer.commit.drain()
+    assert kinds(writer.table) == "AAAAACAAAAC"
+    assert len(files(writer.table)) == 1
+    assert_rows(writer)
+
+
 @pytest.mark.parametrize("options", [UNAWARE, BUCKETED], ids=["unaware", "buckets"])
 def test_a_job_that_only_compacts(tmp_path: Path, options: dict[str, Any]) -> None:
     """Beside a write-only job, and only in the partition that it is told."""

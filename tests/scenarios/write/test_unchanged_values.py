@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, TableTraits
-from stream_app.cdc.formats import message_format
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
+from stream_app.message_formats import message_format
 from stream_app.model.snapshot import CommitKind
 from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.ingest.dead_letters import DeadLetters

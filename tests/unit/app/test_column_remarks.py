@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.app.tables.seen_tables import read_alone, seen_tables
-from stream_app.cdc.formats import source_reader
+from stream_app.message_formats import source_reader
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, parse_mapping_options
 from stream_app.model.schema.origin import Origin

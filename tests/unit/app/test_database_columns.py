@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stream_app.app.config.sync_config import OneSetting
-from stream_app.app.tables.job_format import job_format
+from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.spark.epoch.blocks import UNREADABLE
 from tests.support.database_topic import change, creates
 from tests.unit.app.test_database_tables import Database, table_of
@@ -28,7 +28,7 @@ WHOLE = [
 
 def decoded(database: Database, name: str, *messages: Any) -> list[dict[str, Any]]:
     """The rows that the job's own format makes of messages."""
-    decode = job_format(database.config, database.table(name))
+    decode = job_pipeline(database.config, database.table(name))
     found = decode.decode(table_of(messages).to_batches()[0])
     assert not found.bad.num_rows, found.bad.to_pylist()
     return found.changes.rows.drop_columns(["_VALUE_KIND"]).to_pylist()

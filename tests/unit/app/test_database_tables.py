@@ -22,7 +22,7 @@ from stream_app.app.tables.database_tables import (
     remembered_origins,
 )
 from stream_app.app.tables.first_messages import warn_of_first_messages
-from stream_app.app.tables.job_format import job_format
+from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, change_schema
 from stream_app.errors import CheckpointError, WrongSourceError
 from stream_app.fileio.local_file_io import LocalFileIO
@@ -79,7 +79,7 @@ class Database:
         return TableFeed(
             name=name,
             job=TableJob(table, CompactHere),
-            format_of=lambda seen: job_format(self.config, seen),
+            format_of=lambda seen: job_pipeline(self.config, seen),
             dead_letters=DeadLetters(None, 0),
             listener=Reports(),
         )
@@ -303,7 +303,7 @@ def test_a_truncate_is_applied_to_the_tables_that_are_named(tmp_path: Path) -> N
     emptied = b'{"before":null,"after":null,"op":"t","source":{"db":"shop","table":"x"}}'
     truncate = table_of([(None, emptied)]).to_batches()[0]
     formats = {
-        name: job_format(database.config, open_table(database.sync.path(name)))
+        name: job_pipeline(database.config, open_table(database.sync.path(name)))
         for name in ("orders", "items")
     }
     assert formats["orders"].decode(truncate).truncated == 0

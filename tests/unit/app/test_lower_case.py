@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.ops.check.of_database import splitter_of
-from stream_app.app.tables.job_format import job_format
-from stream_app.cdc.formats import FORMATS
+from stream_app.app.tables.table_pipeline import job_pipeline
+from stream_app.message_formats import FORMATS
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import Message, a_row, change
 
@@ -129,6 +129,6 @@ def test_each_format_takes_names_in_lower_case_to_its_tasks(tmp_path: Path, name
     job.run(spelled("shop.orders", 1))
     needed = {each.key: each.example for each in FORMATS[name].options if each.is_required}
     source = replace(job.config.source, format=name, format_options=needed)
-    made = pickle.dumps(job_format(replace(job.config, source=source), job.table("orders")))
+    made = pickle.dumps(job_pipeline(replace(job.config, source=source), job.table("orders")))
     decoded = pickle.loads(made).decode(job.messages(0, 0))
     assert decoded.changes.rows.schema.names == ["_VALUE_KIND", "id", "v", "n"]

@@ -19,6 +19,7 @@ from stream_app.app.ops.quarantine.replay import Replay, Replayed
 from stream_app.cdc.change_batch import bad_records
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.pipeline import Place
 from stream_app.clock import SystemClock
 from stream_app.errors import CommitConflictError, UnsupportedTableError, UsageError
 from stream_app.fileio.file_io_registry import file_io_of
@@ -67,7 +68,8 @@ class Bench:
         found = a_format(COLUMNS, keys)
         self.decode: MessageFormat = found
         if not keys:
-            self.decode = InsertOnly(messages=found, sets_aside=True, ignores_deletes=False)
+            last = InsertOnly(sets_aside=True, ignores_deletes=False)
+            self.decode = found.with_steps({Place.INSERTS_ONLY: last})
 
     def batch(self) -> pa.RecordBatch:
         return messages(*map(message, self.changes))

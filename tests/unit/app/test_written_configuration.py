@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stream_app.app.config.app_config import load_config
 from stream_app.app.ops.init.written_configuration import JobDraft, configuration_text
-from stream_app.cdc.formats import format_named
+from stream_app.message_formats import format_named
 from stream_app.model.schema.data_type import STRING, parse_data_type
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
 from stream_app.model.schema.source_table import SourceColumn, SourceTable

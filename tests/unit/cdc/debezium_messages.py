@@ -10,9 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, ROW_KIND, DecodedBatch, TableTraits
-from stream_app.cdc.formats import message_format
-from stream_app.cdc.message_format import FormatSetup, MessageFormat
+from stream_app.cdc.message_format import FormatSetup
+from stream_app.cdc.pipeline import Pipeline
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_formats import message_format
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import parse_columns
 
@@ -65,7 +66,7 @@ def a_format(
     options: Mapping[str, str] | None = None,
     traits: TableTraits | None = None,
     name: str = "debezium-json",
-) -> MessageFormat:
+) -> Pipeline:
     """A format, Debezium's unless named, for a table of these columns."""
     row_type = parse_columns(columns)
     return message_format(

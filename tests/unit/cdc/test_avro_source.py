@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from stream_app.cdc.debezium.avro.avro_json import json_of
-from stream_app.cdc.formats import FORMATS, message_format, source_reader
 from stream_app.cdc.message_format import FormatSetup, SourceReader
 from stream_app.cdc.source_tables import NO_TABLE
+from stream_app.message_formats import FORMATS, message_format, source_reader
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, parse_mapping_options
 from tests.support.schema_registry import Registry, encoded, schema_registry
 from tests.unit.cdc.test_debezium_avro import (

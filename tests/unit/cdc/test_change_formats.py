@@ -17,9 +17,9 @@ from stream_app.cdc.alike.options import OnTruncate
 from stream_app.cdc.alike.outcome import Outcome
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
 from stream_app.cdc.column_drift import ColumnPolicy, Reaction
-from stream_app.cdc.formats import FORMATS
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_formats import FORMATS
 from stream_app.model.schema.data_type import parse_columns
 from tests.unit.cdc.debezium_messages import reasons_of, rows_of
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.cdc.formats import FORMATS, source_reader
+from stream_app.message_formats import FORMATS, source_reader
 from tests.unit.cdc.debezium_messages import captured, messages
 
 

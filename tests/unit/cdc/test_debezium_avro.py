@@ -13,10 +13,10 @@ import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch, TableTraits
 from stream_app.cdc.debezium.avro.avro_json import json_of
-from stream_app.cdc.formats import FORMATS, format_named
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.errors import SourceError, UsageError, WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_formats import FORMATS, format_named
 from stream_app.model.schema.data_type import parse_columns
 from tests.support.schema_registry import Registry, encoded, schema_registry
 from tests.unit.cdc.debezium_messages import a_format, reasons_of, rows_of

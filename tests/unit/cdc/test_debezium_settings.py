@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from stream_app.cdc.change_batch import DecodedBatch
-from stream_app.cdc.formats import source_reader
 from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.errors import SourceError
+from stream_app.message_formats import source_reader
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
 from tests.unit.cdc.debezium_messages import (
     a_format,

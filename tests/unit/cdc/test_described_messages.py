@@ -11,7 +11,7 @@ from decimal import Decimal
 
 import pytest
 
-from stream_app.cdc.formats import FORMATS
+from stream_app.message_formats import FORMATS
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
 from stream_app.model.schema.source_table import SourceTable
 from tests.unit.cdc.debezium_messages import a_format, captured, reasons_of, rows_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS, format_named
 from stream_app.cdc.message_format import Format
 from stream_app.errors import UsageError
+from stream_app.message_formats import DEFAULT_FORMAT, FORMATS, format_named
 from stream_app.model.schema.data_type import parse_columns
 
 COLUMNS = parse_columns("id BIGINT, v STRING")

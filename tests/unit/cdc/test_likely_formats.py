@@ -10,7 +10,7 @@ import pytest
 
 from stream_app.app.tables.first_messages import other_format
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
-from stream_app.cdc.formats import FORMATS, likely_format, source_reader
+from stream_app.message_formats import FORMATS, likely_format, source_reader
 
 CAPTURED = Path(__file__).parents[2] / "fixtures" / "cdc"
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_app.cdc.formats import FORMATS
 from stream_app.cdc.source_tables import NO_TABLE, Origins, origins_of
+from stream_app.message_formats import FORMATS
 from tests.unit.cdc.debezium_messages import fixture_lines
 
 ORIGINS = FORMATS["debezium-json"].reader({}).origins

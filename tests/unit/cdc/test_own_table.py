@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
-from stream_app.cdc.formats import message_format, origins_in
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.own_table import OwnTable, SourceChoice
+from stream_app.cdc.pipeline import Pipeline
 from stream_app.errors import WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_formats import message_format, origins_in
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
 from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of
@@ -32,9 +34,9 @@ def of_table(name: str, table: str, key: int) -> str:
     return (FORMS[name] % table).replace("{ROW}", "{%s}" % (ROW % key))
 
 
-def decoder(name: str, choice: SourceChoice, **options: str) -> OwnTable:
+def decoder(name: str, choice: SourceChoice, **options: str) -> Pipeline:
     made = a_format(name=name, options=options)
-    return OwnTable(messages=made, origins=partial(origins_in, name, {}), choice=choice)
+    return replace(made, own=OwnTable(origins=partial(origins_in, name, {}), choice=choice))
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -113,7 +115,7 @@ def test_a_stranger_that_is_bad_here_tells_nothing_of_the_columns() -> None:
     )
     own = SourceChoice(own=frozenset({"d.orders"}))
     origins = partial(origins_in, "debezium-json", {})
-    decode = OwnTable(messages=follows, origins=origins, choice=own)
+    decode = replace(follows, own=OwnTable(origins=origins, choice=own))
     mixed = messages(of_table("debezium-json", "orders", 1), without_key)
     assert follows.decode(mixed).told is not None, "v is BIGINT there"
     found = decode.decode(mixed)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stream_app.cdc.formats import source_reader
 from stream_app.cdc.source_tables import NO_TABLE
+from stream_app.message_formats import source_reader
 from tests.unit.cdc.debezium_messages import a_format, messages
 
 MAXWELL = {"database": "d", "table": "t", "ts": 1, "data": {"id": 1}}

@@ -6,9 +6,9 @@ import pytest
 
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.debezium.source_survey import seen_records
-from stream_app.cdc.formats import format_named
 from stream_app.cdc.message_format import FormatSetup, Notice
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_formats import format_named
 from stream_app.model.schema.data_type import parse_columns
 from tests.unit.cdc.debezium_messages import captured, messages
 from tests.unit.cdc.test_replica_identities import FILE

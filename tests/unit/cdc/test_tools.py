@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
-from stream_app.cdc.formats import FORMATS
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.errors import UsageError, WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_formats import FORMATS
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.origin import Origin
 from tests.unit.cdc.debezium_messages import a_format, captured, messages, reasons_of, rows_of

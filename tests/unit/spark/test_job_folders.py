@@ -186,10 +186,10 @@ def test_a_run_that_was_killed_between_keeping_and_writing(folder: Folder) -> No
 @pytest.mark.spark
 def test_what_hadoop_alone_knows_goes_by_spark(spark: SparkSession) -> None:
     """And what it does not know either is told with what is missing."""
-    folder = open_folder("gs://lake/checkpoint/", {}, lambda: spark)
-    with pytest.raises(OSError, match='No FileSystem for scheme "gs"') as told:
+    folder = open_folder("oci://lake/checkpoint/", {}, lambda: spark)
+    with pytest.raises(OSError, match='No FileSystem for scheme "oci"') as told:
         folder.files.exists(folder.path("offsets"))
-    assert folder.location == "gs://lake/checkpoint"
+    assert folder.location == "oci://lake/checkpoint"
     assert "spark.jars" in told.value.__notes__[0]
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from stream_app.table.write.mergeable_values import with_mergeable_values
+from stream_app.cdc.pipeline import Place
+from stream_app.table.write.mergeable_values import mergeable_values
 from tests.support.function_columns import FUNCTION_COLUMNS
 from tests.support.small_table import small_table
 from tests.support.table_writer import read_rows
@@ -33,7 +34,9 @@ def test_sets_that_cannot_be_united_are_bad_and_the_others_are_read(
     columns = FUNCTION_COLUMNS[function]
     values = [columns[1], b"no bitmap and no sketch", columns[2], b"\1", None]
     texts = [None if value is None else base64.b64encode(value).decode() for value in values]
-    decode = with_mergeable_values(a_format("k INT, v BYTES", ("k",)), made.table.schema)
+    decode = a_format("k INT, v BYTES", ("k",)).with_steps(
+        {Place.MERGEABLE_VALUES: mergeable_values(made.table.schema)}
+    )
     events = [event("c", after={"k": 1, "v": text}) for text in texts]
     decoded = decode.decode(messages(*events, key=None))
     reasons = reasons_of(decoded)
@@ -49,7 +52,9 @@ def test_sets_that_cannot_be_united_are_bad_and_the_others_are_read(
 def test_a_zero_cannot_be_taken_back_from_a_product(tmp_path: Path, kind: str) -> None:
     options = {**AGGREGATION, "fields.v.aggregate-function": "product"}
     made = small_table(tmp_path / "t", f"k INT, v {kind}", ("k",), **options)
-    decode = with_mergeable_values(a_format(f"k INT, v {kind}", ("k",)), made.table.schema)
+    decode = a_format(f"k INT, v {kind}", ("k",)).with_steps(
+        {Place.MERGEABLE_VALUES: mergeable_values(made.table.schema)}
+    )
     zero, two = {"k": 1, "v": 0}, {"k": 1, "v": 2}
     events = [event("c", after=zero), event("d", before=zero), event("d", before=two)]
     decoded = decode.decode(messages(*events, key=None))
@@ -60,5 +65,4 @@ def test_a_zero_cannot_be_taken_back_from_a_product(tmp_path: Path, kind: str) -
 
 def test_a_table_without_such_functions_is_left_alone(tmp_path: Path) -> None:
     made = small_table(tmp_path / "t", "k INT, v INT", ("k",), **AGGREGATION)
-    plain = a_format("k INT, v INT", ("k",))
-    assert with_mergeable_values(plain, made.table.schema) is plain
+    assert mergeable_values(made.table.schema) is None

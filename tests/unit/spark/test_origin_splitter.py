@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.cdc.formats import FORMATS
+from stream_app.message_formats import FORMATS
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.assignment import Assignment
 from stream_app.planning.sync.target_tables import SyncRules

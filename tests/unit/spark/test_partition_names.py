@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stream_app.cdc.pipeline import Place
 from stream_app.table.kinds.tasks import bucket_assigner
 from stream_app.table.write.refused_partitions import NameablePartitions
 from tests.support.small_table import small_table
@@ -21,9 +22,8 @@ def test_what_can_have_no_folder_is_bad_and_the_others_are_written(tmp_path: Pat
     events = [{"op": "c", "before": None, "after": {"k": 0, "dt": value}} for value in VALUES]
     before, after = {"k": 0, "dt": LONGEST + "y"}, {"k": 0, "dt": "c"}
     events.append({"op": "u", "before": before, "after": after})
-    decode = NameablePartitions(
-        messages=a_format("k INT, dt STRING", ("dt", "k")), partition_keys=("dt",)
-    )
+    step = NameablePartitions(partition_keys=("dt",))
+    decode = a_format("k INT, dt STRING", ("dt", "k")).with_steps({Place.NAMEABLE_PARTITIONS: step})
     decoded = decode.decode(messages("rubbish", *map(json.dumps, events), key=None))
     reasons = reasons_of(decoded)
     assert list(reasons) == [0, 3, 5, 7, 10]

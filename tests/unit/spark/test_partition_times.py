@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from stream_app.cdc.pipeline import Pipeline, Place
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
-from stream_app.table.write.refused_partitions import DatedPartitions
-from stream_app.table.write.strict_partitions import strict_partitions
+from stream_app.table.write.refused_partitions import dated_partitions
 from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of
 
 STRICT = {"partition.timestamp-format.strict": "true"}
@@ -24,10 +24,10 @@ def a_schema(columns: str, keys: tuple[str, ...], options: dict[str, str]) -> Ta
     )  # fmt: skip
 
 
-def dated(columns: str, keys: tuple[str, ...], options: dict[str, str]) -> DatedPartitions:
-    strict = strict_partitions(a_schema(columns, keys, {**STRICT, **options}))
-    assert strict is not None
-    return DatedPartitions(messages=a_format(columns, (*keys, "k")), partitions=strict)
+def dated(columns: str, keys: tuple[str, ...], options: dict[str, str]) -> Pipeline:
+    step = dated_partitions(a_schema(columns, keys, {**STRICT, **options}))
+    assert step is not None
+    return a_format(columns, (*keys, "k")).with_steps({Place.DATED_PARTITIONS: step})
 
 
 def created(**after: Any) -> str:
@@ -60,7 +60,7 @@ def test_the_pattern_says_which_columns_tell_the_time() -> None:
     ids=["neither", "no way is said", "not strict", "no partitions"],
 )
 def test_else_any_partition_is_taken(keys: tuple[str, ...], options: dict[str, str]) -> None:
-    assert strict_partitions(a_schema("k INT, dt STRING", keys, options)) is None
+    assert dated_partitions(a_schema("k INT, dt STRING", keys, options)) is None
 
 
 def test_a_batch_without_rows_is_left_as_it_is() -> None:

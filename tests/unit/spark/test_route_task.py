@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, change_schema
-from stream_app.cdc.formats import message_format
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.clock import SystemClock
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.bucket_hash import murmur_hash
+from stream_app.message_formats import message_format
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.spark.epoch.blocks import (

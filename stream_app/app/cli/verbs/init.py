@@ -18,9 +18,9 @@ from stream_app.app.ops.init.written_configuration import JobDraft, configuratio
 from stream_app.app.source.preflight import check_topics
 from stream_app.app.tables.first_messages import messages_at_both_ends, other_format
 from stream_app.cdc.column_drift import INEXACT
-from stream_app.cdc.formats import DEFAULT_FORMAT, format_named, source_reader
 from stream_app.cdc.message_format import SourceReader
 from stream_app.errors import UsageError, WrongSourceError
+from stream_app.message_formats import DEFAULT_FORMAT, format_named, source_reader
 from stream_app.model.schema.mapping_options import (
     Inexact,
     MappingOptions,

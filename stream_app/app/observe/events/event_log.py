@@ -35,12 +35,12 @@ from stream_app.app.observe.metrics.job_metrics import OTHER_TABLES, JobMetrics
 from stream_app.app.observe.monitoring.listener import Listeners
 from stream_app.app.ops.inspect.table_facts import newest_snapshots
 from stream_app.cdc.column_drift import Column, DriftKind
-from stream_app.cdc.formats import DEFAULT_FORMAT, FORMATS
 from stream_app.cdc.message_format import Format
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError
 from stream_app.kafka.job_position import JobPosition
 from stream_app.log_facts import about
+from stream_app.message_formats import DEFAULT_FORMAT, FORMATS
 from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, ColumnSighting
 from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.held_tables import HeldTable

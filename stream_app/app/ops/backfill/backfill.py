@@ -34,11 +34,11 @@ from stream_app.app.ops.check.source_replay import (
 from stream_app.app.ops.quarantine.kept_records import Quarantine
 from stream_app.app.source.topic_messages import topic_messages
 from stream_app.app.source.uncompared import Uncompared
-from stream_app.cdc.formats import format_named
 from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import SourceError, UnsupportedTableError, UsageError
 from stream_app.mergetree.key_differences import Differences, differences
 from stream_app.mergetree.key_value_batch import is_retract
+from stream_app.message_formats import format_named
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND

@@ -9,9 +9,9 @@ from stream_app.app.config.app_config import AppConfig
 from stream_app.app.tables.database_tables import remembered_origins
 from stream_app.app.tables.job_folders import not_begun, open_folder
 from stream_app.app.tables.refused_tables import refused_tables
-from stream_app.cdc.formats import source_reader
 from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
+from stream_app.message_formats import source_reader
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.assignment import Assignment
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -17,11 +16,9 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.source.topic_messages import Ends
 from stream_app.app.source.uncompared import Uncompared
-from stream_app.app.tables.format_setup import format_setup, table_format, without_narrowed
+from stream_app.app.tables.table_pipeline import LEFT_OUT_BY_CHECK, TableRows
 from stream_app.cdc.change_batch import concat_rows
-from stream_app.cdc.formats import origins_in
-from stream_app.cdc.message_format import MessageFormat
-from stream_app.cdc.own_table import EVERY_SOURCE, OwnTable, SourceChoice
+from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import UsageError
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
@@ -31,6 +28,7 @@ from stream_app.spark.epoch.unchanged_values import bad_records_of_refused, with
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.schema.narrowed_columns import column_times
 
 CHUNK_ROWS = 200_000
 """Changes in memory before they are written to a sorted run of each bucket."""
@@ -58,15 +56,16 @@ class Filling:
             left: gets the bad records.
             choice: the records that the table takes; others are bad.
         """
-        schema = check.table.schema
-        setup = format_setup(source, rules, schema, restores=True)
-        setup = replace(setup, keep_update_before=False)
-        decode = table_format(source, rules, schema, setup)
-        decode = without_narrowed(decode, source, check.table, rules.made)
-        self._decode: MessageFormat = decode
-        if choice != EVERY_SOURCE:
-            origins = functools.partial(origins_in, source.format, source.format_options)
-            self._decode = OwnTable(messages=decode, origins=origins, choice=choice)
+        self._pipeline = TableRows(
+            source=source,
+            rules=rules,
+            schema=check.table.schema,
+            leaves_out=LEFT_OUT_BY_CHECK,
+            choice=None if choice == EVERY_SOURCE else choice,
+            restores=True,
+            keeps_update_before=False,
+            column_times=functools.partial(column_times, check.table),
+        ).pipeline()
         self._assigner = check.assigner
         self._check, self._left = check, left
         self._waiting: list[pa.RecordBatch] = []
@@ -74,7 +73,7 @@ class Filling:
 
     def take(self, messages: pa.RecordBatch) -> None:
         """Decode messages of the table; those of a Kafka partition come in their order."""
-        decoded = self._decode.decode(messages)
+        decoded = self._pipeline.decode(messages)
         self._left.see(messages, decoded)
         changes = decoded.changes
         if decoded.truncated is not None:  # the source empties its table: what was so far is void

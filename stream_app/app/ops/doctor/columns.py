@@ -17,10 +17,10 @@ from stream_app.app.tables.first_messages import first_messages_of_all
 from stream_app.app.tables.format_setup import full_key
 from stream_app.app.tables.seen_tables import read_alone, seen_tables
 from stream_app.cdc.column_drift import INEXACT
-from stream_app.cdc.formats import source_reader
 from stream_app.cdc.lowered_decode import LoweredDescription
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.errors import TableNotFoundError
+from stream_app.message_formats import source_reader
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
 from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.source_table import SourceTable

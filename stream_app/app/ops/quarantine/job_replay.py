@@ -18,14 +18,17 @@ from stream_app.app.ops.quarantine.kept_records import KeptRecord, Quarantine, o
 from stream_app.app.ops.quarantine.later_changes import ReadRange, Where, topic_reader
 from stream_app.app.ops.quarantine.replay import Replay, messages_of
 from stream_app.app.tables.database_tables import remembered_origins
-from stream_app.app.tables.format_setup import evolution_rules, rules_of, source_of
-from stream_app.app.tables.job_format import job_format
+from stream_app.app.tables.table_pipeline import (
+    LEFT_OUT_BY_REPLAY,
+    LEFT_OUT_OF_LATER_CHANGES,
+    job_rows,
+)
 from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
-from stream_app.cdc.formats import source_reader
 from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.errors import CheckpointError, TableNotFoundError, UsageError
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.kafka.offset_ranges import Offsets
+from stream_app.message_formats import source_reader
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.target_tables import Target, decide
 from stream_app.spark.ingest.checkpoint_state import remembered_tables
@@ -88,23 +91,16 @@ def _replay(
     log: EpochLog,
     read: ReadRange,
 ) -> Replay:
-    unfiltered = replace(
-        config,
-        table=replace(config.table, filter=None),
-        sync=None if config.sync is None else config.sync.without_filters(),
-    )
-    made = rules_of(config, table.location, table.schema).made
-    source = source_of(config, table.location)
+    rows = job_rows(config, table)
     return Replay(
         quarantine=quarantine,
         table=table,
         job=log.query_id(),
-        # A replay is the consent to columns that are narrowed.
-        decode=job_format(config, table, takes_narrowed=True),
-        decode_all=job_format(unfiltered, table, restores=True, takes_narrowed=True),
+        decode=replace(rows, leaves_out=LEFT_OUT_BY_REPLAY).pipeline(),
+        decode_all=replace(rows, leaves_out=LEFT_OUT_OF_LATER_CHANGES, restores=True).pipeline(),
         read=read,
-        rules=evolution_rules(source, made),
-        empties=source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value,
+        rules=rows.evolution,
+        empties=rows.source.format_options.get(TRUNCATE) == OnTruncate.APPLY.value,
     )
 
 

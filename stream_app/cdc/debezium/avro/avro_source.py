@@ -33,7 +33,6 @@ from stream_app.cdc.columns.arrow_buffers import (
 from stream_app.cdc.debezium.avro.avro_columns import texts_of
 from stream_app.cdc.debezium.avro.avro_json import json_of
 from stream_app.cdc.debezium.avro.avro_schema import AvroType, connect_field, parse_schema
-from stream_app.cdc.debezium.avro.schema_registry import SchemaRegistry
 from stream_app.cdc.debezium.avro.walk import Values, Walk
 from stream_app.cdc.debezium.avro.wire_format import HEAD, by_number, schema_number, schema_numbers
 from stream_app.cdc.debezium.description import describe
@@ -41,6 +40,7 @@ from stream_app.cdc.debezium.origins import time_of
 from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, TABLE_FIELDS, origin_in
 from stream_app.cdc.message_format import ToldTable
 from stream_app.cdc.record_images import UnreadableRecordError
+from stream_app.cdc.schemas import Schemas
 from stream_app.cdc.source_tables import Origins, origins_of
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
@@ -61,7 +61,7 @@ class AvroSource:
         keeps_nulls: as in `description.describe`.
     """
 
-    registry: SchemaRegistry
+    registry: Schemas
     keeps_nulls: bool = False
 
     def origins(self, messages: pa.RecordBatch) -> Origins:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import orjson
@@ -37,12 +38,6 @@ from stream_app.cdc.debezium.avro.avro_columns import texts_of, wire_column
 from stream_app.cdc.debezium.avro.avro_json import json_of
 from stream_app.cdc.debezium.avro.avro_schema import AvroType, connect_field, parse_schema
 from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
-from stream_app.cdc.debezium.avro.schema_registry import (
-    URL,
-    USER_INFO,
-    SchemaRegistry,
-    url_problem,
-)
 from stream_app.cdc.debezium.avro.walk import Values, Walk
 from stream_app.cdc.debezium.avro.wire_format import HEAD, by_number, schema_numbers
 from stream_app.cdc.debezium.columns import ParsedImages, decode_images, letters_of
@@ -69,6 +64,7 @@ from stream_app.cdc.message_format import (
 )
 from stream_app.cdc.record_images import UnreadableRecordError
 from stream_app.cdc.row_assembly import lacks_image
+from stream_app.cdc.schemas import URL, USER_INFO, Registries, Schemas
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import RowType
 
@@ -111,10 +107,10 @@ class _Plan:
 class DebeziumAvro(DebeziumJson):
     """The message format ``debezium-avro``; implements `message_format.MessageFormat`."""
 
-    def __init__(self, setup: FormatSetup) -> None:
-        options = check(setup.options, setup.columns)
+    def __init__(self, registries: Registries, setup: FormatSetup) -> None:
+        options = _checked(registries, setup.options, setup.columns)
         super().__init__(setup, options)
-        self._registry = registry_of(setup.options)
+        self._registry = _schemas(registries, setup.options)
         self._plans: dict[int, _Plan | str] = {}
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
@@ -293,10 +289,12 @@ def _places(rows: Int64s, kept: Bools, first: int) -> tuple[Int64s, int]:
     return places[kept], first + len(rows)
 
 
-def check(options: Mapping[str, str], columns: RowType) -> DebeziumOptions:
-    """See `message_format.Format`."""
+def _checked(
+    registries: Registries, options: Mapping[str, str], columns: RowType
+) -> DebeziumOptions:
+    """See `message_format.Format.check`."""
     found = parse_options(options, columns, _NAME, _OPTIONS)
-    problems = [url_problem(url) for url in _urls(options)]
+    problems = [registries.url_problem(url) for url in _urls(options)]
     if any(problems):
         raise UsageError(
             f"options of {_NAME} are wrong: {URL}: {'; '.join(filter(None, problems))}",
@@ -310,8 +308,8 @@ def _urls(options: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(filter(None, (url.strip() for url in options.get(URL, "").split(","))))
 
 
-def registry_of(options: Mapping[str, str]) -> SchemaRegistry:
-    """The registry that the options name.
+def _schemas(registries: Registries, options: Mapping[str, str]) -> Schemas:
+    """The schemas of the registry that the options name.
 
     Raises:
         UsageError: they name none.
@@ -323,13 +321,15 @@ def registry_of(options: Mapping[str, str]) -> SchemaRegistry:
             where=f"source.{SECTION}",
             fix=f'give the address of the schema registry: {SECTION}."{URL}" = "http://…"',
         )
-    return SchemaRegistry(urls, options.get(USER_INFO, ""))
+    return registries.at(urls, options.get(USER_INFO, ""))
 
 
-def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> SourceSurvey:
+def _survey(
+    registries: Registries, setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]
+) -> SourceSurvey:
     """Look at the messages as JSON."""
-    check(setup.options, setup.columns)
-    source = AvroSource(registry_of(setup.options))
+    _checked(registries, setup.options, setup.columns)
+    source = AvroSource(_schemas(registries, setup.options))
     own = {URL, USER_INFO}
     plain = {key: value for key, value in setup.options.items() if key not in own}
     return DEBEZIUM_JSON.survey(
@@ -338,8 +338,8 @@ def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Sourc
     )
 
 
-def _reader(options: Mapping[str, str]) -> SourceReader:
-    source = AvroSource(registry_of(options), keeps_nulls=keeps_nulls(options))
+def _reader(registries: Registries, options: Mapping[str, str]) -> SourceReader:
+    source = AvroSource(_schemas(registries, options), keeps_nulls=keeps_nulls(options))
     return SourceReader(
         origins=source.origins,
         describe=source.describe,
@@ -348,15 +348,17 @@ def _reader(options: Mapping[str, str]) -> SourceReader:
     )
 
 
-DEBEZIUM_AVRO = Format(
-    name=_NAME,
-    section=SECTION,
-    introduction='for example `debezium."schema.registry.url" = "http://registry:8081"`. '
-    "[CDC.md](CDC.md#avro) tells how the messages are read.",
-    options=_OPTIONS,
-    check=check,
-    make=DebeziumAvro,
-    survey=_survey,
-    reader=_reader,
-    has_whole_before=has_whole_before,
-)
+def debezium_avro(registries: Registries) -> Format:
+    """The format, which asks registries for schemas."""
+    return Format(
+        name=_NAME,
+        section=SECTION,
+        introduction='for example `debezium."schema.registry.url" = "http://registry:8081"`. '
+        "[CDC.md](CDC.md#avro) tells how the messages are read.",
+        options=_OPTIONS,
+        check=partial(_checked, registries),
+        make=partial(DebeziumAvro, registries),
+        survey=partial(_survey, registries),
+        reader=partial(_reader, registries),
+        has_whole_before=has_whole_before,
+    )

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from stream_app.cdc.columns.arrow_buffers import Int64s, bytes_of, lengths_of, offsets_of
 from stream_app.cdc.record_images import UnreadableRecordError
+from stream_app.cdc.schemas import NO_AVRO
 
 MAGIC = 0
 HEAD = struct.Struct(">BI")
-NO_AVRO = "is not Avro of a registry: it does not begin with 0 and the number of a schema"
 
 
 def schema_number(message: bytes) -> int:

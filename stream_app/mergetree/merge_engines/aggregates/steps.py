@@ -51,26 +51,16 @@ class Op(enum.IntEnum):
 
 
 @dataclass(frozen=True)
-class Steps:
-    """The steps of all segments, one segment after the other.
-
-    Two keys; the second has a delete between two values::
-
-        rows       [4, 0,  2, 3, 1]
-        starts     [0,     2]
-        ops        [ADD, ADD,  ADD, TAKE_BACK, ADD]
+class Segments:
+    """The rows of all segments, and what follows from them, whatever is done with the rows.
 
     Attributes:
         rows: int64 [steps], the row of the batch of each step.
         starts: int64 [segments], ascending, the first is 0; no segment is empty.
-        ops: int8 [steps]; None: all are `Op.ADD`.
-        merges_alone: a segment's only step is merged as well; else it stays as it is.
     """
 
     rows: Indices
     starts: Indices
-    ops: npt.NDArray[np.int8] | None = None
-    merges_alone: bool = False
 
     @cached_property
     def places(self) -> Indices:
@@ -87,29 +77,6 @@ class Steps:
         """The place of each segment's last step."""
         return self.starts + self.lengths - 1
 
-    def doing(self, ops: npt.NDArray[np.int8]) -> Steps:
-        """The same rows, which do something else: int8 [steps]."""
-        steps = Steps(self.rows, self.starts, ops if ops.any() else None, self.merges_alone)
-        # What is known of the segments stays.
-        known = ("places", "lengths", "ends", "newest", "oldest", "depth", "later_rows")
-        vars(steps).update({name: vars(self)[name] for name in known if name in vars(self)})
-        return steps
-
-    def is_any(self, *ops: Op) -> Mask:
-        """Which steps do one of these: bool [steps]."""
-        if self.ops is None:
-            return np.full(len(self.rows), Op.ADD in ops)
-        is_one = np.zeros(len(self.rows), np.bool_)
-        for op in ops:
-            is_one |= self.ops == op
-        return is_one
-
-    def has(self, *ops: Op) -> bool:
-        """Whether any step does one of these."""
-        if self.ops is None:
-            return Op.ADD in ops and len(self.rows) > 0
-        return bool(self.is_any(*ops).any())
-
     @cached_property
     def newest(self) -> Indices:
         """The row of each segment's last step: int64 [segments]."""
@@ -125,6 +92,62 @@ class Steps:
         """Steps of the longest segment."""
         return int(self.lengths.max()) if len(self.lengths) else 0
 
+    @cached_property
+    def later_rows(self) -> list[tuple[Indices, Indices]]:
+        """Of each round but the first: its segments, and the row of each one's step."""
+        found = []
+        active = np.flatnonzero(self.lengths > 1)
+        for number in range(1, self.depth):
+            if number > 1:
+                # Numbers choose three times faster than a mask without a pattern.
+                active = active[np.flatnonzero(self.lengths[active] > number)]
+            found.append((active, self.rows[self.starts[active] + number]))
+        return found
+
+
+_OF_SEGMENTS = {name for name, one in vars(Segments).items() if isinstance(one, cached_property)}
+
+
+@dataclass(frozen=True)
+class Steps(Segments):
+    """The steps of all segments, one segment after the other.
+
+    Two keys; the second has a delete between two values::
+
+        rows       [4, 0,  2, 3, 1]
+        starts     [0,     2]
+        ops        [ADD, ADD,  ADD, TAKE_BACK, ADD]
+
+    Attributes:
+        ops: int8 [steps]; None: all are `Op.ADD`.
+        merges_alone: a segment's only step is merged as well; else it stays as it is.
+    """
+
+    ops: npt.NDArray[np.int8] | None = None
+    merges_alone: bool = False
+
+    def doing(self, ops: npt.NDArray[np.int8]) -> Steps:
+        """The same rows, which do something else: int8 [steps]."""
+        steps = Steps(self.rows, self.starts, ops if ops.any() else None, self.merges_alone)
+        # What is known of the segments stays.
+        vars(steps).update({name: vars(self)[name] for name in _OF_SEGMENTS & vars(self).keys()})
+        return steps
+
+    def is_any(self, *ops: Op) -> Mask:
+        """Which steps do one of these: bool [steps]."""
+        if self.ops is None:
+            return np.full(len(self.rows), Op.ADD in ops)
+        found = np.zeros(len(self.rows), np.bool_)
+        for op in ops:
+            found |= self.ops == op
+        return found
+
+    def has(self, *ops: Op) -> bool:
+        """Whether any step does one of these."""
+        if self.ops is None:
+            return Op.ADD in ops and len(self.rows) > 0
+        return bool(self.is_any(*ops).any())
+
     def last(self, chosen: Mask) -> Indices:
         """The place of each segment's last chosen step, -1 without one: int64 [segments]."""
         # A running maximum costs a third of a `reduceat`, and its end may lie before the segment.
@@ -135,13 +158,13 @@ class Steps:
         """The place of each segment's first chosen step; the number of steps without one."""
         none = len(self.rows)
         behind = np.minimum.accumulate(np.where(chosen, self.places, none)[::-1])[::-1]
-        nearest = behind[self.starts]
-        return np.where(nearest > self.ends, none, nearest)
+        found = behind[self.starts]
+        return np.where(found > self.ends, none, found)
 
     def any(self, chosen: Mask) -> Mask:
         """Which segments have a chosen step: bool [segments]."""
-        is_any: Mask = self.sums(chosen.astype(np.int64)) > 0
-        return is_any
+        found: Mask = self.sums(chosen.astype(np.int64)) > 0
+        return found
 
     def sums(self, values: Indices) -> Indices:
         """The sum of each segment, overflowing silently: int64 [segments]."""
@@ -210,18 +233,6 @@ class Steps:
                 "ignore-delete = true all -U and -D rows, before they are written. Set one by "
                 "stream-app alter TABLE --set OPTION=true",
             )
-
-    @cached_property
-    def later_rows(self) -> list[tuple[Indices, Indices]]:
-        """Of each round but the first: its segments, and the row of each one's step."""
-        rounds = []
-        active = np.flatnonzero(self.lengths > 1)
-        for number in range(1, self.depth):
-            if number > 1:
-                # Numbers choose three times faster than a mask without a pattern.
-                active = active[np.flatnonzero(self.lengths[active] > number)]
-            rounds.append((active, self.rows[self.starts[active] + number]))
-        return rounds
 
     def reduced(self, values: npt.NDArray[Any], reduce: np.ufunc) -> npt.NDArray[Any]:
         """The values of each segment's rows, reduced in their order.

@@ -227,6 +227,14 @@ def test_sums_of_small_types_and_real_numbers() -> None:
     assert [str(value) for value in folded(zeros, steps, how).to_pylist()] == ["-0.0", "-0.0"]
 
 
+def test_other_ops_take_over_what_is_known_of_the_segments() -> None:
+    steps = Steps(np.array([4, 0, 2, 3, 1]), np.array([0, 2]))
+    assert steps.newest.tolist() == steps.newest_values.tolist() == [0, 1]
+    other = steps.doing(np.array([Op.ADD, Op.CLEAR, Op.ADD, Op.ADD, Op.ADD], np.int8))
+    assert other.newest is steps.newest
+    assert other.newest_values.tolist() == [-1, 1], "it follows from the ops"
+
+
 def test_a_late_text_stands_before_the_others() -> None:
     column = pa.array(["b,b", "c", "a,b", "d,c"])
     ops = np.array([Op.ADD, Op.ADD, Op.ADD_OLDER, Op.ADD], np.int8)

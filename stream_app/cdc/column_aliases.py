@@ -1,6 +1,6 @@
 """Columns that the source has renamed: values under either name stand in one column of the table.
 
-Wraps a format by the option ``column-aliases``, a list of ``NAME=COLUMN``: the name in the source,
+The option ``column-aliases`` is a list of ``NAME=COLUMN``: the name in the source,
 and the table's column. The format reads both names as columns of their own, and the one that a
 message has is taken. Where a message has both, the source's newer name wins.
 """
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from stream_app.cdc.change_batch import ChangeBatch, DecodedBatch, rebuilt
 from stream_app.cdc.column_drift import COLUMN_ALIASES, DriftKind
 from stream_app.cdc.columns.arrow_buffers import valid_of
-from stream_app.cdc.message_format import FormatSetup, MessageFormat
+from stream_app.cdc.message_format import FormatSetup
 from stream_app.errors import UsageError
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import DataField, RowType
@@ -100,26 +100,18 @@ def with_names_of_source(setup: FormatSetup, aliases: Aliases) -> FormatSetup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AliasedDecode:
-    """Implements `message_format.MessageFormat`.
+class ColumnAliases:
+    """Implements `pipeline.Step`, for rows with the columns of the aliases behind the table's.
 
     Attributes:
-        messages: reads the table's columns, and behind them those of the aliases.
         schema: of the rows without these.
     """
 
-    messages: MessageFormat
     aliases: Aliases
     schema: pa.Schema
 
-    @property
-    def reads_keys(self) -> bool:
-        """See `MessageFormat.reads_keys`."""
-        return self.messages.reads_keys
-
-    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode every message for itself; see `MessageFormat.decode`."""
-        decoded = self.messages.decode(messages)
+    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+        """See `Step`."""
         rows, names = decoded.changes.rows, {*self.aliases, *self.aliases.values()}
         of_source = {column: name for name, column in self.aliases.items()}
         arrays = [
@@ -138,7 +130,7 @@ class AliasedDecode:
             changes=changes,
             columns={each: seen for each, seen in decoded.columns.items() if each[1] not in names},
         )
-        return found.setting_aside(messages, nulls) if nulls else found
+        return found.setting_aside(messages, nulls)
 
     def _nulls(self, arrays: list[pa.Array], changes: ChangeBatch) -> dict[int, str]:
         """Messages whose rows lack a value; old rows may."""

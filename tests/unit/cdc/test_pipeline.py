@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pytest
@@ -12,9 +12,11 @@ import pytest
 from stream_app.cdc.change_batch import DecodedBatch
 from stream_app.cdc.column_drift import DriftKind, Sighting
 from stream_app.cdc.insert_only import InsertOnly
-from stream_app.cdc.isolated_decode import IsolatedDecode
 from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.pipeline import Pipeline, Place
 from stream_app.errors import SourceError
+from stream_app.model.schema.data_type import parse_columns
+from stream_app.model.schema.source_table import SourceColumn, SourceTable
 from tests.unit.cdc.debezium_messages import a_format, event, messages, reasons_of, rows_of
 
 POISON = b'"poison"'
@@ -60,7 +62,7 @@ def insert(key: int, text: str = '"x"') -> str:
         (recursion, "RecursionError: maximum recursion depth exceeded (recursion, test_"),
         (refused_by_arrow, "ArrowInvalid: Failed to parse string: 'x' as a scalar of type int64"),
         (lambda: 1 // 0, "ZeroDivisionError: integer division or modulo by zero (<lambda>, test_"),
-        (lambda: dict[str, int]()["x"], "KeyError: 'x' (<lambda>, test_isolated_decode.py:"),
+        (lambda: dict[str, int]()["x"], "KeyError: 'x' (<lambda>, test_pipeline.py:"),
     ],
 )
 def test_each_record_at_which_the_decoder_fails_is_set_aside(
@@ -71,7 +73,7 @@ def test_each_record_at_which_the_decoder_fails_is_set_aside(
     for key in poisoned:
         values[key] = insert(key, POISON.decode())
     values[7] = "{"
-    decoder = IsolatedDecode(FailingDecoder(fail))
+    decoder = Pipeline(FailingDecoder(fail))
     batch = messages(*values, None, topic="shop", partition=3)
     decoded = decoder.decode(batch)
     good = [key for key in range(1000) if key not in poisoned | {7}]
@@ -88,7 +90,7 @@ def test_each_record_at_which_the_decoder_fails_is_set_aside(
 
 
 def test_a_batch_of_nothing_else_and_an_empty_one() -> None:
-    decoder = IsolatedDecode(FailingDecoder(recursion))
+    decoder = Pipeline(FailingDecoder(recursion))
     decoded = decoder.decode(messages(*[insert(1, POISON.decode())] * 3))
     assert (decoded.changes.rows.num_rows, decoded.decoder_errors) == (0, 3)
     assert decoded.changes.rows.schema == a_format().decode(messages()).changes.rows.schema
@@ -105,13 +107,13 @@ def test_a_decoder_that_fails_at_anything_stops_the_job() -> None:
             raise KeyError(f"no such column in {messages.num_rows} messages")
 
     with pytest.raises(KeyError):
-        IsolatedDecode(Broken()).decode(messages(insert(1), insert(2)))
+        Pipeline(Broken()).decode(messages(insert(1), insert(2)))
 
 
 def test_what_is_raised_on_purpose_stops_the_job() -> None:
     values = [insert(1, POISON.decode()), event("t")]
     with pytest.raises(SourceError, match="truncated"):
-        IsolatedDecode(FailingDecoder(recursion)).decode(messages(*values))
+        Pipeline(FailingDecoder(recursion)).decode(messages(*values))
 
 
 def test_the_last_truncate_is_told_whatever_fails_beside_it() -> None:
@@ -119,7 +121,7 @@ def test_the_last_truncate_is_told_whatever_fails_beside_it() -> None:
     for at in range(5):
         values = [insert(1), event("t"), insert(2), event("t")]
         values.insert(at, insert(3, POISON.decode()))
-        told = IsolatedDecode(FailingDecoder(recursion, a_format(options=options))).decode(
+        told = Pipeline(FailingDecoder(recursion, a_format(options=options))).decode(
             messages(*values)
         )
         assert told.truncated == 3 + (at <= 3)
@@ -134,14 +136,15 @@ def test_the_search_is_short(poisoned: int, seed: int) -> None:
     for key in random.Random(seed).sample(range(count), poisoned):
         values[key] = insert(key, POISON.decode())
     failing = FailingDecoder(recursion)
-    assert IsolatedDecode(failing).decode(messages(*values)).decoder_errors == poisoned
+    assert Pipeline(failing).decode(messages(*values)).decoder_errors == poisoned
     halves = 12  # log2 of 4096
     assert failing.messages_seen <= count * min(2 * poisoned + 1, halves + 1)
 
 
 def test_errors_are_counted_behind_other_formats_too() -> None:
-    failing = IsolatedDecode(FailingDecoder(recursion, a_format(keys=())))
-    decoder = InsertOnly(messages=failing, sets_aside=True, ignores_deletes=True)
+    failing = FailingDecoder(recursion, a_format(keys=()))
+    last = InsertOnly(sets_aside=True, ignores_deletes=True)
+    decoder = Pipeline(failing, {Place.INSERTS_ONLY: last})
     row = '{"id":3,"v":"x"}'
     values = [insert(1, POISON.decode()), insert(2), event("d", before=row), event("u", after=row)]
     decoded = decoder.decode(messages(*values))
@@ -152,10 +155,50 @@ def test_errors_are_counted_behind_other_formats_too() -> None:
 def test_columns_are_counted_across_the_halves() -> None:
     """Where the decoder fails, the first record with a column keeps its place in the batch."""
     plain, odd = insert(1), '{"op":"c","after":{"id":2,"w":1}}'
-    decoded = IsolatedDecode(FailingDecoder(refused_by_arrow)).decode(
+    decoded = Pipeline(FailingDecoder(refused_by_arrow)).decode(
         messages(plain, insert(9, POISON.decode()), plain, odd, plain, odd)
     )
     assert decoded.columns == {
         (DriftKind.UNKNOWN, "w"): Sighting(2, 3),
         (DriftKind.MISSING, "v"): Sighting(2, 3),
     }
+
+
+def failing_step(decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+    if any(POISON in value for value in messages.column("value").to_pylist()):
+        recursion()
+    return decoded
+
+
+def telling_step(decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+    """Tells a column for each message, named by its key."""
+    keys = [row[2] for row in rows_of(decoded)]
+    kind = parse_columns("c INT").fields[0].data_type
+    columns = [SourceColumn(name=f"c{key}", data_type=kind) for key in keys]
+    return replace(decoded, told=SourceTable(columns=tuple(columns))) if columns else decoded
+
+
+def test_a_record_at_which_a_step_fails_is_set_aside_alone() -> None:
+    values = [insert(key) for key in range(100)]
+    values[40] = insert(40, POISON.decode())
+    decoded = a_format().with_steps({Place.INSERTS_ONLY: failing_step}).decode(messages(*values))
+    assert (decoded.decoder_errors, len(rows_of(decoded))) == (1, 99)
+    assert reasons_of(decoded)[40].startswith("the decoder failed with RecursionError")
+
+
+def test_what_records_beside_it_tell_of_columns_is_kept() -> None:
+    steps = {Place.DESCRIBED_COLUMNS: telling_step, Place.INSERTS_ONLY: failing_step}
+    values = [insert(1), insert(2, POISON.decode()), insert(3)]
+    decoded = a_format().with_steps(steps).decode(messages(*values))
+    assert decoded.told is not None
+    assert [column.name for column in decoded.told.columns] == ["c1", "c3"]
+
+
+def test_steps_run_in_the_order_of_their_places() -> None:
+    places = list(Place)
+    random.Random(3).shuffle(places)
+    pipeline = a_format()
+    for place in places:
+        pipeline = pipeline.with_steps({place: failing_step})
+    assert list(pipeline.steps) == list(Place)
+    assert pipeline.with_steps({Place.DEFAULTS: None}) == pipeline

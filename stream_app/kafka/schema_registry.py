@@ -1,4 +1,4 @@
-"""Schemas by their number from a registry, over Confluent's REST interface.
+"""Asks a registry for schemas by their number, over Confluent's REST interface.
 
 A schema of a number never changes, so a process asks for each once. A producer of a topic
 chooses the numbers. So a number without a schema of Avro makes its messages bad, and nothing else;
@@ -22,16 +22,14 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
-from stream_app.cdc.debezium.avro.wire_format import NO_AVRO
 from stream_app.cdc.record_images import UnreadableRecordError
+from stream_app.cdc.schemas import NO_AVRO, URL, USER_INFO, Registries
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.http_request import LongAnswerError, answer_to
 
 _TIMEOUT_S = 10
 _ANSWER_MAX = 16 << 20
-URL = "schema.registry.url"
-USER_INFO = "schema.registry.basic.auth.user.info"
 
 _REFUSED_S = 10.0
 _REFUSED_MAX = 10_000
@@ -60,7 +58,7 @@ class _RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SchemaRegistry:
-    """Where schemas are.
+    """Implements `schemas.Schemas`.
 
     Attributes:
         urls: of servers with the same schemas; they are asked in turn until one answers.
@@ -77,16 +75,7 @@ class SchemaRegistry:
     clock: Clock = field(default_factory=SystemClock, compare=False)
 
     def schema(self, number: int) -> str:
-        """The JSON text of a schema of Avro.
-
-        Args:
-            number: -1: the message is not in the wire format.
-
-        Raises:
-            UnreadableRecordError: messages of this number cannot be read, whatever they hold.
-            SourceError: no server answers.
-            WrongSourceError: the login is refused.
-        """
+        """See `schemas.Schemas.schema`."""
         if number < 0:
             raise UnreadableRecordError(NO_AVRO)
         key = (self, number)
@@ -192,3 +181,6 @@ def url_problem(url: str) -> str:
         return f"an address has a login, which belongs to {USER_INFO}"
     is_right = parts.scheme in ("http", "https") and bool(parts.hostname)
     return "" if is_right else f"{url!r} is not an address such as http://registry:8081"
+
+
+REGISTRIES = Registries(at=SchemaRegistry, url_problem=url_problem)

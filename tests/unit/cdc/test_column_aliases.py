@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.cdc.aliased_decode import parse_aliases
+from stream_app.cdc.column_aliases import parse_aliases
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.errors import UsageError
 from tests.unit.cdc.debezium_messages import a_format, captured, messages, reasons_of, rows_of

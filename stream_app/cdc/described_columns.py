@@ -1,6 +1,6 @@
-"""A format whose batches tell what the table does not have: for tables that follow their source.
+"""Tells what messages have and the table does not: for tables that follow their source.
 
-Wraps a format where ``unknown-columns`` is ``evolve``. Of a batch it describes the first message of
+It runs where ``unknown-columns`` is ``evolve``. Of a batch it describes the first message of
 each schema that messages bring, and the first with each unknown column. It leaves out a schema that
 was alone in an earlier batch and told nothing new. Of bad records it tells only types of the
 table's columns: one of them may not fit. Where a format fingerprints no schemas, it does the same
@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch, whole_messages
 from stream_app.cdc.column_drift import DriftKind
-from stream_app.cdc.message_format import MessageFormat
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable, merged, renamed
@@ -26,32 +25,24 @@ BAD_DESCRIBED_MAX = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedDecode:
-    """Implements `message_format.MessageFormat`.
+class DescribedColumns:
+    """Implements `pipeline.Step`.
 
     Attributes:
-        messages: reads the messages.
         describe: as in `message_format.Format`.
         columns: the table's.
         aliases: names of the source by which it means the table's columns.
         followed: fingerprint of the newest schema that told nothing new of a batch by itself.
     """
 
-    messages: MessageFormat
     describe: Callable[[pa.RecordBatch, MappingOptions], SourceTable | None]
     options: MappingOptions
     columns: RowType
     aliases: Mapping[str, str] = field(default_factory=dict)
     followed: set[str] = field(default_factory=set)
 
-    @property
-    def reads_keys(self) -> bool:
-        """See `MessageFormat.reads_keys`."""
-        return self.messages.reads_keys
-
-    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode every message for itself; see `MessageFormat.decode`."""
-        decoded = self.messages.decode(messages)
+    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
+        """See `Step`."""
         told = self._described(messages, self._telling(decoded))
         known = self._of_known_columns(self._described(messages, self._typed(messages, decoded)))
         bad = decoded.bad.slice(0, BAD_DESCRIBED_MAX).select(MESSAGE_SCHEMA.names)

@@ -10,27 +10,29 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from stream_app.cdc.aliased_decode import AliasedDecode, parse_aliases, with_names_of_source
 from stream_app.cdc.alike.documents import load_document
 from stream_app.cdc.canal.canal_json import CANAL_JSON
 from stream_app.cdc.change_batch import change_schema
+from stream_app.cdc.column_aliases import ColumnAliases, parse_aliases, with_names_of_source
 from stream_app.cdc.column_drift import COLUMN_ALIASES
-from stream_app.cdc.debezium.avro.debezium_avro import DEBEZIUM_AVRO
+from stream_app.cdc.debezium.avro.debezium_avro import debezium_avro
 from stream_app.cdc.debezium.bson.debezium_bson import DEBEZIUM_BSON
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON
-from stream_app.cdc.described_decode import DescribedDecode
+from stream_app.cdc.described_columns import DescribedColumns
 from stream_app.cdc.dms.dms_json import DMS_JSON
-from stream_app.cdc.isolated_decode import IsolatedDecode
 from stream_app.cdc.json.plain_json import PLAIN_JSON
-from stream_app.cdc.lowered_decode import LoweredDecode, LoweredDescription
+from stream_app.cdc.lowered_decode import Describe, LoweredDecode, LoweredDescription
 from stream_app.cdc.maxwell.maxwell_json import MAXWELL_JSON
 from stream_app.cdc.message_format import Format, FormatSetup, MessageFormat, SourceReader
 from stream_app.cdc.ogg.ogg_json import OGG_JSON
+from stream_app.cdc.pipeline import Pipeline, Place, Step
 from stream_app.cdc.record_images import UnreadableRecordError
 from stream_app.cdc.source_tables import Origins
 from stream_app.errors import UsageError
+from stream_app.kafka.schema_registry import REGISTRIES
 
-_DEBEZIUM = (DEBEZIUM_JSON, DEBEZIUM_AVRO, DEBEZIUM_BSON)
+_DEBEZIUM_AVRO = debezium_avro(REGISTRIES)
+_DEBEZIUM = (DEBEZIUM_JSON, _DEBEZIUM_AVRO, DEBEZIUM_BSON)
 _OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON, PLAIN_JSON)
 FORMATS: dict[str, Format] = {each.name: each for each in (*_DEBEZIUM, *_OTHERS)}
 DEFAULT_FORMAT = DEBEZIUM_JSON.name
@@ -72,7 +74,7 @@ def is_read_by(signs: str, chosen: str) -> bool:
 
 def _likely_format(value: bytes) -> str | None:
     if value.startswith(_CONFLUENT_MAGIC):
-        return DEBEZIUM_AVRO.name
+        return _DEBEZIUM_AVRO.name
     try:
         document = load_document(value)
     except UnreadableRecordError:
@@ -98,22 +100,27 @@ def source_reader(name: str, options: Mapping[str, str]) -> SourceReader:
     return format_named(name).reader(options)
 
 
-def message_format(name: str, setup: FormatSetup) -> MessageFormat:
-    """Make a format.
+def message_format(name: str, setup: FormatSetup) -> Pipeline:
+    """Make a format, with the steps that are its own options'.
 
     Raises:
         UsageError: unknown format or option, or a value that the option does not have.
     """
-    found = format_named(name)
+    declared = format_named(name)
     options = dict(setup.options)
     aliases = parse_aliases(options.pop(COLUMN_ALIASES, ""))
-    setup, lowers = replace(setup, options=options), setup.traits.lowers_names
+    setup = replace(setup, options=options)
     reading = with_names_of_source(setup, aliases) if aliases else setup
-    decode: MessageFormat
-    describe = found.reader(options).describe if lowers or setup.mapping is not None else None
-    if lowers:
-        assert describe is not None, "its names are those of a description"
-        decode = LoweredDecode(
+    steps: dict[Place, Step] = {}
+    if aliases:
+        schema = change_schema(setup.arrow_schema)
+        steps[Place.COLUMN_ALIASES] = ColumnAliases(aliases=aliases, schema=schema)
+    if not setup.traits.lowers_names and setup.mapping is None:
+        return Pipeline(declared.make(reading), steps)
+    describe: Describe = declared.reader(options).describe
+    decoder: MessageFormat
+    if setup.traits.lowers_names:
+        decoder = LoweredDecode(
             make=functools.partial(_make, name),
             describe=describe,
             origins=functools.partial(origins_in, name, options),
@@ -121,19 +128,12 @@ def message_format(name: str, setup: FormatSetup) -> MessageFormat:
         )
         describe = LoweredDescription(describe)
     else:
-        decode = IsolatedDecode(found.make(reading))
-    if aliases:
-        schema = change_schema(setup.arrow_schema)
-        decode = AliasedDecode(messages=decode, aliases=aliases, schema=schema)
-    if setup.mapping is None or describe is None:
-        return decode
-    return DescribedDecode(
-        messages=decode,
-        describe=describe,
-        options=setup.mapping,
-        columns=setup.columns,
-        aliases=aliases,
-    )
+        decoder = declared.make(reading)
+    if setup.mapping is not None:
+        steps[Place.DESCRIBED_COLUMNS] = DescribedColumns(
+            describe=describe, options=setup.mapping, columns=setup.columns, aliases=aliases
+        )
+    return Pipeline(decoder, steps)
 
 
 def _make(name: str, setup: FormatSetup) -> MessageFormat:

@@ -16,11 +16,11 @@ import pytest
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch
 from stream_app.cdc.debezium.avro.avro_schema import parse_schema
 from stream_app.cdc.debezium.avro.avro_source import AvroSource
-from stream_app.cdc.debezium.avro.schema_registry import SchemaRegistry
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.record_images import UnreadableRecordError
 from stream_app.clock import SystemClock
 from stream_app.errors import SourceError, UsageError
+from stream_app.kafka.schema_registry import SchemaRegistry
 from stream_app.model.schema.mapping_options import MappingOptions
 from tests.support.schema_registry import Registry, encoded, schema_registry
 from tests.unit.cdc.debezium_messages import a_format, reasons_of, rows_of

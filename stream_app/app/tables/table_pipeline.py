@@ -1,0 +1,215 @@
+"""Configuration and table → the pipeline that makes the table's rows of messages.
+
+`cdc.pipeline.Place` has the order of all steps; here stands which of them a table needs. The job,
+and the proposal of a table's schema, leave none out. Other callers name those that they leave out.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.table_config import TableConfig
+from stream_app.app.tables.format_setup import (
+    evolution_rules,
+    format_setup,
+    rules_of,
+    source_of,
+    whole_setup,
+)
+from stream_app.cdc.column_aliases import parse_aliases
+from stream_app.cdc.column_drift import COLUMN_ALIASES
+from stream_app.cdc.computed.definition import DefinitionError
+from stream_app.cdc.computed.generated_columns import generated_columns
+from stream_app.cdc.computed.row_filter import FilterStep, Knowledge
+from stream_app.cdc.insert_only import InsertOnly
+from stream_app.cdc.message_format import FormatSetup
+from stream_app.cdc.own_table import OwnTable, SourceChoice
+from stream_app.cdc.pipeline import Pipeline, Place, Step
+from stream_app.clock import SystemClock
+from stream_app.errors import UsageError
+from stream_app.format.arrow_schema import arrow_type
+from stream_app.message_formats import format_named, message_format, origins_in, source_reader
+from stream_app.model.options.table_options import IGNORE_DELETE
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.predicate.parser import parse_predicate
+from stream_app.predicate.predicate import And, column_names, to_expression
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.schema.evolve import EvolutionRules
+from stream_app.table.schema.narrowed_columns import NarrowedColumns, column_times
+from stream_app.table.write.column_defaults import default_values
+from stream_app.table.write.located_rows import lookup_hints, named_partitions
+from stream_app.table.write.mergeable_values import mergeable_values
+from stream_app.table.write.refused_partitions import dated_partitions, nameable_partitions
+
+NOTHING: frozenset[Place] = frozenset()
+FILTERS = frozenset({Place.FILTER_OF_MESSAGES, Place.FILTER_OF_ROWS})
+LEFT_OUT_BY_REPLAY = frozenset({Place.NARROWED_COLUMNS})
+"""A replay is the consent to columns that are narrowed."""
+LEFT_OUT_OF_LATER_CHANGES = LEFT_OUT_BY_REPLAY | FILTERS
+"""What a replay compares its rows with: a row that does not pass is a newer state, too."""
+LEFT_OUT_BY_CHECK = frozenset({Place.DESCRIBED_COLUMNS, Place.INSERTS_ONLY})
+"""A check changes no columns, and compares tables with a key alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRows:
+    """What decides which rows a table gets of messages.
+
+    Attributes:
+        source: as the table sees it (`format_setup.source_of`).
+        rules: the made columns and the filter.
+        schema: of the table.
+        leaves_out: the steps that are left out.
+        choice: the records that the table takes, in a job of this table; None: all that come.
+        restores: whether the rows' writer finds values that a change has left out.
+        keeps_update_before: whether the rows' writer has a use for -U rows.
+        sets_non_inserts_aside: in a table without a key; else they stop the job.
+        column_times: since when each column has its type, in ms.
+    """
+
+    source: SourceConfig
+    rules: TableConfig
+    schema: TableSchema
+    leaves_out: frozenset[Place] = NOTHING
+    choice: SourceChoice | None = None
+    restores: bool = False
+    keeps_update_before: bool = True
+    sets_non_inserts_aside: bool = False
+    column_times: Callable[[], Mapping[str, int]] = dict
+
+    def pipeline(self) -> Pipeline:
+        """The format, with the steps that the table needs.
+
+        Raises:
+            UsageError: the options, the made columns or the filter do not fit the table.
+        """
+        schema = self.schema
+        makers: Mapping[Place, Callable[[], Step | None]] = {
+            Place.MADE_COLUMNS: self._made_columns,
+            Place.DEFAULTS: lambda: default_values(schema.fields),
+            Place.FILTER_OF_MESSAGES: lambda: self._filter(of_messages=True),
+            Place.FILTER_OF_ROWS: lambda: self._filter(of_messages=False),
+            Place.MERGEABLE_VALUES: lambda: mergeable_values(schema),
+            Place.NAMEABLE_PARTITIONS: lambda: nameable_partitions(schema),
+            Place.NAMED_PARTITIONS: lambda: named_partitions(schema),
+            Place.LOOKUP_HINTS: lambda: lookup_hints(schema),
+            Place.DATED_PARTITIONS: lambda: dated_partitions(schema),
+            Place.NARROWED_COLUMNS: self._narrowed_columns,
+            Place.INSERTS_ONLY: self._inserts_only,
+        }
+        pipeline = message_format(self.source.format, self._setup())
+        steps = {at: make() for at, make in makers.items() if at not in self.leaves_out}
+        return replace(pipeline.with_steps(steps), own=self._own_table())
+
+    @property
+    def evolution(self) -> EvolutionRules | None:
+        """How the table follows its source; None: it does not."""
+        return evolution_rules(self.source, self.rules.made)
+
+    def _setup(self) -> FormatSetup:
+        is_filtered = FILTERS.isdisjoint(self.leaves_out)
+        rules = self.rules if is_filtered else replace(self.rules, filter=None)
+        setup = format_setup(self.source, rules, self.schema, restores=self.restores)
+        is_described = Place.DESCRIBED_COLUMNS not in self.leaves_out
+        evolution = self.evolution if is_described else None
+        return replace(
+            setup,
+            keep_update_before=setup.keep_update_before and self.keeps_update_before,
+            mapping=None if evolution is None else evolution.options,
+        )
+
+    def _own_table(self) -> OwnTable | None:
+        if self.choice is None:
+            return None
+        origins = functools.partial(origins_in, self.source.format, self.source.format_options)
+        return OwnTable(origins=origins, choice=self.choice)
+
+    def _made_columns(self) -> Step | None:
+        made = self.rules.made
+        if not made:
+            return None
+        reader = source_reader(self.source.format, self.source.format_options)
+        whole = whole_setup(self.source, self.schema)
+        try:
+            made.columns(self.schema.fields, arrow_type)
+            return generated_columns(made, whole, reader, arrow_type, SystemClock().now_ms)
+        except DefinitionError as error:
+            raise UsageError(
+                str(error),
+                where="computed-columns of the configuration",
+                fix="the table has other columns than when it was made: correct the definition, or "
+                "the column by ALTER TABLE",
+            ) from None
+
+    def _filter(self, *, of_messages: bool) -> Step | None:
+        """The conditions on what all changes of a row share, or the others."""
+        if self.rules.filter is None:
+            return None
+        made, keys = self.rules.made, self.schema.primary_keys
+        shared = {*keys, *(name for name in made.names if made.is_shared(name, keys))}
+        predicate = parse_predicate(self.rules.filter, self.schema.fields)
+        parts = predicate.parts if isinstance(predicate, And) else (predicate,)
+        chosen = [each for each in parts if shared.issuperset(column_names(each)) is of_messages]
+        if not chosen:
+            return None
+        is_whole = format_named(self.source.format).has_whole_before(self.source.format_options)
+        of_rows = Knowledge.IMAGES if is_whole else Knowledge.NEWEST
+        return FilterStep(
+            condition=to_expression(And(tuple(chosen))),
+            merges_by_key=self.schema.kind.merges_by_key,
+            known=Knowledge.CERTAIN if of_messages else of_rows,
+        )
+
+    def _narrowed_columns(self) -> Step | None:
+        evolution = self.evolution
+        if evolution is None or not evolution.sets_aside:
+            return None
+        options = self.source.format_options
+        return NarrowedColumns(
+            reader=source_reader(self.source.format, options),
+            schema=self.schema,
+            rules=evolution,
+            since=self.column_times(),
+            aliases=parse_aliases(options.get(COLUMN_ALIASES, "")),
+            lowers=self.source.lowers_names,
+        )
+
+    def _inserts_only(self) -> Step | None:
+        if self.schema.kind.merges_by_key:
+            return None
+        return InsertOnly(
+            sets_aside=self.sets_non_inserts_aside,
+            ignores_deletes=self.schema.core_options[IGNORE_DELETE],
+        )
+
+
+def job_rows(config: AppConfig, table: FileStoreTable) -> TableRows:
+    """What a job's configuration says of the rows of a table."""
+    return TableRows(
+        source=source_of(config, table.location),
+        rules=rules_of(config, table.location, table.schema),
+        schema=table.schema,
+        sets_non_inserts_aside=config.stream.non_insert_records == "quarantine",
+        column_times=functools.partial(column_times, table),
+    )
+
+
+def job_pipeline(
+    config: AppConfig,
+    table: FileStoreTable,
+    *,
+    leaves_out: frozenset[Place] = NOTHING,
+    choice: SourceChoice | None = None,
+    restores: bool = False,
+) -> Pipeline:
+    """The pipeline that fills a table of a job.
+
+    Args:
+        leaves_out, choice, restores: as in `TableRows`.
+    """
+    rows = job_rows(config, table)
+    return replace(rows, leaves_out=leaves_out, choice=choice, restores=restores).pipeline()

@@ -1,0 +1,150 @@
+"""The one way from messages to the rows of a table: a decoder, and behind it steps in order.
+
+1. `OwnTable` chooses the messages, in a job of one table.
+2. A decoder, which is a format, turns them into changes.
+3. Each step turns what came of the messages into what the table takes. `Place` has their order.
+
+A decoder names the records that it cannot read, and so do steps. Any other exception is a bug of
+stream_app, or an unknown limit of a library. Then the batch is halved until such records stand
+alone: they are bad records, and the others go on.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum, auto
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import DecodedBatch, bad_records, moved, no_changes, together
+from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.own_table import EVERY_SOURCE, OwnTable, SourceChoice
+from stream_app.errors import StreamAppError
+
+_SHOWN_MAX = 200
+
+
+class Place(IntEnum):
+    """The steps in their order, each with the reason of its place."""
+
+    COLUMN_ALIASES = auto()
+    """The source's names of columns end here: all later steps know the table's."""
+    DESCRIBED_COLUMNS = auto()
+    """Before a step sets records aside: they tell all columns, a record that the decoder refuses
+    only types."""
+    MADE_COLUMNS = auto()
+    """Of the values that the source has sent: a default of the table is none of them."""
+    DEFAULTS = auto()
+    """Of all columns; the filters judge the row that the table would store."""
+    FILTER_OF_MESSAGES = auto()
+    """Conditions on what all changes of a row share: they choose among messages."""
+    FILTER_OF_ROWS = auto()
+    """The other conditions. A row that does not pass may have any value and partition."""
+    MERGEABLE_VALUES = auto()
+    """A value that no merge can take must not reach a writer."""
+    NAMEABLE_PARTITIONS = auto()
+    """A partition whose folder can have no name must not reach a writer."""
+    NAMED_PARTITIONS = auto()
+    """Nor one that is null, where the decoder lets it be."""
+    LOOKUP_HINTS = auto()
+    """Behind all that judges keys: it adds to their reasons."""
+    DATED_PARTITIONS = auto()
+    """Of whole partitions: null ones are gone."""
+    NARROWED_COLUMNS = auto()
+    """Only of records that are fine but for the type of a column in the source."""
+    INSERTS_ONLY = auto()
+    """Last, since it may stop the job: not for a record that is bad or filtered anyway."""
+
+
+class Step(Protocol):
+    """Changes what came of a batch of messages. Can be pickled."""
+
+    def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch, /) -> DecodedBatch:
+        """What becomes of one message never depends on another.
+
+        Args:
+            messages: of which `decoded` came; columns of `change_batch.MESSAGE_SCHEMA`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Implements `message_format.MessageFormat`.
+
+    Attributes:
+        decoder: reads the messages; without messages it gives the schema of its rows.
+        steps: in the order of their places.
+        own: chooses the messages; None: all of them.
+    """
+
+    decoder: MessageFormat
+    steps: Mapping[Place, Step] = field(default_factory=dict)
+    own: OwnTable | None = None
+
+    def with_steps(self, more: Mapping[Place, Step | None]) -> Pipeline:
+        """The same with further steps, but for those that are None."""
+        steps = {**self.steps, **{place: step for place, step in more.items() if step is not None}}
+        return replace(self, steps=dict(sorted(steps.items())))
+
+    @property
+    def reads_keys(self) -> bool:
+        """See `MessageFormat.reads_keys`."""
+        return self.decoder.reads_keys
+
+    @property
+    def choice(self) -> SourceChoice:
+        """Which messages are taken."""
+        return EVERY_SOURCE if self.own is None else self.own.choice
+
+    def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """Decode every message for itself; see `MessageFormat.decode`.
+
+        Raises:
+            StreamAppError: what the decoder or a step raises on purpose, to stop the job.
+        """
+        if self.own is None:
+            return self._isolated(messages)
+        return self.own.decoded(messages, self._isolated)
+
+    def _isolated(self, messages: pa.RecordBatch) -> DecodedBatch:
+        """The changes of messages; those at which the decoder or a step fails are bad."""
+        try:
+            return self._decoded(messages)
+        except StreamAppError:
+            raise
+        except Exception as error:
+            if not messages.num_rows:
+                raise
+            reason = _reason(error)
+        # Outside of `except`: after a MemoryError, the error's frames must not hold their memory.
+        if messages.num_rows == 1:
+            schema = self._decoded(messages.slice(0, 0)).changes.rows.schema
+            bad = bad_records(messages, {0: reason})
+            return DecodedBatch(changes=no_changes(schema), bad=bad, skipped=0, decoder_errors=1)
+        half = messages.num_rows // 2
+        first, second = (
+            self._isolated(part) for part in (messages.slice(0, half), messages.slice(half))
+        )
+        behind = np.arange(half, messages.num_rows, dtype=np.int32)
+        return together(first, moved(second, behind))
+
+    def _decoded(self, messages: pa.RecordBatch) -> DecodedBatch:
+        decoded = self.decoder.decode(messages)
+        for step in self.steps.values():
+            decoded = step(decoded, messages)
+        return decoded
+
+
+def _reason(error: Exception) -> str:
+    """What was raised, and where, for the quarantine."""
+    [*_, innermost] = traceback.extract_tb(error.__traceback__, limit=-1)
+    said = (str(error).splitlines() or [""])[0][:_SHOWN_MAX]
+    return (
+        f"the decoder failed with {type(error).__name__}: {said} "
+        f"({innermost.name}, {innermost.filename.rpartition('/')[2]}:{innermost.lineno})"
+    )

@@ -1,0 +1,70 @@
+"""Which steps run between a message and the rows of a table, in order, for each caller.
+
+``steps [shards]`` has the keys of ``[table]`` and ``[source.debezium]`` as input; a line each tells
+of the job, a replay, the later changes that a replay looks at, and ``check``. With ``shards`` the
+table has rows of several source tables.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.tables.one_table import job_table, wanted_schema
+from stream_app.app.tables.table_pipeline import (
+    LEFT_OUT_BY_CHECK,
+    LEFT_OUT_BY_REPLAY,
+    LEFT_OUT_OF_LATER_CHANGES,
+    job_pipeline,
+)
+from stream_app.cdc.own_table import EVERY_SOURCE
+from stream_app.cdc.pipeline import Pipeline
+from stream_app.clock import SystemClock
+from stream_app.table.file_store_table import FileStoreTable
+from tests.support.datadriven import Case, run_file
+
+_REST = """
+[stream]
+checkpoint = "{folder}/checkpoint"
+quarantine = "{folder}/quarantine"
+[source]
+bootstrap-servers = "127.0.0.1:9092"
+topics = ["shop"]
+merge-shards = {shards}
+[table]
+warehouse = "{folder}/warehouse"
+name = "t{number}"
+{table}
+"""
+
+
+def test_pipelines_text(tmp_path: Path) -> None:
+    number = 0
+
+    def handle(case: Case) -> str:
+        nonlocal number
+        number += 1
+        shards = "true" if "shards" in case.args else "false"
+        file = tmp_path / "job.toml"
+        text = _REST.format(folder=tmp_path, shards=shards, number=number, table=case.input)
+        file.write_text(text)
+        config = load_config(file, [], {})
+        table = job_table(config, wanted_schema(config, SystemClock()), SystemClock())
+        return "\n".join(f"{name}: {told}" for name, told in _callers(config, table).items())
+
+    run_file(Path(__file__).with_name("steps.txt"), handle)
+
+
+def _callers(config: AppConfig, table: FileStoreTable) -> dict[str, str]:
+    choice = None if config.source.merge_shards else EVERY_SOURCE
+    return {
+        "job": _told(job_pipeline(config, table, choice=choice, restores=True)),
+        "replay": _told(job_pipeline(config, table, leaves_out=LEFT_OUT_BY_REPLAY)),
+        "later": _told(job_pipeline(config, table, leaves_out=LEFT_OUT_OF_LATER_CHANGES)),
+        "check": _told(job_pipeline(config, table, leaves_out=LEFT_OUT_BY_CHECK)),
+    }
+
+
+def _told(pipeline: Pipeline) -> str:
+    own = [] if pipeline.own is None else ["(own table)"]
+    return " ".join([*own, *(place.name.lower() for place in pipeline.steps)]) or "none"
