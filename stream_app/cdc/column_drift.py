@@ -99,7 +99,7 @@ def drift_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class DriftRefusal:
     """Why a record is not stored, and whether that stops the job."""
 
     reason: str
@@ -126,10 +126,12 @@ class ColumnPolicy:
         """Whether anything is to be told."""
         return {self.unknown, self.missing} != {Reaction.IGNORE}
 
-    def refusal(self, drift: Drift) -> Refusal | None:
+    def refusal(self, drift: Drift) -> DriftRefusal | None:
         """Why a record is not stored; None: it is. A reason that stops the job comes first."""
         found = [
-            Refusal(f"column {min(names)!r} {what} = {reaction.value})", reaction is Reaction.STOP)
+            DriftRefusal(
+                f"column {min(names)!r} {what} = {reaction.value})", reaction is Reaction.STOP
+            )
             for names, what, reaction in (
                 (drift.unknown, "is not in the table (unknown-columns", self.unknown),
                 (drift.missing, "is missing (missing-columns", self.missing),

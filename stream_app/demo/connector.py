@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from stream_app.demo.source_table import DECIMAL, Key, Row, SourceTable, Value
+from stream_app.demo.source_table import DECIMAL, Key, Row, ShopTable, Value
 
 Message = tuple[str, bytes, bytes | None]
 """The topic, the key, and the value; a tombstone has none."""
@@ -32,31 +32,29 @@ class Connector:
         self.now_us += microseconds
         self._transaction += 1
 
-    def insert(self, table: SourceTable, row: Row) -> Message:
+    def insert(self, table: ShopTable, row: Row) -> Message:
         """INSERT."""
         table.rows[table.key_of(row)] = row
         return self._change(table, "c", None, row)
 
-    def update(self, table: SourceTable, row: Row) -> Message:
+    def update(self, table: ShopTable, row: Row) -> Message:
         """UPDATE of columns beside the key."""
         key = table.key_of(row)
         before, table.rows[key] = table.rows[key], row
         return self._change(table, "u", before, row)
 
-    def delete(self, table: SourceTable, key: Key) -> Iterator[Message]:
+    def delete(self, table: ShopTable, key: Key) -> Iterator[Message]:
         """DELETE: the change, and its tombstone."""
         topic, message_key, value = self._change(table, "d", table.rows.pop(key), None)
         yield topic, message_key, value
         yield topic, message_key, None
 
-    def update_key(self, table: SourceTable, old: Key, row: Row) -> Iterator[Message]:
+    def update_key(self, table: ShopTable, old: Key, row: Row) -> Iterator[Message]:
         """UPDATE of the key."""
         yield from self.delete(table, old)
         yield self.insert(table, row)
 
-    def _change(
-        self, table: SourceTable, op: str, before: Row | None, after: Row | None
-    ) -> Message:
+    def _change(self, table: ShopTable, op: str, before: Row | None, after: Row | None) -> Message:
         self._lsn += 56
         told = after or before
         assert told is not None
@@ -81,7 +79,7 @@ class Connector:
         return table.topic, key.encode(), value.encode()
 
 
-def _image(table: SourceTable, row: Row | None) -> str:
+def _image(table: ShopTable, row: Row | None) -> str:
     """The row, or its first columns, as an object."""
     if row is None:
         return "null"

@@ -32,7 +32,7 @@ from stream_app.demo.shop import ALTERS, TABLES, Shop
 from stream_app.demo.story import story
 from stream_app.errors import StreamAppError, UsageError
 from stream_app.table.opening import open_table
-from stream_app.table.read.merge_read import MergeRead
+from stream_app.table.read.split_read import SplitRead
 
 CONF = Path(__file__).with_name("shop.toml")
 RECORDS = 60_000
@@ -238,7 +238,7 @@ class _Demo:
             self._console.print(part)
         self._console.print()
         sides = {
-            name: (source_side(source, MergeRead(table).schema), table_side(table, source))
+            name: (source_side(source, SplitRead(table).schema), table_side(table, source))
             for (name, table), source in zip(
                 tables.items(), self._shop.tables.values(), strict=True
             )

@@ -12,9 +12,10 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from stream_app.demo.source_table import SourceTable, Value
+from stream_app.demo.source_table import ShopTable, Value
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.merge_read import MergeRead
+from stream_app.table.read.split_read import SplitRead
+from stream_app.table.read.split_scan import SplitScan
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Side:
     checksum: str
 
 
-def source_side(source: SourceTable, schema: pa.Schema) -> Side:
+def source_side(source: ShopTable, schema: pa.Schema) -> Side:
     """The shop's rows, as values of the table's columns, which must have the same names."""
     names = list(source.envelope.columns)
     if names != schema.names:
@@ -44,10 +45,11 @@ def _array(values: Sequence[Value], type_: pa.DataType) -> pa.Array:
     return pa.array(values, type_)
 
 
-def table_side(table: FileStoreTable, source: SourceTable) -> Side:
+def table_side(table: FileStoreTable, source: ShopTable) -> Side:
     """The table's newest snapshot."""
-    read = MergeRead(table)
-    batches = read.read(table.snapshots.latest())
+    read = SplitRead(table)
+    splits = SplitScan(table).splits(table.snapshots.latest())
+    batches = (batch for split in splits for batch in read.read(split))
     return _side(pa.Table.from_batches(batches, schema=read.schema), source.envelope.key)
 
 

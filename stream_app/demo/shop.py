@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from stream_app.demo.connector import Connector, Message
-from stream_app.demo.source_table import Key, Row, SourceTable, captured_tables
+from stream_app.demo.source_table import Key, Row, ShopTable, captured_tables
 
 _FIRST_NAMES = ("Ada", "Alan", "Barbara", "Edsger", "Grace", "Ken", "Leslie", "Margaret", "Tony")
 _CITIES = ("Berlin", "Kyōto", "Lima", "London", "Nairobi", "Oslo", "Zürich")
@@ -35,7 +35,7 @@ class Shop:
     """Invents changes, and remembers the rows that each table must hold after them."""
 
     random: Random
-    tables: dict[str, SourceTable] = field(default_factory=captured_tables)
+    tables: dict[str, ShopTable] = field(default_factory=captured_tables)
     is_altered: bool = False
     _connector: Connector = field(default_factory=lambda: Connector(_START_US))
     _customers: int = 0

@@ -37,7 +37,7 @@ class Envelope:
 
 
 @dataclass(slots=True)
-class SourceTable:
+class ShopTable:
     """A table and its rows by primary key; the key's columns stand first.
 
     Attributes:
@@ -70,14 +70,14 @@ class SourceTable:
         self.rows = {key: (*row, *[None] * (width - len(row))) for key, row in self.rows.items()}
 
 
-def captured_tables() -> dict[str, SourceTable]:
+def captured_tables() -> dict[str, ShopTable]:
     """The tables of the capture by name, without rows, before their ALTERs."""
-    tables: dict[str, SourceTable] = {}
+    tables: dict[str, ShopTable] = {}
     for line in CAPTURED.read_text("utf-8").splitlines():
         record = json.loads(line)
         if record["value"] is None:
             continue
-        table = SourceTable(record["topic"], [])
+        table = ShopTable(record["topic"], [])
         table = tables.setdefault(table.name, table)
         envelope = _envelope(record["key"], record["value"])
         if envelope not in table.envelopes:

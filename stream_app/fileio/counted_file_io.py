@@ -54,7 +54,7 @@ class CountedFileIO:
 
     def _ask(self, kind: str, ask: Callable[[], _T]) -> _T:
         try:
-            found = ask()
+            answer = ask()
         except FileNotFoundError:
             self.requests.add({kind: 1})
             raise
@@ -62,7 +62,7 @@ class CountedFileIO:
             self.requests.add({kind: 1, kind + ERRORS: 1})
             raise
         self.requests.add({kind: 1})
-        return found
+        return answer
 
     def check_atomic_create(self, folder: str) -> None:
         """Not counted: once a run."""

@@ -154,9 +154,9 @@ def _s3(location: str, options: Mapping[str, str]) -> tuple[str, FileIO]:
             f"{location!r} names no folder of a bucket",
             fix="write s3://BUCKET/PATH; a table is s3://BUCKET/warehouse/db.db/table",
         )
-    found = s3_options(options, os.environ, bucket)
-    kind = LockedS3FileIO if found.create_lock_file else S3FileIO
-    return location.rstrip("/"), kind(found)
+    settings = s3_options(options, os.environ, bucket)
+    kind = LockedS3FileIO if settings.create_lock_file else S3FileIO
+    return location.rstrip("/"), kind(settings)
 
 
 def _elsewhere(location: str) -> UsageError:

@@ -87,7 +87,7 @@ class LocalFileIO:
 
     def list_status(self, folder: str) -> list[FileStatus]:
         """What lies in a folder; what vanishes while it is listed is left out."""
-        found = []
+        statuses = []
         try:
             entries = list(os.scandir(folder))
         except FileNotFoundError:
@@ -97,8 +97,8 @@ class LocalFileIO:
                 status, is_folder = entry.stat(), entry.is_dir()
                 size = 0 if is_folder else status.st_size
                 millis = status.st_mtime_ns // 1_000_000
-                found.append(FileStatus(entry.name, size, millis, is_folder))
-        return found
+                statuses.append(FileStatus(entry.name, size, millis, is_folder))
+        return statuses
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder."""

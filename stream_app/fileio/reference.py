@@ -19,7 +19,7 @@ class NotThereError(Exception):
 
 def names_file(text: str) -> bool:
     """Whether a part of the text is that of a file."""
-    return any(found[1] == "file" for found in REFERENCE.finditer(text))
+    return any(reference[1] == "file" for reference in REFERENCE.finditer(text))
 
 
 def put_in(text: str, environ: Mapping[str, str]) -> str:
@@ -28,23 +28,23 @@ def put_in(text: str, environ: Mapping[str, str]) -> str:
     Raises:
         NotThereError: a variable or file is not there.
     """
-    return REFERENCE.sub(lambda found: referred(found, environ), text)
+    return REFERENCE.sub(lambda reference: referred(reference, environ), text)
 
 
-def referred(found: re.Match[str], environ: Mapping[str, str]) -> str:
+def referred(reference: re.Match[str], environ: Mapping[str, str]) -> str:
     """What one match of `REFERENCE` stands for.
 
     Raises:
         NotThereError: a variable or file is not there.
     """
-    kind, name = found.groups()
+    kind, name = reference.groups()
     if kind == "env":
         if name not in environ:
-            raise NotThereError(f"{found[0]}: there is no such variable")
+            raise NotThereError(f"{reference[0]}: there is no such variable")
         return environ[name]
     try:
         # Files of secrets end with a line feed that is not meant.
         return Path(name).read_text("utf-8").rstrip("\r\n")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
-        raise NotThereError(f"{found[0]}: the file cannot be read: {reason}") from None
+        raise NotThereError(f"{reference[0]}: the file cannot be read: {reason}") from None

@@ -28,7 +28,9 @@ def store_now_ms(file_io: FileIO, folder: str) -> int:
     path = f"{folder}/{name}"
     try:
         file_io.write_bytes(path, b"")
-        times = [each.modified_millis for each in file_io.list_status(folder) if each.name == name]
+        times = [
+            status.modified_millis for status in file_io.list_status(folder) if status.name == name
+        ]
     finally:
         file_io.delete(path)
     if not times:

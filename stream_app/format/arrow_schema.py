@@ -10,7 +10,6 @@ Source: Paimon `format/parquet/ParquetSchemaConverter.java`, `KeyValue.java` and
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import assert_never
 
 import pyarrow as pa
 
@@ -79,10 +78,8 @@ def arrow_type(  # noqa: PLR0911, C901, PLR0912 - a table
             return pa.map_(key, _inner_field("value", data_type.element, field_id, depth + 1))
         case TypeRoot.ROW:
             return pa.struct(
-                [_field(each.name, each.data_type, each.field_id) for each in data_type.fields]
+                [_field(field.name, field.data_type, field.field_id) for field in data_type.fields]
             )
-        case _:
-            assert_never(data_type.root)
 
 
 def _inner_field(name: str, data_type: DataType | None, field_id: int, depth: int) -> pa.Field:

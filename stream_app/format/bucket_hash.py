@@ -185,5 +185,5 @@ def share_of(hashes: npt.NDArray[np.int32], shares: int) -> npt.NDArray[np.int32
     """The share, 0 to `shares` - 1, of each hash: int32 [n]."""
     # abs(hash % n) with Java's truncating %; the magnitude of the least int fits unsigned only.
     magnitudes = np.abs(hashes).view(np.uint32)
-    found: npt.NDArray[np.int32] = (magnitudes % np.uint32(shares)).view(np.int32)
-    return found
+    remainders: npt.NDArray[np.int32] = (magnitudes % np.uint32(shares)).view(np.int32)
+    return remainders

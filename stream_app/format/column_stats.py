@@ -52,9 +52,9 @@ def _parse_mode(text: str) -> _Mode:
         return _Mode(counts=True, bounds=False, characters_max=None)
     if lowered == "full":
         return _Mode(counts=True, bounds=True, characters_max=None)
-    found = re.fullmatch(r"truncate\((\d+)\)", lowered)
-    if found and int(found[1]) > 0:
-        return _Mode(counts=True, bounds=True, characters_max=int(found[1]))
+    match = re.fullmatch(r"truncate\((\d+)\)", lowered)
+    if match and int(match[1]) > 0:
+        return _Mode(counts=True, bounds=True, characters_max=int(match[1]))
     raise UsageError(
         f"option 'metadata.stats-mode': {text!r} is not supported",
         fix="use none, counts, truncate(n) with n ≥ 1, or full",
@@ -178,7 +178,7 @@ def _column_stats(
     if position is None or not mode.counts:
         return UNKNOWN_STATS
     null_count = 0
-    found: list[tuple[Any, Any]] = []
+    group_bounds: list[tuple[Any, Any]] = []
     bounds = bounds and mode.bounds and _has_bounds(footer, position, data_type)
     for group in range(footer.num_row_groups) if groups is None else groups:
         chunk = footer.row_group(group).column(position)
@@ -187,21 +187,21 @@ def _column_stats(
             return UNKNOWN_STATS
         null_count += statistics.null_count
         if statistics.has_min_max:
-            found.append((statistics.min_raw, statistics.max_raw))
+            group_bounds.append((statistics.min_raw, statistics.max_raw))
         elif statistics.null_count < chunk.num_values:
             bounds = False  # this row group has values, and we do not know between which
-    if not bounds or not found:
+    if not bounds or not group_bounds:
         return ColumnStats(null_count=null_count)
-    minimum, maximum = _bounds(found, data_type, mode)
+    minimum, maximum = _bounds(group_bounds, data_type, mode)
     return ColumnStats(minimum, maximum, null_count)
 
 
 def _bounds(
-    found: Sequence[tuple[Any, Any]], data_type: DataType, mode: _Mode
+    group_bounds: Sequence[tuple[Any, Any]], data_type: DataType, mode: _Mode
 ) -> tuple[object, object]:
     """The least and the largest of the row groups' raw bounds; None and None when unknown."""
-    lows = [_python_value(low, data_type) for low, _ in found]
-    highs = [_python_value(high, data_type) for _, high in found]
+    lows = [_python_value(low, data_type) for low, _ in group_bounds]
+    highs = [_python_value(high, data_type) for _, high in group_bounds]
     if any(value != value for value in (*lows, *highs)):  # noqa: PLR0124 - NaN, from Java's footers
         return None, None
     # Strings compare by code points here and by UTF-8 bytes in Paimon, which is the same order.
@@ -236,7 +236,7 @@ def _python_value(raw: Any, data_type: DataType) -> Any:
 
 
 def _truncate_max(text: str, characters_max: int) -> str | None:
-    """A text of at most so many code points that is not less; None when there is none."""
+    """An upper bound of at most `characters_max` code points; None when there is none."""
     if len(text) <= characters_max:
         return text
     for last in range(characters_max - 1, -1, -1):

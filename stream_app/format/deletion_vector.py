@@ -203,9 +203,9 @@ def _decode_entry(data: bytes, meta: DeletionVectorMeta) -> DeletionVector:
         raise ValueError(f"no deletion vector begins with the magic number {magic.hex()}")
     is_64 = magic == _MAGIC_64
     size = int.from_bytes(data[meta.offset : body_start], "big")
-    told = meta.length - _FRAME_BYTES if is_64 else meta.length
-    if size != told:
-        raise ValueError(f"it has {size} bytes, the index manifest says {told}")
+    listed = meta.length - _FRAME_BYTES if is_64 else meta.length
+    if size != listed:
+        raise ValueError(f"it has {size} bytes, the index manifest says {listed}")
     if meta.offset < len(FILE_HEADER) or len(data) < meta.offset + size + _FRAME_BYTES:
         raise ValueError(f"it does not lie within the {len(data)} bytes of its file")
     body_end = body_start + size

@@ -55,8 +55,8 @@ class JsonObject:
             value = orjson.loads(data)
         except orjson.JSONDecodeError as error:
             raise _corrupt(what, str(error)) from error
-        told = value.pop(DIGEST, None) if isinstance(value, dict) else None
-        if told is not None and told != _digest(value):
+        stored = value.pop(DIGEST, None) if isinstance(value, dict) else None
+        if stored is not None and stored != _digest(value):
             raise CorruptFileError(
                 f"a {what} file is not what was written: its digest is another",
                 fix="restore the file from a backup, or roll the table back to a tag; if it was "
@@ -112,10 +112,10 @@ class JsonObject:
         return value
 
     def _present(self, key: str, value: _T | None, default: _T | None) -> _T:
-        found = default if value is None else value
-        if found is None:
+        chosen = default if value is None else value
+        if chosen is None:
             raise _corrupt(self._what, f"{key!r} is missing")
-        return found
+        return chosen
 
 
 def _java_text(value: object) -> str:

@@ -223,16 +223,18 @@ def _groups(
         # Repeated values are small in the file, so the size of the last group is a better estimate.
         row_bytes = max(row_bytes, metadata.total_byte_size / max(1, metadata.num_rows))
         rows = max(_BATCH_ROWS_MIN, min(batch_rows, int(BATCH_BYTES // max(1, row_bytes))))
-        found = 0
+        row_count = 0
         for batch in file.iter_batches(
             rows, row_groups=[group], columns=columns, use_threads=False
         ):
             row_bytes = batch.nbytes / max(1, batch.num_rows)
-            yield begins[group] + found, batch.select(columns)
-            found += batch.num_rows
+            yield begins[group] + row_count, batch.select(columns)
+            row_count += batch.num_rows
         # A page whose header says that it is something else is passed over without a word.
-        if found != metadata.num_rows:
-            raise damaged(f"a row group of {metadata.num_rows} rows has only {found} in its pages")
+        if row_count != metadata.num_rows:
+            raise damaged(
+                f"a row group of {metadata.num_rows} rows has only {row_count} in its pages"
+            )
 
 
 def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count: int) -> None:
@@ -258,19 +260,19 @@ def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count:
         place = stored.get_field_index(field.name)
         if place < 0:
             continue  # reading it raises an error
-        found = stored.field(place).type
-        if _has_another_measure(found, field.type) and physical[field.name] != "INT96":
-            raise damaged(f"column {field.name!r} is stored as {found}, not as {field.type}")
+        stored_type = stored.field(place).type
+        if _has_another_measure(stored_type, field.type) and physical[field.name] != "INT96":
+            raise damaged(f"column {field.name!r} is stored as {stored_type}, not as {field.type}")
 
 
-def _has_another_measure(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _has_another_measure(stored: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether the same bytes mean something else: another scale or unit, or nothing at all."""
-    if pa.types.is_null(found):
+    if pa.types.is_null(stored):
         return True
-    if pa.types.is_decimal(found) and pa.types.is_decimal(wanted):
-        return bool(found.scale != wanted.scale)
-    if pa.types.is_timestamp(found) and pa.types.is_timestamp(wanted):
-        return bool(found.unit != wanted.unit)
+    if pa.types.is_decimal(stored) and pa.types.is_decimal(wanted):
+        return bool(stored.scale != wanted.scale)
+    if pa.types.is_timestamp(stored) and pa.types.is_timestamp(wanted):
+        return bool(stored.unit != wanted.unit)
     return False
 
 

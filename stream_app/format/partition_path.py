@@ -77,7 +77,7 @@ def partition_component(name: str, text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
+    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
 def _named_text(value: object, field: DataField, *, legacy_name: bool) -> str:

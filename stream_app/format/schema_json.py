@@ -145,7 +145,7 @@ def _data_type(value: object, *, column: str) -> DataType:
             element = _data_type(json.raw("element"), column=column)
             return DataType(root=TypeRoot.ARRAY, nullable=nullable, element=element)
         case "MAP":
-            key, element = (_data_type(json.raw(each), column=column) for each in ("key", "value"))
+            key, element = (_data_type(json.raw(part), column=column) for part in ("key", "value"))
             return DataType(root=TypeRoot.MAP, nullable=nullable, key=key, element=element)
         case "ROW":
             items = json.items("fields")

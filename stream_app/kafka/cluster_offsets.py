@@ -143,12 +143,12 @@ class ClusterOffsets:
         while True:
             waited = self.clock.steady_seconds() - began
             try:
-                found = self._asked(end, accepts_gone=waited > GONE_AFTER_S)
+                ends = self._asked(end, accepts_gone=waited > GONE_AFTER_S)
             except _NoAnswerError as error:
                 last = str(error)
             else:
                 self._has_answered = True
-                return found
+                return ends
             last = self._told_errors() or last
             if waited > self.timeout_s or self._has_given_up.is_set():
                 raise SourceError(
@@ -208,9 +208,9 @@ class ClusterOffsets:
         return [(name, topic.partitions[at].id) for at in range(topic.partition_cnt)]
 
     def _ends(self, client: Client, partitions: Sequence[tuple[str, int]], end: End) -> Offsets:
-        found: dict[str, dict[str, int]] = {}
+        offsets: dict[str, dict[str, int]] = {}
         if not partitions:
-            return found
+            return offsets
         with _places(library(), partitions, end) as places:
             code = library().offsets_for_times(client.handle, places, _ASK_MS)
             if code:
@@ -223,8 +223,8 @@ class ClusterOffsets:
                     raise _not_allowed(name, client.text(place.err))
                 if place.err or place.offset < 0:
                     raise _NoAnswerError(f"{name}/{place.partition}: {client.text(place.err)}")
-                found.setdefault(name, {})[str(place.partition)] = place.offset
-        return found
+                offsets.setdefault(name, {})[str(place.partition)] = place.offset
+        return offsets
 
     def _told_errors(self) -> str:
         """The newest error that the client has met on its own."""
@@ -257,8 +257,8 @@ def _metadata(client: Client, *, has_all: bool) -> Iterator[Sequence[_Topic]]:
     if code:
         raise _NoAnswerError(client.text(code))
     try:
-        found = c.cast(answer, c.POINTER(_Metadata)).contents
-        yield [found.topics[at] for at in range(found.topic_cnt)]
+        metadata = c.cast(answer, c.POINTER(_Metadata)).contents
+        yield [metadata.topics[at] for at in range(metadata.topic_cnt)]
     finally:
         library().metadata_destroy(answer)
 

@@ -51,20 +51,20 @@ def read_jaas(text: str) -> LoginModule:
 
 
 def _tokens(text: str) -> list[str]:
-    found, at, text = [], 0, text.strip()
+    tokens, at, text = [], 0, text.strip()
     while at < len(text):
         token = _TOKEN.match(text, at)
         if token is None:
             raise JaasError("a quotation mark has no second one")
-        found.append(token[1])
+        tokens.append(token[1])
         at = token.end()
-    return found
+    return tokens
 
 
 def _plain(token: str) -> str:
     if token[0] not in "\"'":
         return token
-    return _ESCAPED.sub(lambda found: _unescaped(found[1]), token[1:-1])
+    return _ESCAPED.sub(lambda match: _unescaped(match[1]), token[1:-1])
 
 
 def _unescaped(text: str) -> str:

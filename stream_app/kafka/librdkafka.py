@@ -265,8 +265,8 @@ class Client:
 
     def timestamps(self, pointers: list[int]) -> Int64s:
         """(messages,) int64: milliseconds since 1970 of each message; -1: it has none."""
-        found = map(self._library.message_timestamp, pointers, repeat(None))
-        return np.fromiter(found, np.int64, len(pointers))
+        stamps = map(self._library.message_timestamp, pointers, repeat(None))
+        return np.fromiter(stamps, np.int64, len(pointers))
 
     def release(self, pointers: list[int]) -> None:
         """Return messages to the library, which frees their memory."""
@@ -292,14 +292,14 @@ class Client:
         while event := self._library.queue_poll(self._events, 0):
             code = self._library.event_error(event)
             text = self._library.event_error_string(event)
-            told = text.decode(errors="replace") if text else self.text(code)
+            sentence = text.decode(errors="replace") if text else self.text(code)
             self._library.event_destroy(event)
-            yield code, told
+            yield code, sentence
 
     def text(self, code: int) -> str:
         """The text of a code."""
-        found: bytes = self._library.err2str(code)
-        return found.decode()
+        encoded: bytes = self._library.err2str(code)
+        return encoded.decode()
 
     def close(self) -> None:
         """End its threads and connections. All partitions must have been stopped."""

@@ -55,8 +55,8 @@ def message_fields(pointers: Int64s) -> MessageFields:
 
     def field(name: str) -> Int64s:
         first: int = getattr(Message, name).offset
-        found: Int64s = words[at + first // _WORD]
-        return found
+        values: Int64s = words[at + first // _WORD]
+        return values
 
     return MessageFields(
         errors=codes[at * _INT32S_IN_WORD],

@@ -46,10 +46,14 @@ def first_offsets(starting: str, oldest: Offsets, newest: Offsets) -> Offsets:
     wanted: Offsets = json.loads(starting)
     named, there = _places(wanted), _places(newest)
     if named != there:
-        told = [f"{topic}/{partition} is not there" for topic, partition in sorted(named - there)]
-        told += [f"{topic}/{partition} is not named" for topic, partition in sorted(there - named)]
+        problems = [
+            f"{topic}/{partition} is not there" for topic, partition in sorted(named - there)
+        ]
+        problems += [
+            f"{topic}/{partition} is not named" for topic, partition in sorted(there - named)
+        ]
         raise WrongSourceError(
-            f"the starting offsets do not fit the topics: {', '.join(told)}",
+            f"the starting offsets do not fit the topics: {', '.join(problems)}",
             where="source.starting-offsets",
             fix="name each partition of each topic once: -2 is its oldest message, -1 its end",
         )
@@ -99,15 +103,15 @@ def vanished(begin: Offsets, newest: Offsets) -> list[str]:
 
     Offsets that retention deletes are not among them: the reader misses those.
     """
-    told = []
+    problems = []
     for topic, partitions in sorted(begin.items()):
         for partition, at in sorted(partitions.items()):
             end = newest.get(topic, {}).get(partition)
             if end is None:
-                told.append(f"{topic}/{partition} is gone, which was read up to offset {at}")
+                problems.append(f"{topic}/{partition} is gone, which was read up to offset {at}")
             elif end < at:
-                told.append(f"{topic}/{partition} ends at {end}, and was read up to {at}")
-    return told
+                problems.append(f"{topic}/{partition} ends at {end}, and was read up to {at}")
+    return problems
 
 
 def _begin(begin: Offsets, topic: str, partition: str) -> int:

@@ -37,18 +37,18 @@ class OffsetRange:
 
 def joined(ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
     """Merges neighbouring ranges of one partition that touch."""
-    found: list[OffsetRange] = []
-    for each in ranges:
-        last = found[-1] if found else None
+    joined_ranges: list[OffsetRange] = []
+    for part in ranges:
+        last = joined_ranges[-1] if joined_ranges else None
         if last and (last.topic, last.partition, last.end) == (
-            each.topic,
-            each.partition,
-            each.begin,
+            part.topic,
+            part.partition,
+            part.begin,
         ):
-            found[-1] = replace(last, end=each.end)
-        elif each.size:
-            found.append(each)
-    return found
+            joined_ranges[-1] = replace(last, end=part.end)
+        elif part.size:
+            joined_ranges.append(part)
+    return joined_ranges
 
 
 def ranges_between(begin: Offsets, end: Offsets) -> list[OffsetRange]:
@@ -97,15 +97,20 @@ def cut(ranges: Sequence[OffsetRange], pieces: int) -> list[OffsetRange]:
     Args:
         pieces: at least so many, where the ranges are large enough.
     """
-    whole = sum(each.size for each in ranges)
+    whole = sum(offset_range.size for offset_range in ranges)
     if len(ranges) >= pieces or not whole:
         return list(ranges)
-    found: list[OffsetRange] = []
-    for each in ranges:
-        parts = min(round(pieces * each.size / whole), each.size // PIECE_MIN)
-        ends = [each.begin + each.size * at // max(parts, 1) for at in range(max(parts, 1) + 1)]
-        found += [replace(each, begin=begin, end=end) for begin, end in itertools.pairwise(ends)]
-    return found
+    cut_ranges: list[OffsetRange] = []
+    for offset_range in ranges:
+        parts = min(round(pieces * offset_range.size / whole), offset_range.size // PIECE_MIN)
+        ends = [
+            offset_range.begin + offset_range.size * at // max(parts, 1)
+            for at in range(max(parts, 1) + 1)
+        ]
+        cut_ranges += [
+            replace(offset_range, begin=begin, end=end) for begin, end in itertools.pairwise(ends)
+        ]
+    return cut_ranges
 
 
 def shared_out(ranges: Sequence[OffsetRange], tasks: int) -> list[list[OffsetRange]]:
@@ -116,10 +121,10 @@ def shared_out(ranges: Sequence[OffsetRange], tasks: int) -> list[list[OffsetRan
     """
     shares: list[list[OffsetRange]] = [[] for _ in range(min(tasks, len(ranges)))]
     loads = [0] * len(shares)
-    for each in sorted(ranges, key=lambda each: (-each.size, each)):
+    for offset_range in sorted(ranges, key=lambda offset_range: (-offset_range.size, offset_range)):
         least = loads.index(min(loads))
-        shares[least].append(each)
-        loads[least] += each.size
+        shares[least].append(offset_range)
+        loads[least] += offset_range.size
     return [sorted(share) for share in shares]
 
 

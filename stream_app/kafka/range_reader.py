@@ -151,7 +151,7 @@ class RangeReader:
 
     def _start_some(self, waiting: deque[OffsetRange]) -> None:
         while waiting and len(self._started) < self._settings.ahead:
-            places = {(each.topic, each.partition) for each in self._started}
+            places = {(started.topic, started.partition) for started in self._started}
             if (waiting[0].topic, waiting[0].partition) in places:
                 return
             chosen = waiting.popleft()
@@ -276,13 +276,13 @@ class RangeReader:
         _LOG.warning("%s; going on without them", what)
 
     def _watermarks(self, whole: OffsetRange) -> tuple[int, int]:
-        found = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
-        if isinstance(found, int):
+        watermarks = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
+        if isinstance(watermarks, int):
             for code, text in self._client.errors():
                 if code in _LOGIN:
                     raise _login_error(text, whole)
-            raise self._failure(whole, found)
-        return found
+            raise self._failure(whole, watermarks)
+        return watermarks
 
     def _check_patience(self, progress: _Progress) -> None:
         """No message has arrived: decide whether to give up."""
@@ -299,9 +299,9 @@ class RangeReader:
 
     def _lose_what_is_behind_the_end(self, progress: _Progress) -> None:
         whole = progress.whole
-        found = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
-        if not isinstance(found, int) and found[1] <= progress.at:
-            self._lose(progress, whole.end, f"the partition ends at {found[1]}")
+        watermarks = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
+        if not isinstance(watermarks, int) and watermarks[1] <= progress.at:
+            self._lose(progress, whole.end, f"the partition ends at {watermarks[1]}")
 
     def _give_up(self, progress: _Progress, waited: float) -> None:
         """Count a deleted partition as lost, but only after the timeout.
@@ -309,13 +309,13 @@ class RangeReader:
         Brokers that start, or that have just created a topic, do not know it either.
         """
         whole = progress.whole
-        found = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
-        if found in _GONE:
+        watermarks = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
+        if watermarks in _GONE:
             self._lose(progress, whole.end, f"{whole.topic}/{whole.partition} is gone")
             return
-        told = f"; the last error was: {progress.last_error}" if progress.last_error else ""
+        cause = f"; the last error was: {progress.last_error}" if progress.last_error else ""
         raise SourceError(
-            f"Kafka gave nothing from offset {progress.at} on for {waited:.0f} s{told}",
+            f"Kafka gave nothing from offset {progress.at} on for {waited:.0f} s{cause}",
             where=str(whole),
             fix="see that the brokers run and that this host reaches the addresses that they "
             "advertise (advertised.listeners)",

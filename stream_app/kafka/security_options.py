@@ -97,7 +97,9 @@ def _same(java: Mapping[str, str]) -> Pairs:
 
 def _protocols(java: Mapping[str, str]) -> Pairs:
     yield from ()
-    wanted = {each.strip() for each in java.get("ssl.enabled.protocols", "TLSv1.3").split(",")}
+    wanted = {
+        protocol.strip() for protocol in java.get("ssl.enabled.protocols", "TLSv1.3").split(",")
+    }
     if "TLSv1.3" not in wanted or not wanted <= _DEFAULT_PROTOCOLS:
         raise _ProblemError(
             "ssl.enabled.protocols", "OpenSSL agrees on TLSv1.3 or TLSv1.2: allow these two"

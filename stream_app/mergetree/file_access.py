@@ -12,7 +12,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import Indices
-from stream_app.mergetree.lookup.key_lookup import FoundRows
+from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 
 
@@ -50,7 +50,7 @@ class OldRows(Protocol):
 
     def find(
         self, keys: pa.RecordBatch, columns: Sequence[str], newer: Sequence[DataFileMeta]
-    ) -> FoundRows:
+    ) -> RowsOfKeys:
         """The rows of some keys; see `lookup.key_lookup.KeyLookup.rows`.
 
         Args:
@@ -72,7 +72,7 @@ class KeyValueFileReader(Protocol):
         ...
 
 
-class LiveRowReader(Protocol):
+class RowPlaceReader(Protocol):
     """Reads the rows of one bucket with their places."""
 
     def read_places(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:

@@ -118,10 +118,10 @@ class Differences:
         by: Indices | None = None,
     ) -> pa.RecordBatch:
         sorting = np.argsort(chosen if by is None else by, kind="stable")
-        found = self.batch.take(pa.array(self.order[chosen[sorting]]))
-        place = found.schema.get_field_index(VALUE_KIND)
-        kind = found.schema.field(place)
-        taken = found.set_column(place, kind, pa.array(kinds[sorting], pa.int8()))
+        chosen_rows = self.batch.take(pa.array(self.order[chosen[sorting]]))
+        place = chosen_rows.schema.get_field_index(VALUE_KIND)
+        kind = chosen_rows.schema.field(place)
+        taken = chosen_rows.set_column(place, kind, pa.array(kinds[sorting], pa.int8()))
         return taken.drop_columns([_SIDE])
 
 
@@ -154,9 +154,9 @@ def rows_of_keys(
     """
     names = list(layout.key_names)
     of_keys = replace(layout, schema=pa.schema([layout.schema.field(name) for name in names]))
-    found = difference(of_keys, keys.select(names), rows.select(names))
-    hits = found.order[found.newer] - keys.num_rows
-    return rows.take(pa.array(hits)), keys.take(pa.array(found.order[found.gone]))
+    compared = difference(of_keys, keys.select(names), rows.select(names))
+    hits = compared.order[compared.newer] - keys.num_rows
+    return rows.take(pa.array(hits)), keys.take(pa.array(compared.order[compared.gone]))
 
 
 def _sided(layout: KeyValueLayout) -> KeyValueLayout:

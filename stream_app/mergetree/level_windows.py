@@ -44,8 +44,8 @@ class LevelWindow:
 
     def any(self, rows: Mask) -> Mask:
         """For each key, whether one of its rows is chosen: bool [keys]."""
-        found: Mask = np.logical_or.reduceat(rows, self.starts)
-        return found
+        has_row: Mask = np.logical_or.reduceat(rows, self.starts)
+        return has_row
 
     def of_keys(self, keys: Mask) -> Mask:
         """For each row, whether its key is chosen: bool [m]."""
@@ -56,8 +56,8 @@ class LevelWindow:
         places = np.arange(len(self.order), dtype=np.int64)
         ranks = np.where(self.levels == 0, _NO_ROW, (self.levels << _PLACE_BITS) | places)
         least = np.minimum.reduceat(ranks, self.starts)
-        found: Indices = np.where(least == _NO_ROW, -1, least & ((1 << _PLACE_BITS) - 1))
-        return found
+        lowest: Indices = np.where(least == _NO_ROW, -1, least & ((1 << _PLACE_BITS) - 1))
+        return lowest
 
     def chosen(self, rows: Mask) -> MergeWindow:
         """The window with some of its rows, bool [m] in order."""

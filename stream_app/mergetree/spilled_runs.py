@@ -61,7 +61,7 @@ class SpilledRuns:
         return sum(run.size for run in self._runs)
 
     def has_room(self, more_bytes: int) -> bool:
-        """Whether so many bytes of rows may be added."""
+        """Whether rows of this many bytes may be added."""
         if self.limit is None:
             return True
         needed = self.size + more_bytes
@@ -105,7 +105,9 @@ class SpilledRuns:
             with pa.ipc.new_stream(sink, self.layout.schema, options=options) as writer:
                 for window in merge_windows(runs, self.layout):
                     # A reader takes no key from two pieces, and a window may be large.
-                    for piece in whole_keys(self.merge(window), self.layout, self.piece_bytes):
+                    for piece in cut_between_keys(
+                        self.merge(window), self.layout, self.piece_bytes
+                    ):
                         writer.write_batch(piece)
             size = sink.tell()
         return _Run(path, size, is_merged)
@@ -115,7 +117,7 @@ class SpilledRuns:
             yield from reader
 
 
-def whole_keys(
+def cut_between_keys(
     batch: pa.RecordBatch, layout: KeyValueLayout, piece_bytes: int
 ) -> Iterator[pa.RecordBatch]:
     """Cut a sorted batch into pieces of about `piece_bytes`, never between two rows of one key.

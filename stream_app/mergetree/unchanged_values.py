@@ -21,7 +21,7 @@ from stream_app.mergetree.key_value_batch import (
     is_retract,
     take,
 )
-from stream_app.mergetree.lookup.key_lookup import FoundRows
+from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import MESSAGE, SEPARATOR, UNCHANGED
@@ -35,7 +35,7 @@ REASON = "reason"
 """Of refused rows, a STRING behind `MESSAGE`."""
 _NO_ROW, _DELETED, _NULL = "its row is not in the table", "its row was deleted", "is null there"
 
-FindsRows = Callable[[pa.RecordBatch, Sequence[str]], FoundRows]
+FindsRows = Callable[[pa.RecordBatch, Sequence[str]], RowsOfKeys]
 """Finds the table's rows of distinct keys, with some columns; see `KeyLookup.rows`."""
 
 
@@ -118,18 +118,18 @@ def restored(window: MergeWindow, layout: KeyValueLayout, find: FindsRows) -> Re
         return RestoredRows(MergeWindow(narrow, None, last), _refused(rows, {}))
     left_out = _left_out(rows.column(UNCHANGED))
     before = {name: _Before.of(rows, last, mask) for name, mask in left_out.items()}
-    asked = np.unique(np.concatenate([each.asked_keys for each in before.values()]))
+    asked = np.unique(np.concatenate([column.asked_keys for column in before.values()]))
     old_at = np.full(rows.num_rows, -1)
     old: pa.RecordBatch | None = None
     if len(asked):
         keys = take(narrow.select(list(layout.key_names)), asked)
-        names = [name for name, each in before.items() if len(each.asked_keys)]
-        found = find(keys, names)
-        old, old_at[asked[found.at]] = found.rows, np.arange(len(found.at))
+        names = [name for name, column in before.items() if len(column.asked_keys)]
+        looked_up = find(keys, names)
+        old, old_at[asked[looked_up.at]] = looked_up.rows, np.arange(len(looked_up.at))
     reasons: dict[int, str] = {}
-    for name, each in before.items():
+    for name, column in before.items():
         place = narrow.schema.get_field_index(name)
-        values = each.values(narrow.column(place), name, (old, old_at), reasons)
+        values = column.values(narrow.column(place), name, (old, old_at), reasons)
         narrow = narrow.set_column(place, narrow.schema.field(place), values)
     if not reasons:
         return RestoredRows(MergeWindow(narrow, None, last), _refused(rows, {}))
@@ -142,11 +142,11 @@ def _left_out(texts: pa.Array) -> dict[str, Mask]:
     """For each column where it is left out: bool [n]."""
     encoded = texts.dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    found: dict[str, Mask] = {}
+    left_out: dict[str, Mask] = {}
     for code, text in enumerate(encoded.dictionary.to_pylist()):  # few sets of columns
         for name in text.split(SEPARATOR):
-            found[name] = found.get(name, np.zeros(len(texts), np.bool_)) | (codes == code)
-    return found
+            left_out[name] = left_out.get(name, np.zeros(len(texts), np.bool_)) | (codes == code)
+    return left_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,15 +193,15 @@ class _Before:
         self,
         column: pa.Array,
         name: str,
-        found: tuple[pa.RecordBatch | None, Indices],
+        looked_up: tuple[pa.RecordBatch | None, Indices],
         reasons: dict[int, str],
     ) -> pa.Array:
         """The column with its older values; notes why rows have none.
 
         Args:
-            found: the table's rows, and for each place where a key begins its row there, or -1.
+            looked_up: the table's rows, and for each place where a key begins its row there, or -1.
         """
-        old, old_at = found
+        old, old_at = looked_up
         places = np.arange(len(column))
         from_table = old_at[self.starts]
         is_asked = self.sources < 0

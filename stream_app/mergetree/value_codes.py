@@ -21,7 +21,7 @@ def value_codes(column: pa.Array) -> Indices:
     kind = column.type
     if pa.types.is_struct(kind):
         # `flatten` has null in the fields of a row that is null.
-        codes = row_codes([value_codes(each) for each in column.flatten()], len(column))
+        codes = row_codes([value_codes(child) for child in column.flatten()], len(column))
     elif pa.types.is_map(kind):
         codes = _map_codes(column)
     elif pa.types.is_list(kind):
@@ -70,7 +70,7 @@ def list_bounds(column: pa.Array) -> tuple[Indices, pa.Array]:
 
 def _map_codes(column: pa.Array) -> Indices:
     bounds, entries = list_bounds(column)
-    keys, values = (value_codes(each) for each in entries.flatten())
+    keys, values = (value_codes(side) for side in entries.flatten())
     owners = np.repeat(np.arange(len(column)), np.diff(bounds))
     order = np.lexsort((values, keys, owners))
     return _sequence_codes(row_codes([keys[order], values[order]], len(order)), bounds)
@@ -81,8 +81,8 @@ def _sequence_codes(codes: Indices, bounds: Indices) -> Indices:
     offsets = pa.py_buffer(np.ascontiguousarray(bounds * 8))
     data = pa.py_buffer(np.ascontiguousarray(codes, np.int64))
     runs = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, [None, offsets, data])
-    found: Indices = runs.dictionary_encode().indices.to_numpy().astype(np.int64) + 1
-    return found
+    group_codes: Indices = runs.dictionary_encode().indices.to_numpy().astype(np.int64) + 1
+    return group_codes
 
 
 def same_values(ours: pa.Array, theirs: pa.Array) -> Mask:

@@ -26,7 +26,7 @@ from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.mergetree.sort_merge_reader import merge_windows
-from stream_app.mergetree.spilled_runs import SpilledRuns, whole_keys
+from stream_app.mergetree.spilled_runs import SpilledRuns, cut_between_keys
 from stream_app.mergetree.unchanged_values import leaves_out, with_further_columns
 
 CHUNKS_PER_BUFFER = 10
@@ -194,4 +194,4 @@ class SortBufferWriteBuffer:
     def _chunk_runs(self) -> list[Iterator[pa.RecordBatch]]:
         """The chunks as sorted runs; from here on only their readers keep them."""
         chunks, self._chunks, self._chunk_bytes = self._chunks, [], 0
-        return [whole_keys(chunk, self.layout, self._piece_bytes) for chunk in chunks]
+        return [cut_between_keys(chunk, self.layout, self._piece_bytes) for chunk in chunks]

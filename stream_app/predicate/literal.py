@@ -196,10 +196,10 @@ def _temporal(literal: Literal, data_type: DataType) -> Fitted:
     kind = wanted if literal.kind == "TEXT" else literal.kind
     if kind not in _PATTERNS or (kind == "TIME") != (wanted == "TIME"):
         raise _wanted(data_type)
-    found = _PATTERNS[kind].fullmatch(literal.text)
-    if not found:
+    match = _PATTERNS[kind].fullmatch(literal.text)
+    if not match:
         raise ValueError(f"a {kind} such as '{_EXAMPLES[kind]}'")
-    nanos = _nanos(found, kind, local=local)
+    nanos = _nanos(match, kind, local=local)
     step = {"DATE": _DAY, "TIME": 1_000_000}.get(wanted)
     if step is None:
         step = _NANOS_OF_UNIT[timestamp_unit(data_type.precision)]
@@ -209,19 +209,19 @@ def _temporal(literal: Literal, data_type: DataType) -> Fitted:
     return fitted
 
 
-def _nanos(found: re.Match[str], kind: str, *, local: bool) -> Fraction:
+def _nanos(match: re.Match[str], kind: str, *, local: bool) -> Fraction:
     """Nanoseconds since 1970, or of the day; as exact as the text."""
-    parts = found.groupdict()
+    parts = match.groupdict()
     nanos = Fraction(0)
     if kind != "TIME":
         try:
             day = datetime.date(int(parts["year"]), int(parts["month"]), int(parts["day"]))
         except ValueError:
-            raise ValueError(f"a day that exists, not {found[0]!r}") from None
+            raise ValueError(f"a day that exists, not {match[0]!r}") from None
         nanos += (day.toordinal() - _EPOCH) * _DAY
     hour, minute, second = (int(parts.get(name) or 0) for name in ("hour", "minute", "second"))
     if hour > 23 or minute > 59 or second > 59:
-        raise ValueError(f"a time of day that exists, not {found[0]!r}")
+        raise ValueError(f"a time of day that exists, not {match[0]!r}")
     nanos += (hour * 3600 + minute * 60 + second) * _SECOND
     digits = parts.get("fraction") or "0"
     nanos += Fraction(int(digits) * _SECOND, 10 ** len(digits))

@@ -26,8 +26,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-import pyarrow.compute as pc
-
 from stream_app.errors import UsageError
 from stream_app.model.options.core_options import unknown_key
 from stream_app.model.schema.data_type import STRING, STRING_ROOTS, DataField, RowType, TypeRoot
@@ -42,8 +40,6 @@ from stream_app.predicate.predicate import (
     OneOf,
     Or,
     Predicate,
-    column_names,
-    to_expression,
 )
 
 _TOKEN = re.compile(
@@ -70,21 +66,12 @@ _INDENT = len("  where: ")
 _HELP = "write such as: amount >= 9.99 AND (status IN ('paid', 'sent') OR day >= DATE '2024-02-29')"
 
 
-def parse_where(text: str, row_type: RowType) -> tuple[pc.Expression, tuple[str, ...]]:
+def parse_predicate(text: str, row_type: RowType) -> Predicate:
     """Read a condition on rows of these columns.
-
-    Returns:
-        The expression, to filter batches with, and the columns that it reads.
 
     Raises:
         UsageError: points at the place in the text, and names what was expected there.
     """
-    predicate = parse_predicate(text, row_type)
-    return to_expression(predicate), column_names(predicate)
-
-
-def parse_predicate(text: str, row_type: RowType) -> Predicate:
-    """As `parse_where`, in a form that can be looked into."""
     return _Parser(text, _tokens(text), row_type).whole()
 
 
@@ -133,7 +120,7 @@ class _Token:
 
 
 def _tokens(text: str) -> list[_Token]:
-    found, position = [], 0
+    tokens, position = [], 0
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
@@ -141,9 +128,9 @@ def _tokens(text: str) -> list[_Token]:
         kind = match.lastgroup
         assert kind is not None
         if kind != "space":
-            found.append(_Token(kind, match[0], position))
+            tokens.append(_Token(kind, match[0], position))
         position = match.end()
-    return [*found, _Token("end", "", len(text.rstrip()))]
+    return [*tokens, _Token("end", "", len(text.rstrip()))]
 
 
 def _unreadable(rest: str) -> str:
@@ -322,8 +309,8 @@ class _Parser:
         try:
             return use(literal)
         except ValueError as problem:
-            found = self.text[first.position : self._next.position].strip()
-            raise _error(self.text, first.position, f"expected {problem}, found {found}") from None
+            given = self.text[first.position : self._next.position].strip()
+            raise _error(self.text, first.position, f"expected {problem}, found {given}") from None
 
     def _literal(self, column: DataField) -> Literal:
         sign = ""
@@ -359,8 +346,8 @@ def _unquoted(text: str) -> str:
 def like_pattern(text: str) -> str:
     """The regular expression (of RE2) for a LIKE pattern."""
     parts = []
-    for found in re.finditer(r"\\?(.)", text, re.DOTALL):
+    for piece in re.finditer(r"\\?(.)", text, re.DOTALL):
         # A backslash makes % and _ plain; it is no wildcard then, but two characters.
-        wildcard = {"%": ".*", "_": "."}.get(found[0])
-        parts.append(wildcard or re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", found[1]))
+        wildcard = {"%": ".*", "_": "."}.get(piece[0])
+        parts.append(wildcard or re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", piece[1]))
     return r"(?s)\A" + "".join(parts) + r"\z"

@@ -107,9 +107,9 @@ def possible_values(predicate: Predicate, name: str) -> frozenset[object] | None
             known = [v for part in parts if (v := possible_values(part, name)) is not None]
             return reduce(frozenset.intersection, known) if known else None
         case Or(parts):
-            each = [possible_values(part, name) for part in parts]
-            known = [values for values in each if values is not None]
-            return reduce(frozenset.union, known) if len(known) == len(each) else None
+            per_part = [possible_values(part, name) for part in parts]
+            known = [values for values in per_part if values is not None]
+            return reduce(frozenset.union, known) if len(known) == len(per_part) else None
         case Compare(column, "=", value) if _is(column, name):
             return frozenset((value,))
         case OneOf(column, values) if _is(column, name):

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from stream_app.filestore.versions.branches import branch_names, branch_root
 from stream_app.format.snapshot_json import encode_snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.merge_read import MergeRead
 from tests.simulation.named_files import branches_of
 from tests.simulation.oracle import Oracle
 from tests.simulation.promises import demand
 from tests.simulation.scenario import Verb
 from tests.simulation.world import World
+from tests.support.merge_read import MergeRead
 
 
 @dataclass

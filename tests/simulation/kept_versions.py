@@ -14,10 +14,10 @@ from stream_app.planning.read.stream_step import StreamPosition
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.follow.stream_scan import StreamScan
-from stream_app.table.read.merge_read import MergeRead
 from tests.simulation.kinds import can_be_followed
 from tests.simulation.promises import demand
 from tests.simulation.scenario import Change
+from tests.support.merge_read import MergeRead
 
 
 @dataclass

@@ -15,7 +15,6 @@ from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.incremental_range import ScanMode, SnapshotPair
 from stream_app.table.read.incremental_read import IncrementalRead
-from stream_app.table.read.merge_read import MergeRead
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.simulation.actors import Job
 from tests.simulation.kept_versions import KeptVersions
@@ -36,6 +35,7 @@ from tests.simulation.state import (
     replayed,
     rules_of,
 )
+from tests.support.merge_read import MergeRead
 from tests.support.sound_table import found_in
 from tests.support.table_checks import check_chain
 from tests.support.table_writer import KIND_TEXTS

@@ -16,7 +16,6 @@ from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.merge_read import MergeRead
 from tests.simulation.actors import Job, has_fault, seen_by
 from tests.simulation.branches import Branches
 from tests.simulation.faults import FaultKind
@@ -30,6 +29,7 @@ from tests.simulation.scheduler import CrashError, Task
 from tests.simulation.seeds import scenario
 from tests.simulation.upkeep import Upkeep
 from tests.simulation.world import BEGIN_MS, World
+from tests.support.merge_read import MergeRead
 
 RIVAL_KEYS = 100
 CHECKED = 3  # of so many seeds `check` looks at the table of one

@@ -26,8 +26,8 @@ from stream_app.fileio import background_sync
 from stream_app.table import map_in_threads
 from stream_app.table.compact import append_coordinator
 from stream_app.table.key_index import key_indexes, share_files
-from stream_app.table.versions.index_manifests import forget_index_manifests
-from stream_app.table.write.known_hashes import forget_hashes
+from stream_app.table.versions.index_manifests import RECENT_MANIFESTS
+from stream_app.table.write.known_hashes import KEPT_HASHES
 from tests.simulation.faults import DEADLY, GROUPS, Fault, FaultKind, Group
 from tests.simulation.scheduler import CrashError, Process, Scheduler
 from tests.support.memory_file_io import MemoryFileIO
@@ -204,8 +204,8 @@ class World:
         ]
         before = [(place, name, getattr(place, name)) for place, name, _ in patches]
         # Names of files are unique in a world, and repeat in the next one.
-        forget_index_manifests()
-        forget_hashes()
+        RECENT_MANIFESTS.clear()
+        KEPT_HASHES.clear()
         try:
             for place, name, value in patches:
                 setattr(place, name, value)

@@ -17,8 +17,8 @@ from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.merge_read import MergeRead
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from tests.support.merge_read import MergeRead
 from tests.support.normal_rows import normal_rows
 from tests.support.table_writer import by_content
 

@@ -7,12 +7,18 @@ from functools import cache
 from stream_app.app.launch.class_archive import make_class_archive
 from stream_app.app.launch.jars import spark_home
 
+FAST_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For ``spark.driver.extraJavaOptions``: the JVM's quick compiler only.
+
+A configuration that a test writes has it; only tests that start Spark make the archive too.
+"""
+
 
 @cache
 def fast_jvm() -> str:
-    """A value for ``spark.driver.extraJavaOptions``: the JVM's quick compiler only.
+    """`FAST_JVM`, and the archive of Spark's classes, made once and kept beside the jars.
 
-    The job takes Spark's classes from the archive, which is made once and kept beside the jars.
+    Making the archive runs Spark, so only what is about to start a job calls this.
     """
     make_class_archive(spark_home())
-    return "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    return FAST_JVM

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.fast_jvm import fast_jvm
+from tests.support.fast_jvm import FAST_JVM
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 240
@@ -166,7 +166,7 @@ def job_conf(folder: Path, **sections: Mapping[str, Any]) -> Path:
             "options.changelog-producer": "input",
         },
         "stream": {"checkpoint": str(folder / "checkpoint"), "trigger": "availableNow"},
-        "spark": {"spark.master": "local[2]", "spark.driver.extraJavaOptions": fast_jvm()},
+        "spark": {"spark.master": "local[2]", "spark.driver.extraJavaOptions": FAST_JVM},
     }
     names = [*defaults, *(name for name in sections if name not in defaults)]
     merged = {name: {**defaults.get(name, {}), **sections.get(name, {})} for name in names}

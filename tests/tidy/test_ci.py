@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import yaml
 
-import stream_app
 from stream_app.app.cli import verb_list
 from stream_app.spark.supported import SUPPORTED, minor_of
 from tests.tidy.project_files import ROOT, project_files, text_of
@@ -82,13 +81,3 @@ def test_the_pinned_spark_is_tried_with_each_python_and_so_is_each_supported_one
     assert pinned in sparks
     assert {minor_of(version) for version in sparks} == set(SUPPORTED)
     assert all(least <= minor_of(version) < limit for version in sparks)
-
-
-def test_images_have_the_version_of_the_package() -> None:
-    tags = {
-        tag
-        for name in project_files()
-        if name.startswith("docker/")
-        for tag in re.findall(r"stream_app:(\d[\w.]*)", text_of(name))
-    }
-    assert tags == {stream_app.__version__}

@@ -150,7 +150,7 @@ def _overrides(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_names_of_our_code_in_the_text_exist(name: str) -> None:
-    """Paths (`table/read/merge_read.py`) and names (`table.read.merge_read.MergeRead`)."""
+    """Paths (`table/read/split_read.py`) and names (`table.read.split_read.SplitRead`)."""
     text = text_of(name)
     packages = {Path(module).parts[1] for module in modules("stream_app") if module.count("/") > 1}
     packages.remove("demo")  # `demo.orders` is a table

@@ -18,7 +18,7 @@ from stream_app.mergetree.key_value_batch import (
     whole_keys,
 )
 from stream_app.mergetree.sort_merge_reader import merge_windows
-from stream_app.mergetree.spilled_runs import whole_keys as whole_pieces
+from stream_app.mergetree.spilled_runs import cut_between_keys
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import parse_columns
 
@@ -53,7 +53,7 @@ def test_the_order_of_keys() -> None:
 def test_keys_stay_whole() -> None:
     batches = [rows([5, 6]), rows([6, 7])]
     assert [keys_of(batch) for batch in whole_keys(batches, ["k"])] == [[5], [6, 6], [7]]
-    pieces = whole_pieces(rows([5, 5, 5, 7]), LAYOUT, 20)
+    pieces = cut_between_keys(rows([5, 5, 5, 7]), LAYOUT, 20)
     assert [keys_of(piece) for piece in pieces] == [[5, 5, 5], [7]]
 
 

@@ -275,7 +275,7 @@ def database_table_schema(
     columns, not_held = columns_with_made(sync, name, columns)
     chosen = new_table(sync.table_rules, name, min(parts), columns.names, source.primary_keys)
     check_made_keys(sync, name, columns, chosen.primary_keys)
-    for told in (*not_held, *chosen.told):
+    for told in (*not_held, *chosen.remarks):
         _LOG.info("the table %s: %s", name, told)
     return new_table_schema(
         columns=columns,

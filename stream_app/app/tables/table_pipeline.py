@@ -22,7 +22,7 @@ from stream_app.cdc.column_aliases import parse_aliases
 from stream_app.cdc.column_drift import COLUMN_ALIASES
 from stream_app.cdc.computed.definition import DefinitionError
 from stream_app.cdc.computed.generated_columns import generated_columns
-from stream_app.cdc.computed.row_filter import Knowledge, RowFilter
+from stream_app.cdc.computed.row_filter import FilterStep, Knowledge
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.own_table import OwnTable, SourceChoice
@@ -156,7 +156,7 @@ class TableRows:
             return None
         is_whole = format_named(self.source.format).has_whole_before(self.source.format_options)
         of_rows = Knowledge.IMAGES if is_whole else Knowledge.NEWEST
-        return RowFilter(
+        return FilterStep(
             condition=to_expression(And(tuple(chosen))),
             merges_by_key=self.schema.kind.merges_by_key,
             known=Knowledge.CERTAIN if of_messages else of_rows,

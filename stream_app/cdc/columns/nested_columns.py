@@ -206,7 +206,8 @@ def _cell(document: Any) -> tuple[JsonKind, str]:
             return JsonKind.BOOLEAN, "true" if document else "false"
         case str():
             return JsonKind.STRING, document
-    raise ValueError("is an array or an object")
+        case _:
+            raise ValueError("is an array or an object")
 
 
 def _lists(

@@ -91,7 +91,7 @@ def filtered(kinds: Kinds, is_pair: Bools, passes: Bools, known: Knowledge) -> F
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowFilter:
+class FilterStep:
     """Implements `pipeline.Step`, for whole rows.
 
     Attributes:

@@ -46,7 +46,7 @@ class ReplicaIdentity(Enum):
 
 
 class Question(IntEnum):
-    """What a record wants to know of its Kafka key; larger ones want more."""
+    """What must be proven from a record's Kafka key; a larger member needs more."""
 
     NONE = 0
     UPSERT = 1

@@ -24,7 +24,7 @@ from stream_app.cdc.alike.documents import (
 from stream_app.cdc.column_drift import Drift, drift_of
 from stream_app.cdc.record_images import RecordImages, UnreadableRecordError
 from stream_app.cdc.source_tables import table_name
-from stream_app.model.schema.origin import Origin as TableOrigin
+from stream_app.model.schema.origin import Origin
 
 OP_FIELD = "__op"
 ADDED_PREFIX = "__"
@@ -37,7 +37,7 @@ TABLE_FIELDS = ("db", "schema", "table")
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class RecordOrigin:
     """Where a record says that it comes from; empty where it says nothing.
 
     Attributes:
@@ -58,7 +58,7 @@ class RowRecord(RecordImages):
     """
 
     drift: Drift
-    origin: Origin = Origin()
+    origin: RecordOrigin = RecordOrigin()
     is_op_told: bool = True
 
 
@@ -101,7 +101,7 @@ def read_record(
     return _flat(document, columns)
 
 
-def origin_in(value: bytes) -> TableOrigin | None:
+def origin_in(value: bytes) -> Origin | None:
     """Of which source table a message tells; None: it means no row.
 
     Raises:
@@ -128,7 +128,7 @@ def origin_in(value: bytes) -> TableOrigin | None:
             "does not name its table: it has neither source.table nor __table (flattened messages "
             "need add.fields=op,db,schema,table)"
         )
-    return TableOrigin(*names)
+    return Origin(*names)
 
 
 def _table_names(told: dict[str, Any]) -> list[str]:
@@ -187,17 +187,17 @@ def _flat(document: dict[str, Any], columns: frozenset[str]) -> RowRecord | Trun
     return RowRecord(op, before, after, drift, origin, is_told or op == "d")
 
 
-def origin_of(source: Any) -> Origin:
+def origin_of(source: Any) -> RecordOrigin:
     """Where a record comes from, by its `source`."""
     if not isinstance(source, dict):
-        return Origin()
+        return RecordOrigin()
     connector, *names = (
         text
         if isinstance(text := source.get(name), str) and not isinstance(text, JsonNumber)
         else ""
         for name in ("connector", *TABLE_FIELDS)
     )
-    return Origin(connector, table_name(*names))
+    return RecordOrigin(connector, table_name(*names))
 
 
 def _is_no_row(document: dict[str, Any], *, has_row: bool) -> bool:

@@ -49,8 +49,9 @@ def decode_records(
         try:
             record = read_record(value, settings.policy.columns, keys)
             match record:
-                case RowRecord() if not _is_refused(result, position, record, settings):
-                    found.append((position, _restore_unchanged(record, readings, settings)))
+                case RowRecord():
+                    if not _is_refused(result, position, record, settings):
+                        found.append((position, _restore_unchanged(record, readings, settings)))
                 case Truncate():
                     result.truncates.append(position)
                 case NoRow():

@@ -53,7 +53,7 @@ class SeenRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
+class DebeziumSurvey:
     """What was seen, by topic; implements `message_format.SourceSurvey`.
 
     Attributes:
@@ -174,11 +174,11 @@ class Survey:
         return None
 
 
-def survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Survey:
+def survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> DebeziumSurvey:
     """Look at a few messages of each topic."""
     options = parse_options(setup.options, setup.columns)
     columns, keys = frozenset(setup.columns.names), frozenset(setup.primary_keys)
-    return Survey(
+    return DebeziumSurvey(
         rules=key_rules(options, setup.primary_keys, setup.traits),
         sets_aside=options.sets_unproven_aside,
         writes_changelog=setup.keep_update_before,

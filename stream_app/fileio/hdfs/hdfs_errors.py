@@ -60,8 +60,8 @@ def os_error(error: Exception, path: str) -> OSError:
 def told(error: Exception) -> tuple[str, str]:
     """What kind of error it is, and what the NameNode or the client says, without Java's stack."""
     text = re.split(r"\n\s+at |\\n\\tat ", str(error))[0]
-    found = re.match(r'(?:Fatal)?RPCError\("([\w.$]+)", "(.*)', text, re.DOTALL)
-    if found:
-        return found[1], f"{found[1].rpartition('.')[2]}: {found[2]}".replace('\\"', '"')
+    match = re.match(r'(?:Fatal)?RPCError\("([\w.$]+)", "(.*)', text, re.DOTALL)
+    if match:
+        return match[1], f"{match[1].rpartition('.')[2]}: {match[2]}".replace('\\"', '"')
     own = re.fullmatch(r'(\w+)\("(.*)"\)', text, re.DOTALL)
     return (own[1], own[2]) if own else ("", text)

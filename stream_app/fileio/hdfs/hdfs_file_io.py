@@ -128,21 +128,24 @@ class HdfsFileIO:
 
     def list_names(self, folder: str) -> list[str]:
         """Names of the files in a folder."""
-        return [each.name for each in self.list_status(folder) if not each.is_folder]
+        return [status.name for status in self.list_status(folder) if not status.is_folder]
 
     def list_status(self, folder: str) -> list[FileStatus]:
         """What lies in a folder."""
         place = self._place(folder)
         try:
-            found = self._patiently(folder, lambda: list(self._client.list_status(place)))
+            statuses = self._patiently(folder, lambda: list(self._client.list_status(place)))
         except FileNotFoundError:
             return []
         return [
             FileStatus(
-                each.path.rpartition("/")[2], each.length, each.modification_time, each.isdir
+                status.path.rpartition("/")[2],
+                status.length,
+                status.modification_time,
+                status.isdir,
             )
-            for each in found
-            if each.path != place  # it is a file
+            for status in statuses
+            if status.path != place  # it is a file
         ]
 
     def exists(self, path: str) -> bool:
@@ -155,10 +158,10 @@ class HdfsFileIO:
 
     def size(self, path: str) -> int:
         """Bytes of a file."""
-        found = self._patiently(path, lambda: self._client.get_file_info(self._place(path)))
-        if found.isdir:
+        status = self._patiently(path, lambda: self._client.get_file_info(self._place(path)))
+        if status.isdir:
             raise FileNotFoundError(errno.ENOENT, "is a folder", path)
-        return found.length
+        return status.length
 
     def delete(self, path: str) -> None:
         """Delete a file, past the trash."""

@@ -45,7 +45,7 @@ class LockedS3FileIO(S3FileIO):
                 name = str(uuid.uuid4())
                 lock.write_text(name)
         self.overwrite(f"{folder}/{_MARK}{name}", str(lock).encode())  # 1
-        marks = [each for each in self.list_names(folder) if each.startswith(_MARK)]  # 2
+        marks = [mark for mark in self.list_names(folder) if mark.startswith(_MARK)]  # 2
         others = sorted(set(marks) - {_MARK + name})
         if others:
             raise NoAccessError(

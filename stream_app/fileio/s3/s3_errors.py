@@ -125,9 +125,9 @@ def s3_trouble(text: str) -> S3Trouble:
         )
     asked = re.search(r"Error performing ([A-Z]+) (https?://[^/\s]+)", said)
     for pattern, what, fix in _CAUSES:
-        if found := re.search(pattern, text):
-            told = what.format(*found.groups())
-            return S3Trouble(f"{told}: {asked[2]}" if asked else told, fix)
+        if match := re.search(pattern, text):
+            sentence = what.format(*match.groups())
+            return S3Trouble(f"{sentence}: {asked[2]}" if asked else sentence, fix)
     status = re.search(r"status code: ((\d{3})[\w ]*)", said)
     if asked is None or status is None:
         return S3Trouble(said[:_TEXT_MAX])

@@ -159,26 +159,26 @@ class S3FileIO:
 
     def list_names(self, folder: str) -> list[str]:
         """Names of the files in a folder."""
-        return [each.name for each in self.list_status(folder) if not each.is_folder]
+        return [status.name for status in self.list_status(folder) if not status.is_folder]
 
     def list_status(self, folder: str) -> list[FileStatus]:
         """What lies below a folder; a name that is a file's and a folder's comes twice."""
         _, folder_key = self._at(folder)
-        found = self._ask(
+        listing = self._ask(
             folder, lambda store, key: obstore.list_with_delimiter(store, key or None)
         )
         files = [
             FileStatus(
-                _name(each["path"]),
-                each["size"],
-                int(each["last_modified"].timestamp() * 1000),
+                _name(entry["path"]),
+                entry["size"],
+                int(entry["last_modified"].timestamp() * 1000),
                 is_folder=False,
             )
-            for each in found["objects"]
-            if each["path"] != folder_key  # an empty object that Hadoop leaves as a folder's mark
+            for entry in listing["objects"]
+            if entry["path"] != folder_key  # an empty object that Hadoop leaves as a folder's mark
         ]
         folders = [
-            FileStatus(_name(each), 0, 0, is_folder=True) for each in found["common_prefixes"]
+            FileStatus(_name(entry), 0, 0, is_folder=True) for entry in listing["common_prefixes"]
         ]
         return files + folders
 
@@ -275,16 +275,16 @@ class S3FileIO:
         what = self._hidden(trouble.what)
         if self._keys is not None and self._keys.problem and trouble.is_about_keys:
             what += f" (keys could not be renewed: {self._keys.problem})"
-        found: OSError
+        os_error: OSError
         if isinstance(error, FileNotFoundError):
-            found = FileNotFoundError(errno.ENOENT, what, path)
+            os_error = FileNotFoundError(errno.ENOENT, what, path)
         elif trouble.is_about_keys or isinstance(error, _REFUSALS):
-            found = PermissionError(errno.EACCES, what, path)
+            os_error = PermissionError(errno.EACCES, what, path)
         else:
-            found = OSError(errno.EIO, what, path)
+            os_error = OSError(errno.EIO, what, path)
         if trouble.fix:
-            found.add_note(trouble.fix)
-        return found
+            os_error.add_note(trouble.fix)
+        return os_error
 
     def _hidden(self, text: str) -> str:
         for secret in self._keys.secrets() if self._keys is not None else ():
@@ -352,12 +352,12 @@ def _size_and_tail(store: S3Store, key: str) -> tuple[int, bytes]:
 
 
 def _bucket_and_key(path: str) -> tuple[str, str]:
-    found = re.fullmatch(r"s3[an]?://([^/]+)/?(.*?)/*", path)
-    if found is None:
+    match = re.fullmatch(r"s3[an]?://([^/]+)/?(.*?)/*", path)
+    if match is None:
         raise UsageError(
             f"{path!r} is no object of S3", fix="write s3://BUCKET/PATH, as the table's is"
         )
-    return found[1], found[2]
+    return match[1], match[2]
 
 
 def _mark(store: S3Store, key: str) -> str | None:

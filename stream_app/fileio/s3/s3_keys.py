@@ -63,7 +63,7 @@ class S3Keys:
     def texts(self) -> tuple[str, ...]:
         """What must not be told."""
         return tuple(
-            each for each in (self.access_key, self.secret_key, self.session_token) if each
+            text for text in (self.access_key, self.secret_key, self.session_token) if text
         )
 
 
@@ -129,8 +129,8 @@ class AwsProfile:
     def keys(self) -> S3Keys:
         """Static keys, those of `credential_process`, of SSO or of a role that is assumed."""
         try:
-            found = _session().get_credentials()
-            frozen = None if found is None else found.get_frozen_credentials()
+            credentials = _session().get_credentials()
+            frozen = None if credentials is None else credentials.get_frozen_credentials()
         except Exception as error:
             # Its own errors, those of a process it runs, or it is not there on a task's machine.
             raise NotThereError(f"AWS's profile: {error}") from None
@@ -145,10 +145,10 @@ class AwsProfile:
     def settings(self) -> dict[str, str]:
         """The profile's region and endpoint, if it has them."""
         try:
-            found = _session().get_scoped_config()
+            profile = _session().get_scoped_config()
         except Exception:
             return {}  # reading the keys raises the error
-        values = {"region": found.get("region"), "endpoint": found.get("endpoint_url")}
+        values = {"region": profile.get("region"), "endpoint": profile.get("endpoint_url")}
         return {name: value for name, value in values.items() if isinstance(value, str)}
 
 

@@ -189,9 +189,9 @@ def s3_options(
     # Keys belong together: half of a pair from another source would be confusing.
     has_keys = not given.keys().isdisjoint(_KEYS)
     for name, variables in _VARIABLES.items():
-        found = next((environ[each] for each in variables if environ.get(each)), None)
-        if found and name not in given and not (has_keys and name in _KEYS):
-            given[name] = found
+        value = next((environ[variable] for variable in variables if environ.get(variable)), None)
+        if value and name not in given and not (has_keys and name in _KEYS):
+            given[name] = value
     texts = {name: given.pop(name) for name in _KEYS if name in given}
     given = _who_asks(texts, environ) | given
     if bundle := environ.get("AWS_CA_BUNDLE"):
@@ -227,7 +227,7 @@ def _given(options: Mapping[str, str], environ: Mapping[str, str], bucket: str) 
     for key, value in options.items():
         if not is_s3_option(key):
             continue
-        prefix = next(each for each in _PREFIXES if key.startswith(each))
+        prefix = next(known_prefix for known_prefix in _PREFIXES if key.startswith(known_prefix))
         short, into = key.removeprefix(prefix), given
         if short.startswith("bucket."):
             if not bucket or not short.startswith(f"bucket.{bucket}."):

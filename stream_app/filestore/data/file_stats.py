@@ -32,31 +32,33 @@ class FileStats:
         """Of the key's columns, deletes and older versions included."""
         schema = self.schema_of(file.schema_id)
         names = schema.trimmed_primary_keys
-        found = simple_stats(file.key_stats, schema.key_type)
-        if names and found[0].minimum is None:
+        key_stats = simple_stats(file.key_stats, schema.key_type)
+        if names and key_stats[0].minimum is None:
             # The least and greatest key are always there, and exact.
             types = schema.key_type.types
             low, high = (deserialize_row(key, types)[0] for key in (file.min_key, file.max_key))
-            found = [ColumnStats(low, high, 0), *found[1:]]
+            key_stats = [ColumnStats(low, high, 0), *key_stats[1:]]
         # A column that the file does not know is no key: what is null here may have a value there.
-        by_name = dict(zip(names, found, strict=True))
+        by_name = dict(zip(names, key_stats, strict=True))
         return self._by_name(file, schema, by_name, missing_is_null=False)
 
     def all(self, file: DataFileMeta) -> dict[str, ColumnStats]:
         """Of all columns, deletes and older versions included."""
         schema = self.schema_of(file.schema_id)
-        found = value_stats(file, schema)
+        by_column = value_stats(file, schema)
         if file.write_cols is not None:
             # Such a file lacks columns, and what it lacks may stand in another one.
-            found = {name: stats for name, stats in found.items() if name in file.write_cols}
-        values = self._by_name(file, schema, found, missing_is_null=file.write_cols is None)
+            by_column = {
+                name: stats for name, stats in by_column.items() if name in file.write_cols
+            }
+        values = self._by_name(file, schema, by_column, missing_is_null=file.write_cols is None)
         return values | self.keys(file)
 
     def _by_name(
         self,
         file: DataFileMeta,
         schema: TableSchema,
-        found: dict[str, ColumnStats],
+        by_column: dict[str, ColumnStats],
         *,
         missing_is_null: bool,
     ) -> dict[str, ColumnStats]:
@@ -67,9 +69,9 @@ class FileStats:
             before = then.get(column.field_id)
             if before is None and missing_is_null:
                 asked.append((column, None))
-            elif before is not None and before.name in found:
+            elif before is not None and before.name in by_column:
                 asked.append((column, before))
-                stored.append(found[before.name])
+                stored.append(by_column[before.name])
         return stats_by_name(asked, stored, file.row_count)
 
 

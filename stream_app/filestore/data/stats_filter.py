@@ -107,11 +107,11 @@ def stats_by_name(
         columns: what is wanted, and what it is in the file; None when the file does not know it.
         stored: statistics of those that the file knows, in order.
     """
-    found = iter(stored)
+    remaining = iter(stored)
     return {
         now.name: ColumnStats(null_count=row_count)
         if then is None
-        else _as_of_today(next(found), then.data_type, now.data_type)
+        else _as_of_today(next(remaining), then.data_type, now.data_type)
         for now, then in columns
     }
 

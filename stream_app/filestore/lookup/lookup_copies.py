@@ -234,5 +234,5 @@ def _size(copy: Path) -> int:
     return sum(file.stat().st_size for file in copy.iterdir())
 
 
-def _name(*told: str) -> str:
-    return hashlib.sha256("\0".join(told).encode()).hexdigest()[:24]
+def _name(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]

@@ -73,11 +73,11 @@ class Announcements(Generic[Announced]):
             CorruptFileError: a file is no announcement, so the announced versions are unknown.
         """
         names = self.file_io.list_names(f"{self.root}/tag") if listed is None else listed
-        found = {}
+        announced = {}
         for name in sorted(name for name in names if name.startswith(self.kind.prefix)):
             path = self._path(name)
             try:
-                found[name] = self.kind.decode(self.file_io.read_bytes(path))
+                announced[name] = self.kind.decode(self.file_io.read_bytes(path))
             except FileNotFoundError:  # withdrawn meanwhile
                 continue
             except CorruptFileError as error:
@@ -86,7 +86,7 @@ class Announcements(Generic[Announced]):
                     where=path,
                     fix=f"when no {self.kind.actor} of the table is running, delete the file",
                 ) from error
-        return found
+        return announced
 
     def withdraw(self, name: str) -> None:
         """Withdraw an announcement; nothing happens when it is not there."""

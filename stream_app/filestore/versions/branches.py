@@ -31,10 +31,10 @@ def branch_root(root: str, name: str) -> str:
 
 def table_and_branch(file_io: FileIO, path: str) -> tuple[str, str]:
     """A table's folder and a branch's name, of the branch's folder; else the path and nothing."""
-    found = re.fullmatch(rf"(.+)/branch/{_PREFIX}([^/]+)", path)
+    match = re.fullmatch(rf"(.+)/branch/{_PREFIX}([^/]+)", path)
     # Otherwise it is a table with such a name.
-    if found and file_io.list_status(f"{found[1]}/schema"):
-        return found[1], found[2]
+    if match and file_io.list_status(f"{match[1]}/schema"):
+        return match[1], match[2]
     return path, ""
 
 

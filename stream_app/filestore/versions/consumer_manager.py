@@ -54,21 +54,21 @@ class ConsumerManager:
         Raises:
             CorruptFileError: a file says no snapshot.
         """
-        found = []
+        consumers = []
         for status in self.file_io.list_status(f"{self.root}/consumer"):
             if status.is_folder or not status.name.startswith(_PREFIX):
                 continue
             consumer_id = status.name.removeprefix(_PREFIX)
             following = self.next_snapshot(consumer_id)
             if following is not None:  # else it was deleted meanwhile
-                found.append(
+                consumers.append(
                     Consumer(
                         consumer_id=consumer_id,
                         next_snapshot=following,
                         modified_millis=status.modified_millis,
                     )
                 )
-        return sorted(found, key=lambda consumer: consumer.consumer_id)
+        return sorted(consumers, key=lambda consumer: consumer.consumer_id)
 
     def min_next_snapshot(self, now_millis: int, expiration_millis: int | None) -> int | None:
         """The first snapshot that a consumer has yet to take, which expiry must keep; None: no

@@ -145,8 +145,8 @@ class TagManager:
         Raises:
             CorruptFileError: the file of one is no tag.
         """
-        found = [tag for name in names if (tag := self.tag(name)) is not None]
-        return sorted(found, key=lambda tag: (tag.snapshot.snapshot_id, tag.name))
+        tags = [tag for name in names if (tag := self.tag(name)) is not None]
+        return sorted(tags, key=lambda tag: (tag.snapshot.snapshot_id, tag.name))
 
     def write_success_file(self, name: str, now_ms: int) -> None:
         """Tell that a tag is there; nothing happens without ``tag.create-success-file``.

@@ -211,7 +211,7 @@ def _read(data: bytes) -> list[dict[str, Any]]:
         if rest.tell() < len(content):
             raise ValueError("a block holds more than its records")
     # In hexadecimal digits, for PyPaimon takes all metadata for text.
-    found = digest.hexdigest().encode()
-    if meta.get(_DIGEST, found) != found:
+    actual = digest.hexdigest().encode()
+    if meta.get(_DIGEST, actual) != actual:
         raise ValueError("it is not what was written: its digest is another")
     return records

@@ -63,7 +63,7 @@ def text_to_integer(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array
     minus = pc.if_else(pc.equal(sign, "-"), "-", "")
     numbers = pc.binary_join_element_wise(minus, digits, "").cast(pa.decimal128(_LONG_DIGITS, 0))
     limit = _LIMITS[wanted.root]
-    low, high = (pa.scalar(decimal.Decimal(each)) for each in (-limit, limit - 1))
+    low, high = (pa.scalar(decimal.Decimal(bound)) for bound in (-limit, limit - 1))
     refuse_where(values, pc.or_(pc.less(numbers, low), pc.greater(numbers, high)), wanted)
     return numbers.cast(arrow_type(wanted))
 
@@ -134,8 +134,8 @@ def to_bytes(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
 def _each(values: pa.Array, read: Callable[[str], Any], kind: pa.DataType) -> pa.Array:
     """One by one: only a batch comes here in which a text is written in an unusual way."""
     encoded = values.dictionary_encode()
-    found = pa.array([read(text) for text in encoded.dictionary.to_pylist()], kind)
-    return found.take(encoded.indices)
+    distinct = pa.array([read(text) for text in encoded.dictionary.to_pylist()], kind)
+    return distinct.take(encoded.indices)
 
 
 def _refusal(text: str, wanted: DataType) -> CastError:

@@ -21,8 +21,8 @@ def local_zone() -> str:
     """The name of the machine's time zone; UTC if the machine names none."""
     if named := os.environ.get("TZ", "").lstrip(":"):
         return named
-    _, found, name = str(_LOCALTIME.resolve()).partition("/zoneinfo/")
-    return name if found else "UTC"
+    _, separator, name = str(_LOCALTIME.resolve()).partition("/zoneinfo/")
+    return name if separator else "UTC"
 
 
 def wall_clock(instants: Int64s, unit: str) -> Int64s:

@@ -67,8 +67,8 @@ def text_to_date(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
     exists &= day <= _month_days(year, np.clip(month, 1, 12))
     refuse_where(values, pc.and_(pa.array(~exists), pc.invert(numeric)), wanted)
     spelled = _days(year, np.clip(month, 1, 12)) + day - 1
-    found = np.where(_bools(numeric), days, spelled).astype(np.int32)
-    return rebuilt(found, values, pa.int32()).view(pa.date32())
+    dates = np.where(_bools(numeric), days, spelled).astype(np.int32)
+    return rebuilt(dates, values, pa.int32()).view(pa.date32())
 
 
 def text_to_time(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
@@ -91,8 +91,8 @@ def text_to_time(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array:
     minute = np.where(is_minus, minute - zone_minute, minute + zone_minute)
     spelled = hour * _HOUR + minute * _MINUTE + second * 1000
     spelled = spelled + _rounded_millis(part(matched, "fraction"))
-    found = np.where(_bools(numeric), millis, spelled).astype(np.int32)
-    return rebuilt(found, values, pa.int32()).view(arrow_type(wanted))
+    times = np.where(_bools(numeric), millis, spelled).astype(np.int32)
+    return rebuilt(times, values, pa.int32()).view(arrow_type(wanted))
 
 
 def _rounded_millis(fraction: pa.Array) -> Int64s:
@@ -175,10 +175,10 @@ def _as_numbers(
         return numeric, np.zeros(len(values), np.int64)
     chosen = pc.if_else(numeric, values, pa.scalar(None, pa.string()))
     try:
-        found = text_to_integer(chosen, _INT, kind)
+        parsed = text_to_integer(chosen, _INT, kind)
     except CastError as error:
         raise CastError(f"{error}, and so no {wanted.as_nullable()}") from None
-    return numeric, np.asarray(found.fill_null(0).to_numpy(), np.int64)
+    return numeric, np.asarray(parsed.fill_null(0).to_numpy(), np.int64)
 
 
 def _or_one(texts: pa.Array) -> Int64s:

@@ -95,8 +95,8 @@ def _float_texts(values: pa.Array) -> pa.Array:
     )
     is_plain = (sizes >= _PLAIN_FROM) & (sizes < _PLAIN_BELOW) | (sizes == 0)
     texts = plain if is_plain.all() else pc.if_else(pa.array(is_plain), plain, _powers(shortest))
-    for found, name in (("nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity")):
-        texts = pc.if_else(pc.equal(shortest, found), name, texts)
+    for special, name in (("nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity")):
+        texts = pc.if_else(pc.equal(shortest, special), name, texts)
     return texts
 
 
@@ -175,11 +175,11 @@ def _lines(parts: list[_Part], like: pa.Array) -> pa.Array:
     give as characters; so do we.
     """
     columns: list[npt.NDArray[np.uint8]] = []
-    for each in parts:
-        if isinstance(each, str):
-            columns.append(np.full(len(like), ord(each), np.uint8))
+    for piece in parts:
+        if isinstance(piece, str):
+            columns.append(np.full(len(like), ord(piece), np.uint8))
             continue
-        numbers, digits = each
+        numbers, digits = piece
         sizes, signs = np.abs(numbers), np.sign(numbers)
         for place in range(digits - 1, -1, -1):
             columns.append((ord("0") + signs * (sizes // 10**place % 10)).astype(np.uint8))

@@ -77,8 +77,10 @@ class ChangelogRewriter:
             case Upgrade.TELL if not (self.writes_changelog or self.drops_deletes):
                 return self.merging.upgrade(file, output_level)
             case Upgrade.TELL:
-                told = self._rewritten([section], None, output_level, drop_deletes=False)
-                return WrittenFiles(self.merging.upgrade(file, output_level).data, told.changelog)
+                rewritten = self._rewritten([section], None, output_level, drop_deletes=False)
+                return WrittenFiles(
+                    self.merging.upgrade(file, output_level).data, rewritten.changelog
+                )
             case Upgrade.REWRITE:
                 data = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
                 return self._rewritten(

@@ -74,9 +74,9 @@ class LookupChangelog:
             if self.asks_for_keys:
                 keys = self.above.layout
                 unknown = unknown.select(list(keys.key_names)).cast(keys.schema)
-            found, _ = self.above.rows_of(unknown)
-            if found and not self.asks_for_keys:
-                before += found
-                rows = pa.concat_batches([take(batch, window.order), *found])
+            older, _ = self.above.rows_of(unknown)
+            if older and not self.asks_for_keys:
+                before += older
+                rows = pa.concat_batches([take(batch, window.order), *older])
                 window = sorted_window(rows, self.layout)
         return WindowBefore(window, pa.concat_batches(before), may_change, also_alone=True)

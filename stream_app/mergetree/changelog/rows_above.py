@@ -15,7 +15,7 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 
-from stream_app.mergetree.file_access import LiveRowReader
+from stream_app.mergetree.file_access import RowPlaceReader
 from stream_app.mergetree.key_differences import rows_of_keys
 from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout
 from stream_app.mergetree.sort_merge_reader import RunCursor
@@ -31,14 +31,14 @@ class RowsAbove:
 
     Attributes:
         above: data files, of levels above the output.
-        found: by the name of a data file, the places of the rows that were found in it.
+        places_read: by the name of a data file, the places of the rows that were found in it.
     """
 
     layout: KeyValueLayout
-    files: LiveRowReader
+    files: RowPlaceReader
     above: Sequence[DataFileMeta]
     key_of: KeyOrder
-    found: dict[str, list[Indices]] = field(init=False, default_factory=dict)
+    places_read: dict[str, list[Indices]] = field(init=False, default_factory=dict)
     _cursors: list[RunCursor] | None = field(init=False, default=None)
 
     def rows_of(self, keys: pa.RecordBatch) -> tuple[list[pa.RecordBatch], pa.RecordBatch]:
@@ -53,7 +53,7 @@ class RowsAbove:
         if self._cursors is None:
             self._cursors = [RunCursor(rows, self.layout) for rows in self._levels()]
         bound = RunCursor(iter((keys,)), self.layout).last_key
-        found: list[pa.RecordBatch] = []
+        batches: list[pa.RecordBatch] = []
         for cursor in self._cursors:
             while cursor.batch is not None and keys.num_rows:
                 part = cursor.take_up_to(bound)
@@ -61,8 +61,8 @@ class RowsAbove:
                     break
                 hits, keys = rows_of_keys(self.layout, part, keys)
                 if hits.num_rows:
-                    found.append(self._noted(hits))
-        return found, keys
+                    batches.append(self._noted(hits))
+        return batches, keys
 
     def may_have(self, file: DataFileMeta) -> bool:
         """Whether a key of this file may be above, by least and greatest keys."""
@@ -76,7 +76,7 @@ class RowsAbove:
         files = hits.column(_FILE).to_numpy()
         for number in np.unique(files):
             places = hits.column(_PLACE).to_numpy()[files == number]
-            self.found.setdefault(self.above[number].file_name, []).append(places)
+            self.places_read.setdefault(self.above[number].file_name, []).append(places)
         return hits.drop_columns([_FILE, _PLACE])
 
     def _levels(self) -> Iterator[Iterator[pa.RecordBatch]]:

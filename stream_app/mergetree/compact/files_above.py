@@ -21,9 +21,9 @@ def files_above(
     spans = [(key_of(f.min_key), key_of(f.max_key)) for f in unit.files if f.level == 0]
     return tuple(
         file
-        for each in runs
-        if each.level > unit.output_level
-        for file in each.run.files
+        for level_run in runs
+        if level_run.level > unit.output_level
+        for file in level_run.run.files
         if any(
             key_of(file.min_key) <= greatest and least <= key_of(file.max_key)
             for least, greatest in spans

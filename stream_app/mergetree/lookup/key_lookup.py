@@ -63,7 +63,7 @@ class WantedKeys(Sequence[Any]):
         return self._key_of(self._key_at(batch, row))
 
 
-class FileOfKeys(Protocol):
+class LookupFileReader(Protocol):
     """Reads the rows of a file that may have one of some keys."""
 
     def __call__(self, file: DataFileMeta, keys: WantedKeys, /) -> Iterator[pa.RecordBatch]:
@@ -76,7 +76,7 @@ class FileOfKeys(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FoundRows:
+class RowsOfKeys:
     """What some keys have.
 
     Attributes:
@@ -104,10 +104,10 @@ class KeyLookup:
     layout: KeyValueLayout
     key_of: KeyOrder
     key_at: KeyAt
-    read: FileOfKeys
+    read: LookupFileReader
     ignores_deletes: bool = False
 
-    def rows(self, keys: pa.RecordBatch, files: Iterable[DataFileMeta]) -> FoundRows:
+    def rows(self, keys: pa.RecordBatch, files: Iterable[DataFileMeta]) -> RowsOfKeys:
         """The newest row of each key; deleted keys have none.
 
         Args:
@@ -161,17 +161,17 @@ class KeyLookup:
                     parts.append(matched)
         if not parts:
             return np.empty(0, np.int64), _empty(self.layout)
-        found, at = pa.concat_batches(parts), np.concatenate(places)
-        order, last = key_order(found, self.layout)
+        candidates, at = pa.concat_batches(parts), np.concatenate(places)
+        order, last = key_order(candidates, self.layout)
         newest = order[last]
-        return at[newest], take(found, newest)
+        return at[newest], take(candidates, newest)
 
-    def _together(self, places: list[Indices], parts: list[pa.RecordBatch]) -> FoundRows:
+    def _together(self, places: list[Indices], parts: list[pa.RecordBatch]) -> RowsOfKeys:
         if not parts:
-            return FoundRows(np.empty(0, np.int64), _empty(self.layout))
+            return RowsOfKeys(np.empty(0, np.int64), _empty(self.layout))
         at, rows = np.concatenate(places), pa.concat_batches(parts)
         order = np.argsort(at, kind="stable")
-        return FoundRows(at[order], take(rows, order))
+        return RowsOfKeys(at[order], take(rows, order))
 
 
 def _empty(layout: KeyValueLayout) -> pa.RecordBatch:

@@ -38,10 +38,10 @@ def key_matches(
     """
     if len(names) > 1:
         return _of_any(keys, rows, names)
-    wanted, found = (integer_view(batch.column(names[0])) for batch in (keys, rows))
-    if pa.types.is_integer(wanted.type) and not wanted.null_count + found.null_count:
-        return _of_integers(wanted, found)
-    numbers = pc.index_in(found, wanted)
+    wanted, stored = (integer_view(batch.column(names[0])) for batch in (keys, rows))
+    if pa.types.is_integer(wanted.type) and not wanted.null_count + stored.null_count:
+        return _of_integers(wanted, stored)
+    numbers = pc.index_in(stored, wanted)
     return numbers.drop_null().to_numpy().astype(np.int64), np.flatnonzero(_valid(numbers))
 
 
@@ -51,8 +51,8 @@ def _valid(column: pa.Array) -> Mask:
     return valid
 
 
-def _of_integers(wanted: pa.Array, found: pa.Array) -> tuple[Indices, Indices]:
-    keys, rows = (column.to_numpy(zero_copy_only=False) for column in (wanted, found))
+def _of_integers(wanted: pa.Array, stored: pa.Array) -> tuple[Indices, Indices]:
+    keys, rows = (column.to_numpy(zero_copy_only=False) for column in (wanted, stored))
     places = np.searchsorted(rows, keys)
     inside = np.flatnonzero(places < len(rows))
     at = inside[rows[places[inside]] == keys[inside]]

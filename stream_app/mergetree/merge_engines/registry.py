@@ -49,7 +49,7 @@ def merge_function_of(schema: TableSchema) -> MergeFunction:
             f"stream_app cannot merge rows by merge-engine = {engine}: {'; '.join(problems)}",
             fix="use the table with the engine that set the options, or unset them",
         )
-    functions = sorted({each.function for each in schema.merge_rules.aggregates.values()})
+    functions = sorted({aggregate.function for aggregate in schema.merge_rules.aggregates.values()})
     for name in functions:
         if (package := missing_package(name)) is not None:
             raise UnsupportedTableError(

@@ -37,7 +37,7 @@ _OpsOf = Callable[[Mask, Mask, Mask], _Ops]
 _NEWEST = ColumnAggregate(function=LAST_VALUE)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GroupedSteps:
     """The steps of the groups of all segments.
 
@@ -209,5 +209,5 @@ def _in_sequence(ranks: Indices, parts: Indices, counts: Mask) -> Mask:
         width, ranks = len(distinct), ranks.reshape(-1)[:-1]
     # The part in the high digits: so the running maximum begins anew with each part.
     numbers = parts * width + np.where(counts, ranks, 0)
-    found: Mask = numbers == np.maximum.accumulate(numbers)
-    return found
+    in_order: Mask = numbers == np.maximum.accumulate(numbers)
+    return in_order

@@ -56,9 +56,9 @@ DYNAMIC_BUCKET_MAX_BUCKETS = Option(
 )
 
 
-def most_buckets(told: int) -> int:
+def most_buckets(limit: int) -> int:
     """How many buckets a partition may have, by the value of ``dynamic-bucket.max-buckets``."""
-    return BUCKET_COUNT_MAX if told < 0 else min(told, BUCKET_COUNT_MAX)
+    return BUCKET_COUNT_MAX if limit < 0 else min(limit, BUCKET_COUNT_MAX)
 
 
 BUCKET_OPTIONS: tuple[Option[Any], ...] = (

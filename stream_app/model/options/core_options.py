@@ -157,22 +157,24 @@ def _is_known(key: str) -> bool:
 
 def column_option_problems(options: Mapping[str, str]) -> list[str]:
     """What is wrong with the options of columns (``fields.…``): unknown keys, wrong values."""
-    found = []
+    problems = []
     for key, value in options.items():
         column, _, what = key.rpartition(".")
         if not key.startswith("fields."):
             continue
         if what not in FIELD_KEYS:
-            found.append(unknown_key("option", key, [f"{column}.{known}" for known in FIELD_KEYS]))
+            problems.append(
+                unknown_key("option", key, [f"{column}.{known}" for known in FIELD_KEYS])
+            )
         elif what in ("distinct", "ignore-retract") and value.lower() not in ("true", "false"):
-            found.append(f"option {key!r}: {value!r} is neither true nor false")
+            problems.append(f"option {key!r}: {value!r} is neither true nor false")
         elif what == "count-limit":
             try:
                 if parse_integer(value) < 0:
-                    found.append(f"option {key!r}: {value!r} is below 0")
+                    problems.append(f"option {key!r}: {value!r} is below 0")
             except ValueError as problem:
-                found.append(f"option {key!r}: {value!r} {problem}")
-    return found
+                problems.append(f"option {key!r}: {value!r} {problem}")
+    return problems
 
 
 def _is_refused(key: str, value: str) -> bool:

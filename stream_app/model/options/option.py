@@ -60,10 +60,10 @@ def parse_retention_ms(text: str) -> int:
 
 
 def _with_unit(text: str, units: Mapping[str, int], expected: str) -> int:
-    found = re.fullmatch(r"\s*([0-9]+)\s*([a-z]*)\s*", text.lower())
-    if not found or found[2] not in units:
+    match = re.fullmatch(r"\s*([0-9]+)\s*([a-z]*)\s*", text.lower())
+    if not match or match[2] not in units:
         raise ValueError(f"is not {expected}")
-    value = int(found[1]) * units[found[2]]
+    value = int(match[1]) * units[match[2]]
     if value > _LONG_MAX:
         raise ValueError("is too large")
     return value

@@ -46,7 +46,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class OptionRefusal:
     """An option that asks for what stream_app does not do.
 
     Attributes:
@@ -97,65 +97,65 @@ _NOBODY_CALLS = "nothing is called after our commits"
 _NOBODY_MARKS = "no partition is marked as done"
 _ICEBERG = "Iceberg's metadata would stay behind, and name files that an expiry deletes"
 
-REFUSALS: tuple[Refusal, ...] = (
-    Refusal("batch-scan-mode", _other_than("none"), _READ, _PART, may_go=True),
-    Refusal("branch", _NOT_MAIN, _ROWS | {Purpose.FIND}),
-    Refusal("chain-table.enabled", _TRUE, _ROWS),
-    Refusal("clustering.incremental", _TRUE, _WRITE),
-    Refusal("commit.callbacks", _SET, _WRITE, _NOBODY_CALLS, may_go=True),
-    Refusal("commit.custom-listeners", _SET, _WRITE, _NOBODY_CALLS, may_go=True),
-    Refusal("data-evolution.enabled", _TRUE, _ROWS),
-    Refusal("data-file.external-paths.strategy", _other_than("none"), _WRITE),
-    Refusal(
+REFUSALS: tuple[OptionRefusal, ...] = (
+    OptionRefusal("batch-scan-mode", _other_than("none"), _READ, _PART, may_go=True),
+    OptionRefusal("branch", _NOT_MAIN, _ROWS | {Purpose.FIND}),
+    OptionRefusal("chain-table.enabled", _TRUE, _ROWS),
+    OptionRefusal("clustering.incremental", _TRUE, _WRITE),
+    OptionRefusal("commit.callbacks", _SET, _WRITE, _NOBODY_CALLS, may_go=True),
+    OptionRefusal("commit.custom-listeners", _SET, _WRITE, _NOBODY_CALLS, may_go=True),
+    OptionRefusal("data-evolution.enabled", _TRUE, _ROWS),
+    OptionRefusal("data-file.external-paths.strategy", _other_than("none"), _WRITE),
+    OptionRefusal(
         "data-file.path-directory",
         _ABSOLUTE,
         frozenset({Purpose.FIND}),
     ),
-    Refusal("deletion-vectors.merge-on-read", _TRUE, _ROWS, _LEVEL_0),
-    Refusal("fields.*.map.storage-layout", _other_than("default"), _ROWS),
-    Refusal("fields.*.nested-key-null-strategy", _SET, _ROWS),
-    Refusal("fields.*.nested-sequence-field", _SET, _ROWS),
-    Refusal("file.compression.per.level", _SET, _WRITE),
-    Refusal("file.compression.per.level.", _SET, _WRITE),
-    Refusal("file.format.per.level", _SET, _WRITE),
-    Refusal("file.format.per.level.", _SET, _WRITE),
-    Refusal("incremental-between", _ANY, _READ, _PART, may_go=True),
-    Refusal("incremental-between-timestamp", _ANY, _READ, _PART, may_go=True),
-    Refusal("incremental-to-auto-tag", _ANY, _READ, _PART, may_go=True),
-    Refusal("index-file-in-data-file-dir", _TRUE, _WRITE),
-    Refusal("lock.enabled", _TRUE, _WRITE),
-    Refusal("metadata.iceberg.storage", _other_than("disabled"), _VERSIONS, _ICEBERG, True),
-    Refusal("partition.end-input-to-done", _TRUE, _WRITE, _NOBODY_MARKS, may_go=True),
-    Refusal("partition.idle-time-to-done", _SET, _WRITE, _NOBODY_MARKS, may_go=True),
-    Refusal("pk-bitmap.index.columns", _SET, _WRITE, _STALE_INDEX),
-    Refusal("pk-btree.index.columns", _SET, _WRITE, _STALE_INDEX),
-    Refusal("pk-clustering-override", _TRUE, _ROWS),
-    Refusal("pk-full-text.index.columns", _SET, _WRITE, _STALE_INDEX),
-    Refusal("pk-multivalue.index.columns", _SET, _WRITE, _STALE_INDEX),
-    Refusal("pk-vector.index.columns", _SET, _WRITE, _STALE_INDEX),
-    Refusal("primary-key.nullable", _TRUE, _ROWS, "a key may be null"),
-    Refusal("query-auth.enabled", _TRUE, _READ, "its catalog says which rows one may read"),
-    Refusal("row-tracking.enabled", _TRUE, _WRITE),
-    Refusal("scan.bucket", _ANY, _READ, _PART, may_go=True),
-    Refusal("scan.creation-time-millis", _ANY, _READ, _PART, may_go=True),
-    Refusal("scan.fallback-branch", _SET, _READ, "another branch has some of its rows"),
-    Refusal("log.scan", _one_of(*_OTHER_STARTS), _READ, _PART, may_go=True),
-    Refusal("scan.mode", _one_of(*_OTHER_STARTS), _READ, _PART, may_go=True),
-    Refusal("scan.file-creation-time-millis", _ANY, _READ, _PART, may_go=True),
-    Refusal("scan.primary-branch", _SET, _READ, "another branch has some of its rows"),
-    Refusal(
+    OptionRefusal("deletion-vectors.merge-on-read", _TRUE, _ROWS, _LEVEL_0),
+    OptionRefusal("fields.*.map.storage-layout", _other_than("default"), _ROWS),
+    OptionRefusal("fields.*.nested-key-null-strategy", _SET, _ROWS),
+    OptionRefusal("fields.*.nested-sequence-field", _SET, _ROWS),
+    OptionRefusal("file.compression.per.level", _SET, _WRITE),
+    OptionRefusal("file.compression.per.level.", _SET, _WRITE),
+    OptionRefusal("file.format.per.level", _SET, _WRITE),
+    OptionRefusal("file.format.per.level.", _SET, _WRITE),
+    OptionRefusal("incremental-between", _ANY, _READ, _PART, may_go=True),
+    OptionRefusal("incremental-between-timestamp", _ANY, _READ, _PART, may_go=True),
+    OptionRefusal("incremental-to-auto-tag", _ANY, _READ, _PART, may_go=True),
+    OptionRefusal("index-file-in-data-file-dir", _TRUE, _WRITE),
+    OptionRefusal("lock.enabled", _TRUE, _WRITE),
+    OptionRefusal("metadata.iceberg.storage", _other_than("disabled"), _VERSIONS, _ICEBERG, True),
+    OptionRefusal("partition.end-input-to-done", _TRUE, _WRITE, _NOBODY_MARKS, may_go=True),
+    OptionRefusal("partition.idle-time-to-done", _SET, _WRITE, _NOBODY_MARKS, may_go=True),
+    OptionRefusal("pk-bitmap.index.columns", _SET, _WRITE, _STALE_INDEX),
+    OptionRefusal("pk-btree.index.columns", _SET, _WRITE, _STALE_INDEX),
+    OptionRefusal("pk-clustering-override", _TRUE, _ROWS),
+    OptionRefusal("pk-full-text.index.columns", _SET, _WRITE, _STALE_INDEX),
+    OptionRefusal("pk-multivalue.index.columns", _SET, _WRITE, _STALE_INDEX),
+    OptionRefusal("pk-vector.index.columns", _SET, _WRITE, _STALE_INDEX),
+    OptionRefusal("primary-key.nullable", _TRUE, _ROWS, "a key may be null"),
+    OptionRefusal("query-auth.enabled", _TRUE, _READ, "its catalog says which rows one may read"),
+    OptionRefusal("row-tracking.enabled", _TRUE, _WRITE),
+    OptionRefusal("scan.bucket", _ANY, _READ, _PART, may_go=True),
+    OptionRefusal("scan.creation-time-millis", _ANY, _READ, _PART, may_go=True),
+    OptionRefusal("scan.fallback-branch", _SET, _READ, "another branch has some of its rows"),
+    OptionRefusal("log.scan", _one_of(*_OTHER_STARTS), _READ, _PART, may_go=True),
+    OptionRefusal("scan.mode", _one_of(*_OTHER_STARTS), _READ, _PART, may_go=True),
+    OptionRefusal("scan.file-creation-time-millis", _ANY, _READ, _PART, may_go=True),
+    OptionRefusal("scan.primary-branch", _SET, _READ, "another branch has some of its rows"),
+    OptionRefusal(
         "sequence.snapshot-ordering", _TRUE, _ROWS, "rows are ordered by the number of a snapshot"
     ),
-    Refusal("stream-scan-mode", _other_than("none"), _READ, _PART, may_go=True),
-    Refusal("tag.callbacks", _SET, _VERSIONS, "nothing is called after our tags", True),
-    Refusal("type", _other_than("table"), _ROWS),
-    Refusal("type", _other_than("table", "materialized-table"), frozenset({Purpose.FIND})),
-    Refusal("upsert-key", _SET, _WRITE),
+    OptionRefusal("stream-scan-mode", _other_than("none"), _READ, _PART, may_go=True),
+    OptionRefusal("tag.callbacks", _SET, _VERSIONS, "nothing is called after our tags", True),
+    OptionRefusal("type", _other_than("table"), _ROWS),
+    OptionRefusal("type", _other_than("table", "materialized-table"), frozenset({Purpose.FIND})),
+    OptionRefusal("upsert-key", _SET, _WRITE),
 )
 """The options that refuse a table, by key."""
 
 
-def refusals(options: Mapping[str, str], purpose: Purpose) -> Iterator[tuple[str, Refusal]]:
+def refusals(options: Mapping[str, str], purpose: Purpose) -> Iterator[tuple[str, OptionRefusal]]:
     """The keys that refuse a table for a purpose, in the table's order, each with the reason."""
     for key, value in options.items():
         for refusal in REFUSALS:

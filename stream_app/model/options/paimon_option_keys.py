@@ -338,8 +338,8 @@ def _check_url(text: str) -> None:
 
 
 def _check_modes(text: str) -> None:
-    for each in text.split(","):
-        level, colon, mode = each.partition(":")
+    for entry in text.split(","):
+        level, colon, mode = entry.partition(":")
         if not colon or not level.isdecimal():
             raise ValueError("is no list such as '0:none,5:full'")
         parse_stats_mode(mode)

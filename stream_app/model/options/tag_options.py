@@ -35,11 +35,11 @@ def zone_of(text: str) -> datetime.tzinfo:
     Raises:
         ValueError, ZoneInfoNotFoundError: there is no such zone.
     """
-    found = re.fullmatch(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?", text)
-    if found is None:
+    match = re.fullmatch(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?", text)
+    if match is None:
         return zoneinfo.ZoneInfo(text)
-    minutes = int(found[2]) * 60 + int(found[3] or 0)
-    sign = -1 if found[1] == "-" else 1
+    minutes = int(match[2]) * 60 + int(match[3] or 0)
+    sign = -1 if match[1] == "-" else 1
     return datetime.timezone(datetime.timedelta(minutes=sign * minutes))
 
 

@@ -149,15 +149,15 @@ class DataType:
     @property
     def inner(self) -> tuple[DataType, ...]:
         """The types right inside."""
-        own = (each for each in (self.key, self.element) if each is not None)
+        own = (inner_type for inner_type in (self.key, self.element) if inner_type is not None)
         return (*own, *(field.data_type for field in self.fields))
 
     def scalars(self) -> Iterator[DataType]:
         """The scalar types inside, at any depth; of a scalar type itself."""
         if not self.is_nested:
             yield self
-        for each in self.inner:
-            yield from each.scalars()
+        for inner_type in self.inner:
+            yield from inner_type.scalars()
 
     def numbered(self, ids: Iterator[int]) -> DataType:
         """The same type, where the fields of ROWs have the next ids, each after those inside."""
@@ -165,8 +165,10 @@ class DataType:
             return self
         key = None if self.key is None else self.key.numbered(ids)
         element = None if self.element is None else self.element.numbered(ids)
-        inner = (replace(each, data_type=each.data_type.numbered(ids)) for each in self.fields)
-        fields = tuple(replace(each, field_id=next(ids)) for each in inner)
+        inner = (
+            replace(member, data_type=member.data_type.numbered(ids)) for member in self.fields
+        )
+        fields = tuple(replace(member, field_id=next(ids)) for member in inner)
         return replace(self, key=key, element=element, fields=fields)
 
     def fits_into(self, other: DataType, *, by_ids: bool = False) -> bool:
@@ -187,15 +189,15 @@ class DataType:
 
     def _own(self, *, by_ids: bool) -> tuple[object, ...]:
         """What the type is without the types inside, and without being nullable."""
-        fields = tuple((each.name, each.field_id if by_ids else 0) for each in self.fields)
+        fields = tuple((member.name, member.field_id if by_ids else 0) for member in self.fields)
         return self.root, self.length, self.precision, self.scale, fields
 
     def field_ids(self) -> Iterator[int]:
         """The ids of fields of ROWs, at any depth."""
         for field in self.fields:
             yield field.field_id
-        for each in self.inner:
-            yield from each.field_ids()
+        for inner_type in self.inner:
+            yield from inner_type.field_ids()
 
 
 STRING = DataType(root=TypeRoot.VARCHAR, length=STRING_MAX)
@@ -220,13 +222,13 @@ def parse_data_type(text: str) -> DataType:
     """
     if nested := _NESTED_PATTERN.fullmatch(text.strip()):
         return _nested_type(text, **nested.groupdict())
-    found = _PATTERN.fullmatch(text.strip().upper())
-    if not found:
+    match = _PATTERN.fullmatch(text.strip().upper())
+    if not match:
         raise _no_type(text)
-    first = None if found["first"] is None else int(found["first"])
-    second = None if found["second"] is None else int(found["second"])
-    nullable = "NOT" not in (found["null"] or "")
-    base = _base_type(found["name"], first, second, zone=found["zone"] or "")
+    first = None if match["first"] is None else int(match["first"])
+    second = None if match["second"] is None else int(match["second"])
+    nullable = "NOT" not in (match["null"] or "")
+    base = _base_type(match["name"], first, second, zone=match["zone"] or "")
     if base is None:
         raise _no_type(text)
     return base if nullable else base.not_null()
@@ -338,7 +340,7 @@ class RowType:
     @property
     def highest_id(self) -> int:
         """The largest id, of columns and of what is inside them; -1 without any."""
-        ids = (each for field in self.fields for each in field.data_type.field_ids())
+        ids = (field_id for field in self.fields for field_id in field.data_type.field_ids())
         return max((*(field.field_id for field in self.fields), *ids), default=-1)
 
 
@@ -353,17 +355,17 @@ def parse_columns(text: str) -> RowType:
     fields: list[DataField] = []
     seen: set[str] = set()
     for index, part in enumerate(split_outside_brackets(text, *_OF_TYPES)):
-        found = re.fullmatch(r'\s*(?:`([^`]+)`|"([^"]+)"|([^\s`"]+))\s+(.+?)\s*', part, re.DOTALL)
-        if not found:
+        match = re.fullmatch(r'\s*(?:`([^`]+)`|"([^"]+)"|([^\s`"]+))\s+(.+?)\s*', part, re.DOTALL)
+        if not match:
             raise UsageError(
                 f"cannot read the column definition {part.strip()!r}",
                 fix="write 'name TYPE [NOT NULL]', columns separated by commas",
             )
-        name = found[1] or found[2] or found[3]
+        name = match[1] or match[2] or match[3]
         if name in seen:
             raise UsageError(f"the column {name!r} is defined twice", fix="name each column once")
         seen.add(name)
-        fields.append(DataField(field_id=index, name=name, data_type=parse_data_type(found[4])))
+        fields.append(DataField(field_id=index, name=name, data_type=parse_data_type(match[4])))
     return RowType(tuple(fields)).numbered()
 
 

@@ -206,10 +206,11 @@ def _row_problems(
     """Of a function of the ROWs inside an ARRAY or MAP."""
     assert kind.element is not None
     inside = {field.name: field.data_type for field in kind.element.fields}
-    prefix, found = f"fields.{name}.", ", ".join(inside)
-    for each in nested_key(options, name):
-        if each not in inside:
-            yield f"{prefix}nested-key names {each!r}, which is no field of the ROW: it has {found}"
+    prefix = f"fields.{name}."
+    no_field = f"which is no field of the ROW: it has {', '.join(inside)}"
+    for nested_name in nested_key(options, name):
+        if nested_name not in inside:
+            yield f"{prefix}nested-key names {nested_name!r}, {no_field}"
     if function == "nested_partial_update" and not nested_key(options, name):
         yield f"{function} of column {name!r} needs {prefix}nested-key: name fields of the ROW"
     if function != "merge_map_with_keytime":
@@ -218,7 +219,7 @@ def _row_problems(
     if len(inside) < 2:
         yield f"{function} of column {name!r} needs a ROW of two fields at least"
     elif time_field not in inside:
-        yield f"{prefix}ts-field names {time_field!r}, which is no field of the ROW: it has {found}"
+        yield f"{prefix}ts-field names {time_field!r}, {no_field}"
     elif inside[time_field].root not in STRING_ROOTS:
         yield (
             f"{function} of column {name!r} compares the field {time_field!r}, which is "

@@ -230,7 +230,7 @@ def _aggregate(options: Mapping[str, str], name: str, function: str) -> ColumnAg
 def nested_key(options: Mapping[str, str], name: str) -> tuple[str, ...]:
     """The fields of ``fields.<column>.nested-key``."""
     names = options.get(f"{_FIELDS}{name}.nested-key")
-    return () if names is None else tuple(each.strip() for each in names.split(","))
+    return () if names is None else tuple(part.strip() for part in names.split(","))
 
 
 def _is_true(options: Mapping[str, str], key: str) -> bool:

@@ -53,9 +53,9 @@ class SourceColumn:
 
     def type_beside(self, column: DataType) -> DataType:
         """The source's type beside that of the table's column."""
-        same = (each for each in self.alternatives if each.root is column.root)
-        found = next(same, self.data_type)
-        return found.as_nullable() if self.data_type.nullable else found.not_null()
+        same = (alternative for alternative in self.alternatives if alternative.root is column.root)
+        chosen = next(same, self.data_type)
+        return chosen.as_nullable() if self.data_type.nullable else chosen.not_null()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +81,12 @@ class SourceTable:
 
 def renamed(table: SourceTable, aliases: Mapping[str, str]) -> SourceTable:
     """The table with other names for some columns; columns of one name then are merged."""
-    found: dict[str, SourceColumn] = {}
+    by_name: dict[str, SourceColumn] = {}
     for column in table.columns:
         name = aliases.get(column.name, column.name)
         other = replace(column, name=name)
-        found[name] = _both(found[name], other) if name in found else other
-    return replace(table, columns=tuple(found.values()))
+        by_name[name] = _both(by_name[name], other) if name in by_name else other
+    return replace(table, columns=tuple(by_name.values()))
 
 
 def merged(earlier: SourceTable, later: SourceTable) -> SourceTable:
@@ -99,7 +99,11 @@ def merged(earlier: SourceTable, later: SourceTable) -> SourceTable:
     for column in earlier.columns:
         other = later.column(column.name)
         columns.append(_nullable(column) if other is None else _both(column, other))
-    added = [_nullable(each) for each in later.columns if earlier.column(each.name) is None]
+    added = [
+        _nullable(added_column)
+        for added_column in later.columns
+        if earlier.column(added_column.name) is None
+    ]
     return SourceTable(
         columns=(*columns, *added), primary_keys=later.primary_keys or earlier.primary_keys
     )

@@ -97,15 +97,15 @@ def option_differences(
     Raises:
         UsageError: a text is no value of its option.
     """
-    of_table, found = schema.options, []
+    of_table, differences = schema.options, []
     for key, value in configured.items():
         if not is_tables_own(key) or _says_alike(schema, key, value):
             continue
         option = option_named(key)
         names = (key,) if option is None else (option.key, *option.older_keys)
         there = next((of_table[name] for name in names if name in of_table), None)
-        found.append(OptionDifference(key=names[0], in_table=there, configured=value))
-    return found
+        differences.append(OptionDifference(key=names[0], in_table=there, configured=value))
+    return differences
 
 
 def _says_alike(schema: TableSchema, key: str, value: str) -> bool:

@@ -115,8 +115,8 @@ def cannot_undo(function: str) -> str:
 def _changes(refused: RefusedRows) -> str:
     """Changes that every source has; few have updates of keys that a message tells as one."""
     is_update = RowKind.UPDATE_BEFORE in refused.kinds and not refused.updates_alone
-    told = {"an update": is_update, "a delete": RowKind.DELETE in refused.kinds}
-    return " or ".join(change for change, fails in told.items() if fails)
+    failing = {"an update": is_update, "a delete": RowKind.DELETE in refused.kinds}
+    return " or ".join(change for change, fails in failing.items() if fails)
 
 
 def _of_functions(rules: MergeRules, kinds: frozenset[RowKind]) -> Iterator[RefusedRows]:
@@ -143,7 +143,7 @@ def _of_nulls(
     columns: RowType,
     primary_keys: Collection[str],
     rules: MergeRules,
-    told: frozenset[RowKind],
+    sent_kinds: frozenset[RowKind],
 ) -> Iterator[RefusedRows]:
     ordering = {name for group in rules.groups for name in group.sequence}
     merged = rules.group_of.keys() - ordering if rules.groups else rules.aggregates.keys()
@@ -151,7 +151,7 @@ def _of_nulls(
         name = column.name
         if name not in merged or name in primary_keys or column.data_type.nullable:
             continue
-        how, kinds = rules.aggregates.get(name), told
+        how, kinds = rules.aggregates.get(name), sent_kinds
         if how is None and _removes(rules, name):
             kinds -= {RowKind.DELETE}
         elif how is not None and (how.ignores_retract or how.function not in _EMPTYING):

@@ -76,7 +76,7 @@ def bucket_advice(
     if not is_large and (most == 1 or mean >= _LEAST_BYTES):
         return None
     if buckets > 0:
-        largest = max(sum(size.bytes for size in each) for each in partitions.values())
+        largest = max(sum(size.bytes for size in partition) for partition in partitions.values())
         option, value, now = "bucket", max(1, -(-largest // FAIR_BYTES)), buckets
     elif not is_large and most <= width:
         option, value, now = "dynamic-bucket.initial-buckets", 1, width

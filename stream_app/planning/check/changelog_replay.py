@@ -62,7 +62,7 @@ def replay_range(changes: Sequence[VersionChanges], bases: Collection[int]) -> R
             break
         first = before
     floor = first.snapshot_id - 1
-    found = [base for base in (EMPTY_TABLE, *sorted(bases)) if floor <= base < last.snapshot_id]
-    if not found:
+    starts = [base for base in (EMPTY_TABLE, *sorted(bases)) if floor <= base < last.snapshot_id]
+    if not starts:
         return "there is no earlier version whose rows it could begin with"
-    return ReplayRange(base=found[0], last=last.snapshot_id)
+    return ReplayRange(base=starts[0], last=last.snapshot_id)

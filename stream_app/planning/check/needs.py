@@ -114,7 +114,7 @@ def _names_text(names: Iterable[VersionName]) -> str:
     parts = []
     for branch in sorted({one.branch for one in names}):
         here = [one for one in names if one.branch == branch]
-        found = [
+        quoted = [
             _range_text(what, sorted(numbers))
             for what, kind in (
                 ("snapshot", VersionKind.SNAPSHOT),
@@ -124,15 +124,19 @@ def _names_text(names: Iterable[VersionName]) -> str:
         ]
         tags = sorted(one.tag for one in here if one.kind is VersionKind.TAG)
         if tags:
-            found.append(("tag " if len(tags) == 1 else "tags ") + ", ".join(map(repr, tags)))
+            quoted.append(("tag " if len(tags) == 1 else "tags ") + ", ".join(map(repr, tags)))
         of = f" of branch {branch!r}" if branch else ""
-        parts.append(", ".join(found) + of)
+        parts.append(", ".join(quoted) + of)
     return "; ".join(parts)
 
 
 def _range_text(what: str, numbers: Sequence[int]) -> str:
     texts = []
     for _, run in groupby(enumerate(numbers), key=lambda item: item[1] - item[0]):
-        found = [number for _, number in run]
-        texts.append(str(found[0]) if len(found) == 1 else f"{found[0]} to {found[-1]}")
+        run_numbers = [number for _, number in run]
+        texts.append(
+            str(run_numbers[0])
+            if len(run_numbers) == 1
+            else f"{run_numbers[0]} to {run_numbers[-1]}"
+        )
     return f"{what}{'s' if len(numbers) > 1 else ''} {', '.join(texts)}"

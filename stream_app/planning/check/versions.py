@@ -46,13 +46,14 @@ def count_findings(snapshot: Snapshot, counted: RecordCounts, where: str) -> lis
     return [
         Finding(
             kind=FindingKind.RECORD_COUNT,
-            what=f"snapshot {snapshot.snapshot_id} says {name} = {told}, its files have {found}",
+            what=f"snapshot {snapshot.snapshot_id} says {name} = {claimed}, "
+            f"its files have {in_files}",
             where=where,
             fix="a wrong count loses no rows; the next snapshots continue from it until the "
             f"table is rolled back before it, so: {_ROLL_BACK}",
         )
-        for name, told, found in pairs
-        if told is not None and found is not None and told != found
+        for name, claimed, in_files in pairs
+        if claimed is not None and in_files is not None and claimed != in_files
     ]
 
 

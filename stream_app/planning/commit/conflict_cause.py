@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import assert_never
 
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind
@@ -53,8 +52,6 @@ def explanation(conflict: Conflict, history: Iterable[SnapshotDelta]) -> tuple[s
         case ConflictKind.KEY_RANGES | ConflictKind.FILE_THERE:
             cause = next(_adding(conflict, history), None)
             return f"{conflict.what}{_by(cause, 'that came with')}", _TWO_COMPACTORS
-        case _:
-            assert_never(conflict.kind)
 
 
 def _of_a_missing_file(conflict: Conflict, cause: SnapshotDelta | None) -> tuple[str, str]:

@@ -62,35 +62,35 @@ def conflicts(
         look_ups: where compactions have looked older rows up, by bucket.
     """
     there = {entry.identity: entry for entry in live}
-    found = _bucket_counts(there.values(), changes)
+    clashes = _bucket_counts(there.values(), changes)
     for bucket, look_up in look_ups:
-        found += _looked_up(there.values(), changes, key_of, bucket, look_up)
-    found += _apply(there, changes)
-    return found + _overlaps(there.values(), changes, key_of)
+        clashes += _looked_up(there.values(), changes, key_of, bucket, look_up)
+    clashes += _apply(there, changes)
+    return clashes + _overlaps(there.values(), changes, key_of)
 
 
 def _bucket_counts(
     live: Iterable[ManifestEntry], changes: Sequence[ManifestEntry]
 ) -> list[Conflict]:
     counted = {entry.partition: entry for entry in live if entry.total_buckets > 0}
-    found = []
+    clashes = []
     for change in changes:
         if change.kind is FileKind.DELETE:
             continue
         known = counted.setdefault(change.partition, change)
         if known.total_buckets not in (change.total_buckets, -1, 0):
             what = f"the partition has {known.total_buckets} buckets, not {change.total_buckets}"
-            found.append(
+            clashes.append(
                 Conflict(kind=ConflictKind.BUCKET_COUNT, what=what, change=change, against=known)
             )
-    return found
+    return clashes
 
 
 def _apply(
     there: dict[FileIdentity, ManifestEntry], changes: Sequence[ManifestEntry]
 ) -> list[Conflict]:
     """Make `there` what it is after the changes, as far as they fit."""
-    found = []
+    clashes = []
     deleted = set()
     for change in changes:
         identity, name = change.identity, f"file {change.file.file_name}"
@@ -98,12 +98,12 @@ def _apply(
             deleted.add(identity)
             if there.pop(identity, None) is None:
                 what = f"{name} of level {change.file.level} is gone"
-                found.append(Conflict(kind=ConflictKind.FILE_GONE, what=what, change=change))
+                clashes.append(Conflict(kind=ConflictKind.FILE_GONE, what=what, change=change))
             continue
         if identity in there or identity in deleted:
             # Readers take a DELETE for good: the file would be invisible at this level.
             what = f"{name} is or was at level {change.file.level} already"
-            found.append(
+            clashes.append(
                 Conflict(
                     kind=ConflictKind.FILE_THERE,
                     what=what,
@@ -112,7 +112,7 @@ def _apply(
                 )
             )
         there[identity] = change
-    return found
+    return clashes
 
 
 def _looked_up(
@@ -166,14 +166,14 @@ def _overlaps(
         where = (entry.partition, entry.bucket, entry.file.level)
         if entry.file.level > 0 and where in touched:
             levels.setdefault(where, []).append(entry)
-    found = []
+    clashes = []
     for (_, bucket, level), members in levels.items():
         ordered = sorted(members, key=lambda entry: key_of(entry.file.min_key))
         for left, right in pairwise(ordered):
             if key_of(left.file.max_key) < key_of(right.file.min_key):
                 continue
             change, against = (left, right) if left.identity in ours else (right, left)
-            found.append(
+            clashes.append(
                 Conflict(
                     kind=ConflictKind.KEY_RANGES,
                     what=f"{left.file.file_name} and {right.file.file_name} overlap in bucket "
@@ -182,4 +182,4 @@ def _overlaps(
                     against=against,
                 )
             )
-    return found
+    return clashes

@@ -32,14 +32,14 @@ def epochs_of(newest_first: Iterable[Snapshot]) -> dict[str, JobEpoch]:
     Raises:
         CorruptFileError: a snapshot's property cannot be read.
     """
-    found: dict[str, JobEpoch] = {}
+    walked: dict[str, JobEpoch] = {}
     for snapshot in newest_first:
-        told = _told_by(snapshot)
-        if told is not None:
-            return {**told, **found}
+        recorded = _told_by(snapshot)
+        if recorded is not None:
+            return {**recorded, **walked}
         if _ends_epoch(snapshot):
-            found.setdefault(snapshot.commit_user, _own_epoch(snapshot))
-    return found
+            walked.setdefault(snapshot.commit_user, _own_epoch(snapshot))
+    return walked
 
 
 def epoch_of_user(commit_user: str, newest_first: Iterable[Snapshot]) -> JobEpoch | None:
@@ -52,16 +52,16 @@ def epoch_of_user(commit_user: str, newest_first: Iterable[Snapshot]) -> JobEpoc
     """
     number_alone: JobEpoch | None = None
     for snapshot in newest_first:
-        found = (_told_by(snapshot) or {}).get(commit_user)
-        if snapshot.commit_user == commit_user and found is None:
+        epoch = (_told_by(snapshot) or {}).get(commit_user)
+        if snapshot.commit_user == commit_user and epoch is None:
             own = _own_epoch(snapshot)
             if _ends_epoch(snapshot):
-                found = own
+                epoch = own
             elif number_alone is None:
                 number_alone = own
-        if found is not None:
-            is_newer = number_alone is None or number_alone.identifier <= found.identifier
-            return found if is_newer else number_alone
+        if epoch is not None:
+            is_newer = number_alone is None or number_alone.identifier <= epoch.identifier
+            return epoch if is_newer else number_alone
     return number_alone
 
 
@@ -89,15 +89,15 @@ def oldest_needed(newest_first: Iterable[Snapshot], now_millis: int) -> int | No
     for place, snapshot in enumerate(newest_first):
         if place == 0:
             now_millis = min(now_millis, snapshot.time_millis)
-        told = _told_by(snapshot)
-        is_last = told is not None
-        if told is None:
-            told = {snapshot.commit_user: _own_epoch(snapshot)} if _ends_epoch(snapshot) else {}
-        if any(_is_young(told[user], now_millis) for user in told.keys() - seen):
+        recorded = _told_by(snapshot)
+        is_last = recorded is not None
+        if recorded is None:
+            recorded = {snapshot.commit_user: _own_epoch(snapshot)} if _ends_epoch(snapshot) else {}
+        if any(_is_young(recorded[user], now_millis) for user in recorded.keys() - seen):
             needed = snapshot.snapshot_id
         if is_last:
             break
-        seen |= told.keys()
+        seen |= recorded.keys()
     return needed
 
 

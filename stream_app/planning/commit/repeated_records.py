@@ -21,16 +21,16 @@ def read_again(begin: Offsets, ends: Iterable[str | None]) -> dict[str, dict[str
         begin: where the job begins; a partition of its topics that is missing is read from 0.
         ends: of the epochs of other jobs, in their source's own words.
     """
-    found: dict[str, dict[str, int]] = {}
+    offsets: dict[str, dict[str, int]] = {}
     for end in ends:
         for topic, partitions in _offsets(end).items():
             if topic not in begin:
                 continue
             for partition, offset in partitions.items():
-                known = found.get(topic, {}).get(partition, begin[topic].get(partition, 0))
+                known = offsets.get(topic, {}).get(partition, begin[topic].get(partition, 0))
                 if known < offset:
-                    found.setdefault(topic, {})[partition] = offset
-    return found
+                    offsets.setdefault(topic, {})[partition] = offset
+    return offsets
 
 
 def going_on(begin: Offsets, again: Offsets) -> str:
@@ -50,4 +50,6 @@ def _offsets(end: str | None) -> Offsets:
         return {}
     if not isinstance(document, dict):
         return {}
-    return {topic: each for topic, each in document.items() if isinstance(each, dict)}
+    return {
+        topic: partitions for topic, partitions in document.items() if isinstance(partitions, dict)
+    }

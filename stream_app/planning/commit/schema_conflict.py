@@ -34,7 +34,7 @@ def schema_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
     for column in ours.fields:
         now = of_today.get(column.field_id, column)
         if not keeps_values(column.data_type, now.data_type):
-            was, is_now = (each.data_type.as_nullable() for each in (column, now))
+            was, is_now = (column_type.data_type.as_nullable() for column_type in (column, now))
             return f"column {now.name!r} was {was} and is {is_now}"
     return None
 
@@ -54,12 +54,14 @@ def adoption_conflict(
         if old != new:
             return f"the {what} keys were ({', '.join(old)}) and are ({', '.join(new)})"
     for key in ENDING_OPTIONS:
-        values = [OPTIONS[key].read(each.options) for each in (ours, newest)]
+        values = [OPTIONS[key].read(schema.options) for schema in (ours, newest)]
         if key not in _MAY_CHANGE and values[0] != values[1]:
             return f"option {key!r} was {values[0]} and is {values[1]}"
     differences = option_differences(newest, configured or {})
-    if told := [str(each) for each in differences if each.key not in _MAY_CHANGE]:
-        return "; ".join(told)
+    if texts := [
+        str(difference) for difference in differences if difference.key not in _MAY_CHANGE
+    ]:
+        return "; ".join(texts)
     try:
         check_writable(newest.options, newest.primary_keys, newest.partition_keys)
     except UnsupportedTableError as error:

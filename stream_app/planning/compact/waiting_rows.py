@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from typing import assert_never
 
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
@@ -59,8 +58,6 @@ def waiting_rows(files: Iterable[DataFileMeta], rule: SeenAt, num_levels: int) -
         case SeenAt.HIGHEST_LEVEL:
             files = list(files)
             least = max([num_levels - 1, *(file.level for file in files)])
-        case _:
-            assert_never(rule)
     return sum(file.row_count for file in files if file.level < least)
 
 

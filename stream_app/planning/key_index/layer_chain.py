@@ -11,11 +11,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 GROWTH = 2
-"""A layer is at least so many times as large as the one above it."""
+"""A layer is at least this many times as large as the one above it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Version:
+class LayerSnapshot:
     """A snapshot, as layers know it; number 0: the table before its first one."""
 
     number: int
@@ -30,12 +30,12 @@ class LayerSpan:
         begin: None: the layer has all keys.
     """
 
-    begin: Version | None
-    end: Version
+    begin: LayerSnapshot | None
+    end: LayerSnapshot
     rows: int = 0
 
 
-def chain(layers: Collection[LayerSpan], versions: Collection[Version]) -> list[LayerSpan]:
+def chain(layers: Collection[LayerSpan], versions: Collection[LayerSnapshot]) -> list[LayerSpan]:
     """The layers of the newest state, lowest first; empty: there is none.
 
     Of several ways to the same version the one of fewest layers is taken: these were merged last.
@@ -44,15 +44,15 @@ def chain(layers: Collection[LayerSpan], versions: Collection[Version]) -> list[
         layers: all that there are.
         versions: those of the table that a state may stand at.
     """
-    best: dict[Version, list[LayerSpan]] = {}
+    best: dict[LayerSnapshot, list[LayerSpan]] = {}
     for layer in sorted(layers, key=lambda layer: layer.end.number):
         below = [] if layer.begin is None else best.get(layer.begin)
         if below is None:
             continue
-        found = [*below, layer]
+        path = [*below, layer]
         known = best.get(layer.end)
-        if known is None or len(found) < len(known):
-            best[layer.end] = found
+        if known is None or len(path) < len(known):
+            best[layer.end] = path
     usable = [version for version in best if version in versions]
     return best[max(usable)] if usable else []
 

@@ -41,7 +41,7 @@ class StreamPosition:
         return StreamPosition(snapshot_id=self.snapshot_id + 1)
 
     def after(self, splits: int) -> StreamPosition:
-        """Further by so many splits of the same snapshot."""
+        """The position after `splits` further splits of the same snapshot."""
         return StreamPosition(
             snapshot_id=self.snapshot_id, index=self.index + splits, is_full=self.is_full
         )

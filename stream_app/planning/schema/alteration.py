@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import assert_never
 
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import (
@@ -32,10 +31,10 @@ from stream_app.planning.schema.schema_changes import (
     AddColumn,
     ChangeNullability,
     ChangeType,
+    ColumnPlace,
     DropColumn,
     DropPrimaryKey,
     MoveColumn,
-    Place,
     Position,
     RenameColumn,
     SchemaChange,
@@ -159,8 +158,6 @@ class _Altering:
             case DropPrimaryKey():
                 self._refuse("rows have the key already" if self._has_snapshots else None)
                 self.primary_keys = ()
-            case _:
-                assert_never(change)
 
     def _refuse(self, problem: str | None) -> None:
         if problem is not None:
@@ -204,12 +201,12 @@ class _Altering:
                 if keys and self.options.get(_BEFORE_PARTITION, "false").lower() == "true":
                     return min(self._index(key) for key in keys)
                 return len(self.fields)
-            case Position(Place.FIRST):
+            case Position(ColumnPlace.FIRST):
                 return 0
-            case Position(Place.LAST):
+            case Position(ColumnPlace.LAST):
                 return len(self.fields)
             case Position(place, of):
-                return self._index(of) + (place is Place.AFTER)
+                return self._index(of) + (place is ColumnPlace.AFTER)
 
     def _rename(self, name: str, new_name: str) -> None:
         self._index(name)

@@ -78,14 +78,14 @@ def _wider(column: DataType, source: DataType, options: MappingOptions) -> DataT
     """The least type with the values of both, of the column's family; None: there is none."""
     for roots in (INTEGER_ROOTS, FLOAT_ROOTS):
         if column.root in roots and source.root in roots:
-            return max(column, source, key=lambda each: _ORDER.index(each.root))
+            return max(column, source, key=lambda candidate: _ORDER.index(candidate.root))
     for roots in (STRING_ROOTS, BINARY_ROOTS):
         if column.root in roots and source.root in roots:
             return _longer(column, source)
     if column.root is TypeRoot.DECIMAL and source.root is TypeRoot.DECIMAL:
         return _decimal(column, source)
     if column.root is source.root and column.root in (TypeRoot.TIME, *TIMESTAMP_ROOTS):
-        return max(column, source, key=lambda each: each.precision)
+        return max(column, source, key=lambda candidate: candidate.precision)
     if column.root is source.root:
         return column
     is_allowed = MappingMode.ALLOW_NON_STRING_TO_STRING in options

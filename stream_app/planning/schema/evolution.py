@@ -38,19 +38,19 @@ class KeptColumn:
 
     Attributes:
         column: the table's type; None: the table does not get the column.
-        told: the source's type.
+        source_type: the source's type.
         why: in words.
     """
 
     name: str
     column: DataType | None
-    told: DataType
+    source_type: DataType
     why: str
 
     def __str__(self) -> str:
         if self.column is None:
-            return f"the table does not take column {self.name!r} ({self.told}): {self.why}"
-        was = f"column {self.name!r} stays {self.column}, and is {self.told} in the source"
+            return f"the table does not take column {self.name!r} ({self.source_type}): {self.why}"
+        was = f"column {self.name!r} stays {self.column}, and is {self.source_type} in the source"
         return f"{was}: {self.why}"
 
 
@@ -64,7 +64,7 @@ class Evolution:
 
 def evolution(
     schema: TableSchema,
-    told: SourceTable,
+    source_table: SourceTable,
     options: MappingOptions,
     made: Mapping[str, Collection[str]] = NONE_MADE,
 ) -> Evolution:
@@ -77,7 +77,7 @@ def evolution(
     changes: list[SchemaChange] = []
     kept: list[KeptColumn] = []
     columns = {column.name: column for column in schema.fields}
-    for source in told.columns:
+    for source in source_table.columns:
         column = columns.get(source.name)
         if source.name in made:
             kept.append(
@@ -98,9 +98,15 @@ def evolution(
     gone = {
         column.name
         for column in schema.fields
-        if told.is_typed and told.column(column.name) is None and column.default_value is None
+        if source_table.is_typed
+        and source_table.column(column.name) is None
+        and column.default_value is None
     }
-    may_be_null = gone | {each.name for each in told.columns if each.data_type.nullable}
+    may_be_null = gone | {
+        source_column.name
+        for source_column in source_table.columns
+        if source_column.data_type.nullable
+    }
     gone -= {name for name in made if may_be_null.isdisjoint(made[name])}
     changes += (
         ChangeNullability(column.name, nullable=True)
@@ -116,7 +122,7 @@ def typed_since(versions: Iterable[TableSchema]) -> dict[str, int]:
     Args:
         versions: of a table's schema, the newest first; as many are taken as are needed.
     """
-    found: dict[str, int] = {}
+    since: dict[str, int] = {}
     open_ids: dict[int, DataField] | None = None
     for schema in versions:
         fields = {column.field_id: column for column in schema.fields}
@@ -128,10 +134,10 @@ def typed_since(versions: Iterable[TableSchema]) -> dict[str, int]:
             if field_id in fields
             and fields[field_id].data_type.as_nullable() == column.data_type.as_nullable()
         }
-        found.update((column.name, schema.time_millis) for column in open_ids.values())
+        since.update((column.name, schema.time_millis) for column in open_ids.values())
         if not open_ids:
             break
-    return found
+    return since
 
 
 def _changes_of(
@@ -142,10 +148,10 @@ def _changes_of(
     kept: list[KeptColumn],
 ) -> Iterator[SchemaChange]:
     if source.is_typed:
-        told = source.type_beside(column.data_type)
-        merge = merge_types(column.data_type, told, options)
+        source_type = source.type_beside(column.data_type)
+        merge = merge_types(column.data_type, source_type, options)
         if why := _why_kept(schema, column.name, merge.kind):
-            kept.append(KeptColumn(column.name, column.data_type, told, why))
+            kept.append(KeptColumn(column.name, column.data_type, source_type, why))
         elif merge.kind is MergeKind.WIDENED:
             yield ChangeType(column.name, merge.data_type)
         if source.data_type.nullable and _may_be_relaxed(schema, column):

@@ -74,14 +74,16 @@ def way_out(
 ) -> str:
     """What to do about a configuration that contradicts the table's options."""
     differences = list(differences)
-    out = f"take {', '.join(each.key for each in differences)} out of the configuration"
-    for each in differences:
+    out = f"take {', '.join(difference.key for difference in differences)} out of the configuration"
+    for difference in differences:
         # Another number of buckets takes a rewrite of the table, not only an option.
-        if each.key == _BUCKET or set_problem(
-            options, each.key, each.configured, has_snapshots=True
+        if difference.key == _BUCKET or set_problem(
+            options, difference.key, difference.configured, has_snapshots=True
         ):
             return f"{out}: a table keeps what it was made with"
-    words = " ".join(f"--set '{each.key}={each.configured}'" for each in differences)
+    words = " ".join(
+        f"--set '{difference.key}={difference.configured}'" for difference in differences
+    )
     return f"{out}, or change the table for all its jobs: stream-app alter {location} {words}"
 
 

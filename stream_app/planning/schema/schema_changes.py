@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from stream_app.model.schema.data_type import DataType
 
 
-class Place(enum.Enum):
+class ColumnPlace(enum.Enum):
     """Where a column goes."""
 
     FIRST = "first"
@@ -24,7 +24,7 @@ class Place(enum.Enum):
 class Position:
     """A place among the columns; `of` is the neighbour of BEFORE and AFTER."""
 
-    place: Place
+    place: ColumnPlace
     of: str = ""
 
 

@@ -20,7 +20,7 @@ def schema_differences(old: TableSchema, new: TableSchema) -> Iterator[str]:
     for column in old.fields:
         if column.field_id not in after:
             yield f"column {column.name!r} {column.data_type} is dropped"
-    if [each for each in before if each in after] != [each for each in after if each in before]:
+    if [name for name in before if name in after] != [name for name in after if name in before]:
         yield f"the columns' order is {', '.join(new.fields.names)}"
     if len(new.primary_keys) < len(old.primary_keys):
         yield "the primary key is dropped"

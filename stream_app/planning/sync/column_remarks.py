@@ -73,17 +73,17 @@ def remarks_of_existing(
         first_ids: of the fields with which it was made.
         inexact: the option of remarks that hold for new columns alone.
     """
-    found: list[tuple[str, Remark]] = []
+    named_remarks: list[tuple[str, Remark]] = []
     for field in columns:
         column = source.column(field.name)
         if column is None:
             continue
         if column.alternatives and field.data_type.root is TypeRoot.TIME:
-            found.append((field.name, CUT))
+            named_remarks.append((field.name, CUT))
         if column.has_default and field.field_id not in first_ids:
-            found.append((field.name, ADDED_DEFAULT))
-        found += [(field.name, one) for one in column.remarks if one.option != inexact]
-    return _gathered(found)
+            named_remarks.append((field.name, ADDED_DEFAULT))
+        named_remarks += [(field.name, one) for one in column.remarks if one.option != inexact]
+    return _gathered(named_remarks)
 
 
 def only_read(snapshot: SourceTable | None, changes: SourceTable | None) -> Sequence[TableRemark]:
@@ -94,13 +94,13 @@ def only_read(snapshot: SourceTable | None, changes: SourceTable | None) -> Sequ
     """
     if snapshot is None or changes is None:
         return []
-    gone = (each.name for each in snapshot.columns if changes.column(each.name) is None)
+    gone = (older.name for older in snapshot.columns if changes.column(older.name) is None)
     return _gathered((name, ONLY_READ) for name in gone)
 
 
-def _gathered(found: Iterable[tuple[str, Remark]]) -> Sequence[TableRemark]:
+def _gathered(named_remarks: Iterable[tuple[str, Remark]]) -> Sequence[TableRemark]:
     """One for each remark, with all columns of which it holds."""
     names: dict[Remark, list[str]] = {}
-    for name, remark in found:
+    for name, remark in named_remarks:
         names.setdefault(remark, []).append(name)
     return [TableRemark(tuple(dict.fromkeys(them)), remark) for remark, them in names.items()]

@@ -24,8 +24,10 @@ def why_never(rules: SyncRules, name: str) -> str:
 
 def nearest(name: str, known: Collection[str]) -> str | None:
     """The known table that may be meant by a name."""
-    folded = {each.lower(): each for each in sorted(known)}
-    parts = [each for each in folded if name.lower() in each or each in name.lower()]
+    folded = {candidate.lower(): candidate for candidate in sorted(known)}
+    parts = [
+        candidate for candidate in folded if name.lower() in candidate or candidate in name.lower()
+    ]
     near = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.5) or parts[:1]
     return folded[near[0]] if near else None
 
@@ -108,7 +110,9 @@ def _why_left_out(rules: SyncRules, source: _Source) -> str:
         if name is None:
             continue
         spellings = (name,) if source.is_cased else (name, name.lower(), name.upper())
-        if excluding is not None and all(re.fullmatch(excluding, each) for each in spellings):
+        if excluding is not None and all(
+            re.fullmatch(excluding, spelling) for spelling in spellings
+        ):
             return f"sync.excluding-{what} = {excluding!r} leaves {name!r} out"
         flags = 0 if source.is_cased else re.IGNORECASE
         if re.fullmatch(including, name, flags) is None:

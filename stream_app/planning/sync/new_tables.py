@@ -56,13 +56,13 @@ class NewTable:
     """The keys and options of a new table.
 
     Attributes:
-        told: what was asked for all tables and does not fit this one, in words.
+        remarks: what was asked for all tables and does not fit this one, in words.
     """
 
     primary_keys: Names
     partition_keys: Names
     options: Mapping[str, str]
-    told: Sequence[str] = ()
+    remarks: Sequence[str] = ()
 
 
 def new_table(
@@ -79,9 +79,9 @@ def new_table(
         UsageError: keys of ``sync.tables.NAME`` are no columns of the table.
     """
     own = rules.tables.get(name, OneTable())
-    told: list[str] = []
+    remarks: list[str] = []
     from_source = source_key if rules.sync_primary_keys_from_source_schema else ()
-    asked = _Asked(name, columns, told)
+    asked = _Asked(name, columns, remarks)
     primary_keys = asked.keys("primary-keys", own.primary_keys, rules.primary_keys)
     primary_keys = from_source if primary_keys is None else primary_keys
     of_source_table = rules.multiple_table_partition_keys.get(origin.table, ())
@@ -89,7 +89,7 @@ def new_table(
         "partition-keys", own.partition_keys, of_source_table or rules.partition_keys
     )
     for_all = options_for(primary_keys, rules.options)
-    told += [
+    remarks += [
         f"{key} = {value} does not hold: the table has no primary key"
         for key, value in rules.options.items()
         if key not in for_all and key not in own.options
@@ -101,7 +101,7 @@ def new_table(
         primary_keys=primary_keys,
         partition_keys=partition_keys or (),
         options=options,
-        told=told,
+        remarks=remarks,
     )
 
 
@@ -118,7 +118,7 @@ class _Asked:
 
     table: str
     columns: Collection[str]
-    told: list[str]
+    remarks: list[str]
 
     def keys(self, what: str, own: Names | None, for_all: Names) -> Names | None:
         """The keys that hold; None: none, or not all of those for all tables are columns."""
@@ -126,7 +126,7 @@ class _Asked:
         missing = [key for key in wanted if key not in self.columns]
         if own is None:
             if missing:
-                self.told.append(
+                self.remarks.append(
                     f"{what} = {', '.join(for_all)} does not hold: no column {', '.join(missing)}"
                 )
             return for_all if for_all and not missing else None

@@ -42,7 +42,7 @@ class SeenTable:
 
 def partition_roots(seen: Mapping[Origin, SeenTable]) -> Mapping[Origin, Collection[Origin]]:
     """Tables that stand still → those of the same columns that have the same rows, and change."""
-    found: dict[Origin, list[Origin]] = {}
+    roots: dict[Origin, list[Origin]] = {}
     for root, table in sorted(seen.items()):
         if table.is_changed or not table.read:
             continue
@@ -55,8 +55,8 @@ def partition_roots(seen: Mapping[Origin, SeenTable]) -> Mapping[Origin, Collect
             and not other.read.isdisjoint(table.read)
         ]
         if any(seen[leaf].is_changed for leaf in leaves):
-            found[root] = leaves
-    return found
+            roots[root] = leaves
+    return roots
 
 
 def root_warning(root: Origin, leaves: Collection[Origin]) -> str:

@@ -15,9 +15,9 @@ def shard_differences(shards: Mapping[str, SourceTable]) -> str:
     Args:
         shards: name of a source table → what its messages tell.
     """
-    found = list(_differences(shards)) if shards else []
-    more = f"; and {len(found) - _TOLD_MAX} more" if len(found) > _TOLD_MAX else ""
-    return "; ".join(found[:_TOLD_MAX]) + more
+    differences = list(_differences(shards)) if shards else []
+    more = f"; and {len(differences) - _TOLD_MAX} more" if len(differences) > _TOLD_MAX else ""
+    return "; ".join(differences[:_TOLD_MAX]) + more
 
 
 def _differences(shards: Mapping[str, SourceTable]) -> Iterator[str]:
@@ -26,8 +26,8 @@ def _differences(shards: Mapping[str, SourceTable]) -> Iterator[str]:
         yield from _of_columns(first, shards[first], name, shards[name])
         keys = shards[first].primary_keys, shards[name].primary_keys
         if all(keys) and keys[0] != keys[1]:
-            told = " and ".join(", ".join(each) for each in keys)
-            yield f"the keys of {first} and {name} are {told}"
+            key_texts = " and ".join(", ".join(names) for names in keys)
+            yield f"the keys of {first} and {name} are {key_texts}"
 
 
 def _of_columns(first: str, one: SourceTable, second: str, another: SourceTable) -> Iterator[str]:

@@ -164,8 +164,8 @@ def name_problem(name: str) -> str:
     """Why no folder can have this name; empty: it can."""
     if not name:
         return "it is empty"
-    if found := _NO_FOLDER.search(name):
-        return f"it holds {found[0]!r}"
+    if match := _NO_FOLDER.search(name):
+        return f"it holds {match[0]!r}"
     if not name.isprintable():  # such as marks that turn the direction of a line of the log
         return "it holds characters that cannot be printed"
     size = len(name.encode())

@@ -47,7 +47,10 @@ def is_expiring(number: int, holding: Iterable[ExpiryAnnouncement]) -> bool:
 
     A version that was tagged before the announcement stays whole, whatever other tags it gets.
     """
-    return any(each.begin <= number < each.end and number not in each.tagged for each in holding)
+    return any(
+        announcement.begin <= number < announcement.end and number not in announcement.tagged
+        for announcement in holding
+    )
 
 
 def rollback_holds(
@@ -84,7 +87,7 @@ def expiry_in_the_way(
         expiries, rollbacks: those that hold.
         newest: as `rollback_holds`.
     """
-    begun = [each.target for each in rollbacks if rollback_has_begun(each, newest)]
+    begun = [rollback.target for rollback in rollbacks if rollback_has_begun(rollback, newest)]
     for expiry in expiries:
         if expiry.end > target and not any(expiry.end > behind for behind in begun):
             return expiry

@@ -60,12 +60,12 @@ def orphans(
 
     Names of files are never reused, so the name is sufficient.
     """
-    found = [
+    removable = [
         candidate
         for candidate in candidates
         if candidate.modified_millis < older_than_millis and candidate.name not in used
     ]
-    return sorted(found, key=lambda candidate: candidate.path)
+    return sorted(removable, key=lambda candidate: candidate.path)
 
 
 def emptied_folders(
@@ -81,10 +81,10 @@ def emptied_folders(
         holding: folders in which files stay.
     """
     kept = set(holding)
-    found = []
+    emptied = []
     for folder in reversed(list(folders)):
         if folder in kept or folders[folder] >= older_than_millis:
             kept.add(folder.rpartition("/")[0])
         else:
-            found.append(folder)
-    return found
+            emptied.append(folder)
+    return emptied

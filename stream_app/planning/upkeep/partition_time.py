@@ -50,10 +50,10 @@ class PartitionTime:
         """The time of a partition; None when a value that tells it is null, or is no time."""
         texts = dict(zip(names, values, strict=True))
         text = values[0] if self.pattern is None else _filled(self.pattern, texts)
-        found = None if text is None else (self.formatter or _DEFAULT).fullmatch(text)
-        if found is None:
+        match = None if text is None else (self.formatter or _DEFAULT).fullmatch(text)
+        if match is None:
             return None
-        fields = {name: text for name, text in found.groupdict().items() if text is not None}
+        fields = {name: text for name, text in match.groupdict().items() if text is not None}
         return _lenient(fields) if self.formatter is None else _smart(fields)
 
 
@@ -84,9 +84,9 @@ def _filled(pattern: str, values: Mapping[str, str | None]) -> str | None:
     """
     names = sorted(values, key=len, reverse=True)
     name = re.compile(rf"\$({'|'.join(map(re.escape, names))})")
-    if any(values[found[1]] is None for found in name.finditer(pattern)):
+    if any(values[match[1]] is None for match in name.finditer(pattern)):
         return None
-    return name.sub(lambda found: values[found[1]] or "", pattern)
+    return name.sub(lambda match: values[match[1]] or "", pattern)
 
 
 def _expression(formatter: str) -> re.Pattern[str]:
@@ -190,8 +190,12 @@ def expired_partitions(
     partitions: Iterable[DatedPartition], *, before_ms: int, at_most: int
 ) -> list[DatedPartition]:
     """Those from before a time, in the order of their values; the first ones, if there are many."""
-    found = [each for each in partitions if each.time_ms is not None and each.time_ms < before_ms]
-    return sorted(found, key=lambda each: ",".join(each.values))[:at_most]
+    expired = [
+        partition
+        for partition in partitions
+        if partition.time_ms is not None and partition.time_ms < before_ms
+    ]
+    return sorted(expired, key=lambda partition: ",".join(partition.values))[:at_most]
 
 
 def batches(partitions: list[DatedPartition], batch_size: int | None) -> list[list[DatedPartition]]:

@@ -61,5 +61,5 @@ def rollback_numbers(
             sorted((name for name in tags if tags[name] > target), key=lambda n: (-tags[n], n))
         ),
         is_restored=is_restored,
-        consumers=tuple(each for each in consumers if each.next_snapshot > target + 1),
+        consumers=tuple(consumer for consumer in consumers if consumer.next_snapshot > target + 1),
     )

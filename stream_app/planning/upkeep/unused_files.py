@@ -43,7 +43,7 @@ def unprotected(
     entries: Iterable[ManifestEntry], protected: Sequence[Collection[FileKey]]
 ) -> list[ManifestEntry]:
     """The entries whose file is in no set of protected ones."""
-    return [entry for entry in entries if not any(file_key(entry) in each for each in protected)]
+    return [entry for entry in entries if not any(file_key(entry) in keys for keys in protected)]
 
 
 def without_flushed(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:

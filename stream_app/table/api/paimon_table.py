@@ -121,9 +121,9 @@ class PaimonTable:
         version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
         threads = _threads(threads, limit)
 
-        def rows(store: FileStoreTable, found: Snapshot | None) -> Rows:
+        def rows(store: FileStoreTable, chosen: Snapshot | None) -> Rows:
             read = SplitRead(store, _names(columns), _filter(where, store))
-            splits = SplitScan(store, read.row_filter).splits(found)
+            splits = SplitScan(store, read.row_filter).splits(chosen)
             batches = interleaved((partial(read.read, split) for split in splits), threads)
             return read.schema, batches if limit is None else first_rows(batches, limit)
 
@@ -252,13 +252,13 @@ class PaimonTable:
         """
         version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
         check_system_table(name)
-        store, found = at_version(self.store, version)
+        store, chosen = at_version(self.store, version)
         if name in SYSTEM_TABLES:
-            return SYSTEM_TABLES[name](store, found)
+            return SYSTEM_TABLES[name](store, chosen)
         shown = ROW_TABLES[name]
         read = SplitRead(store, row_kind=shown.row_kind)
         scan = SplitScan(store, least_level=shown.least_level(store))
-        streams = [partial(read.read, split) for split in scan.splits(found)]
+        streams = [partial(read.read, split) for split in scan.splits(chosen)]
         batches = map(shown.batch, interleaved(streams, _threads(None, None)))
         return pa.Table.from_batches(batches, shown.schema(read.schema))
 
@@ -280,9 +280,9 @@ class PaimonTable:
             UsageError, UnsupportedTableError, CorruptFileError: as `read`.
         """
         version = Version(snapshot=snapshot, tag=tag, timestamp=timestamp, watermark=watermark)
-        store, found = at_version(self.store, version)
+        store, chosen = at_version(self.store, version)
         read = SplitRead(store, None, _filter(where, store))
-        return SplitScan(store, read.row_filter).splits(found)
+        return SplitScan(store, read.row_filter).splits(chosen)
 
     def read_split(
         self,

@@ -31,7 +31,7 @@ from stream_app.table.kinds.tasks import bucket_assigner, bucket_writer
 from stream_app.table.read.diff_read import merged_rows
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.write.bucket_assigner import BucketRows
-from stream_app.table.write.old_rows import TableRows
+from stream_app.table.write.old_rows import OldRowsOfTable
 
 RUN_ROWS = 200_000
 """Rows in memory before they become a sorted run of each bucket."""
@@ -106,7 +106,7 @@ class RowsOnDisk:
             )
             assert isinstance(writer, MergeTreeWriter), "only tables with a key are compared"
             files = self._files[partition, bucket]
-            writer.old_rows = TableRows.of_files(scratch, partition, bucket, files)
+            writer.old_rows = OldRowsOfTable.of_files(scratch, partition, bucket, files)
             writer.write(rows)
             written = writer.prepare_commit()
             files += written.data
@@ -163,7 +163,7 @@ class RowsOfTable:
 
 
 def rows_by_key(
-    found: RowsOfTable, compared: FileStoreTable, folder: str, without: pa.RecordBatch | None
+    table_rows: RowsOfTable, compared: FileStoreTable, folder: str, without: pa.RecordBatch | None
 ) -> RowsOnDisk:
     """The rows of a table in the buckets of `as_compared`.
 
@@ -173,8 +173,8 @@ def rows_by_key(
     sorted_rows, assigner = RowsOnDisk(compared, folder), bucket_assigner(compared, None)
     waiting: list[pa.RecordBatch] = []
     count = 0
-    for bucket in found.buckets:
-        for batch in found.rows(bucket):
+    for bucket in table_rows.buckets:
+        for batch in table_rows.rows(bucket):
             kept = batch
             if without is not None:
                 _, kept = rows_of_keys(compared.layout(), without, batch)
@@ -189,11 +189,11 @@ def rows_by_key(
 
 
 def deletes_of(
-    found: RowsOfTable, compared: FileStoreTable, keys: pa.RecordBatch
+    table_rows: RowsOfTable, compared: FileStoreTable, keys: pa.RecordBatch
 ) -> Iterator[BucketRows]:
     """The rows of some keys as -D, by the table's own partition and bucket."""
-    for bucket in found.buckets:
-        for batch in found.rows(bucket):
+    for bucket in table_rows.buckets:
+        for batch in table_rows.rows(bucket):
             rows, _ = rows_of_keys(compared.layout(), batch, keys)
             if rows.num_rows:
                 rows = rows.drop_columns([SEQUENCE_NUMBER])

@@ -161,8 +161,8 @@ class _Measured:
             if value is None:
                 same = array.is_null()
             else:
-                told = arrow_scalar(value, column.data_type)
-                same = pc.fill_null(pc.equal(array, told), False)
+                partition_value = arrow_scalar(value, column.data_type)
+                same = pc.fill_null(pc.equal(array, partition_value), False)
             stray |= ~same.to_numpy(zero_copy_only=False)
         return int(np.count_nonzero(stray))
 

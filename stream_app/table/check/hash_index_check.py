@@ -66,11 +66,11 @@ def hash_index_findings(table: FileStoreTable) -> Iterator[Finding]:
 def _repeated(hashes: Mapping[int, Hashes], where: str) -> Iterator[Finding]:
     if not hashes:
         return
-    each, counts = np.unique(np.concatenate([*hashes.values()]), return_counts=True)
-    repeated = each[counts > 1]
+    distinct, counts = np.unique(np.concatenate([*hashes.values()]), return_counts=True)
+    repeated = distinct[counts > 1]
     if not len(repeated):
         return
-    buckets = [bucket for bucket, found in sorted(hashes.items()) if repeated[0] in found]
+    buckets = [bucket for bucket, of_bucket in sorted(hashes.items()) if repeated[0] in of_bucket]
     yield _finding(
         f"the index has {len(repeated)} hashes of keys twice, such as {repeated[0]} of bucket "
         + " and ".join(map(str, buckets)),

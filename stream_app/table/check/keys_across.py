@@ -23,7 +23,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.index_building import KeySplit
 from stream_app.table.key_index.key_layer import Rows, key_codes
 from stream_app.table.key_index.share_files import PlaceNumbers
-from stream_app.table.key_index.table_keys import FileOfKeys, TableKeys
+from stream_app.table.key_index.table_keys import PlacedFile, TableKeys
 from stream_app.table.map_in_threads import each, thread_count
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -50,11 +50,11 @@ def across_findings(
         return
     numbers = PlaceNumbers()
     count, example = 0, ""
-    for found in _parts(table, snapshot, rule, numbers, part_rows):
-        doubled = doubled_rows(found, found.select(rule.keys))
+    for part in _parts(table, snapshot, rule, numbers, part_rows):
+        doubled = doubled_rows(part, part.select(rule.keys))
         count += len(doubled)
         if len(doubled) and not example:
-            example = _example(table, numbers, found, doubled[0], rule.keys)
+            example = _example(table, numbers, part, doubled[0], rule.keys)
     if count:
         yield Finding(
             kind=FindingKind.DOUBLE_KEYS,
@@ -74,13 +74,13 @@ def doubled_keys(table: FileStoreTable, snapshot: Snapshot) -> pa.RecordBatch | 
     """
     if (rule := index_rule(table.schema)) is None:
         return None
-    found: list[pa.RecordBatch] = []
+    doubled_parts: list[pa.RecordBatch] = []
     for part in _parts(table, snapshot, rule, PlaceNumbers(), PART_ROWS):
         keys = part.select(rule.keys)
         doubled = doubled_rows(part, keys)
         if len(doubled):
-            found.append(keys.take(pa.array(doubled[:, 0])))
-    return pa.concat_batches(found) if found else None
+            doubled_parts.append(keys.take(pa.array(doubled[:, 0])))
+    return pa.concat_batches(doubled_parts) if doubled_parts else None
 
 
 def _parts(
@@ -92,7 +92,7 @@ def _parts(
 ) -> Iterator[pa.RecordBatch]:
     """The keys of all rows, in columns of `TableKeys.found_schema`; those of a key in one part."""
     files = [
-        FileOfKeys(entry, numbers.number((entry.partition, entry.bucket)))
+        PlacedFile(entry, numbers.number((entry.partition, entry.bucket)))
         for entry in FileStoreScan(table).live(snapshot)
     ]
     rows = sum(file.entry.file.row_count for file in files)
@@ -107,20 +107,20 @@ def _parts(
             yield pa.concat_batches([reader.no_keys(), *split.keys_of(part)])
 
 
-def doubled_rows(found: pa.RecordBatch, keys: pa.RecordBatch) -> Rows:
+def doubled_rows(part: pa.RecordBatch, keys: pa.RecordBatch) -> Rows:
     """For each key that lives in several places: two rows of such places, int64 [keys, 2].
 
     Args:
-        found: columns of `TableKeys.found_schema`, in any order.
+        part: columns of `TableKeys.found_schema`, in any order.
         keys: the columns of the key among them.
     """
     codes = key_codes(keys.columns, keys.num_rows)
-    place, sequence = (found.column(name).to_numpy() for name in ("place", "sequence"))
+    place, sequence = (part.column(name).to_numpy() for name in ("place", "sequence"))
     order = np.lexsort((sequence, place, codes))
     newest = np.ones(len(order), np.bool_)
     newest[:-1] = np.diff(codes[order]).astype(np.bool_) | np.diff(place[order]).astype(np.bool_)
     rows = order[newest]
-    rows = rows[found.column("lives").to_numpy(zero_copy_only=False)[rows]]
+    rows = rows[part.column("lives").to_numpy(zero_copy_only=False)[rows]]
     pairs = np.column_stack([rows[:-1], rows[1:]])
     pairs = pairs[codes[pairs[:, 0]] == codes[pairs[:, 1]]]
     _, first = np.unique(codes[pairs[:, 0]], return_index=True)
@@ -130,12 +130,12 @@ def doubled_rows(found: pa.RecordBatch, keys: pa.RecordBatch) -> Rows:
 def _example(
     table: FileStoreTable,
     numbers: PlaceNumbers,
-    found: pa.RecordBatch,
+    part: pa.RecordBatch,
     pair: Rows,
     names: tuple[str, ...],
 ) -> str:
-    values = found.slice(int(pair[0]), 1).to_pylist()[0]
-    places = (numbers.buckets[found.column("place")[int(row)].as_py()] for row in pair)
+    values = part.slice(int(pair[0]), 1).to_pylist()[0]
+    places = (numbers.buckets[part.column("place")[int(row)].as_py()] for row in pair)
     folders = sorted(table.paths.bucket(*place) for place in places)
     where = " and ".join(folder.removeprefix(f"{table.location}/") for folder in folders)
     return ", ".join(f"{name} = {values[name]}" for name in names) + f" in {where}"

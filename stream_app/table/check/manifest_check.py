@@ -41,7 +41,7 @@ class ManifestCheck:
 
     def entries(self, metas: Iterable[ManifestFileMeta]) -> list[ManifestEntry] | None:
         """The entries of manifests, in order; None when one cannot be read."""
-        found: list[ManifestEntry] = []
+        read_entries: list[ManifestEntry] = []
         complete = True
         for meta in metas:
             entries = self._readable(
@@ -55,8 +55,8 @@ class ManifestCheck:
             if meta.file_name not in self._checked:
                 self._checked.add(meta.file_name)
                 self._compare(meta, entries)
-            found += entries
-        return found if complete else None
+            read_entries += entries
+        return read_entries if complete else None
 
     def index_entries(self, name: str | None) -> list[IndexManifestEntry]:
         """The index files of a version; none when they cannot be read."""
@@ -79,22 +79,34 @@ class ManifestCheck:
 
     def _compare(self, meta: ManifestFileMeta, entries: list[ManifestEntry]) -> None:
         types = self.table.paths.partition_type.types
-        found = describe_manifest(
+        described = describe_manifest(
             entries, file_name=meta.file_name, file_size=meta.file_size, partition_types=types
         )
         wrong = [
-            f"{name} = {told}, which is {counted}"
-            for name, told, counted in (
-                ("_NUM_ADDED_FILES", meta.num_added_files, found.num_added_files),
-                ("_NUM_DELETED_FILES", meta.num_deleted_files, found.num_deleted_files),
+            f"{name} = {claimed}, which is {counted}"
+            for name, claimed, counted in (
+                ("_NUM_ADDED_FILES", meta.num_added_files, described.num_added_files),
+                ("_NUM_DELETED_FILES", meta.num_deleted_files, described.num_deleted_files),
             )
-            if told != counted
+            if claimed != counted
         ]
         wrong += [
             f"{name} = {low} to {high}, which is {least} to {most}"
             for name, low, high, least, most in (
-                ("buckets", meta.min_bucket, meta.max_bucket, found.min_bucket, found.max_bucket),
-                ("levels", meta.min_level, meta.max_level, found.min_level, found.max_level),
+                (
+                    "buckets",
+                    meta.min_bucket,
+                    meta.max_bucket,
+                    described.min_bucket,
+                    described.max_bucket,
+                ),
+                (
+                    "levels",
+                    meta.min_level,
+                    meta.max_level,
+                    described.min_level,
+                    described.max_level,
+                ),
             )
             if None not in (low, high, least, most) and (low > least or high < most)  # type: ignore[operator]
         ]

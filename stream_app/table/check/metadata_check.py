@@ -87,12 +87,12 @@ class MetadataCheck:
         }
         for place, version in enumerate(versions):
             self.progress("versions", place, len(versions))
-            found = self._version(version, known)
-            if found and not self.table.file_io.exists(version.path):
+            of_version = self._version(version, known)
+            if of_version and not self.table.file_io.exists(version.path):
                 self._live = None
                 continue
             self.versions += 1
-            findings += found
+            findings += of_version
         self.progress("versions", len(versions), len(versions))
         return findings
 

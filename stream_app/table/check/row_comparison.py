@@ -45,7 +45,7 @@ class RowDifferences:
 def compared(
     table: FileStoreTable,
     expected: Iterator[pa.RecordBatch],
-    found: Iterator[pa.RecordBatch],
+    stored: Iterator[pa.RecordBatch],
     *,
     are_unexpected_told: bool = True,
 ) -> RowDifferences | None:
@@ -59,7 +59,7 @@ def compared(
     """
     missing = wrong = unexpected = 0
     example = ""
-    for one in differences(table.layout(), expected, found):
+    for one in differences(table.layout(), expected, stored):
         extra = one.added if are_unexpected_told else one.added[:0]
         missing += len(one.gone)
         wrong += len(one.changed)

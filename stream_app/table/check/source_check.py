@@ -100,9 +100,9 @@ class SourceCheck:
         Raises:
             CorruptFileError: a file of the table cannot be read.
         """
-        found = self.found(snapshot)
-        for bucket in sorted({*self.buckets, *found.buckets}):
-            differ = compared(self.view, self.expected(bucket), found.rows(bucket))
+        stored = self.found(snapshot)
+        for bucket in sorted({*self.buckets, *stored.buckets}):
+            differ = compared(self.view, self.expected(bucket), stored.rows(bucket))
             if differ is not None:
                 yield from self._findings(bucket, differ)
 
@@ -116,8 +116,10 @@ class SourceCheck:
             return
         if not set(names) <= set(schema.fields.names):
             return
-        found = RowsOfTable.of(self.table, snapshot)
-        keys = [rows.select(list(names)) for bucket in found.buckets for rows in found.rows(bucket)]
+        stored = RowsOfTable.of(self.table, snapshot)
+        keys = [
+            rows.select(list(names)) for bucket in stored.buckets for rows in stored.rows(bucket)
+        ]
         if not keys:
             return
         counts = pa.Table.from_batches(keys).group_by(list(names)).aggregate([([], "count_all")])

@@ -98,10 +98,10 @@ class TableCheck:
 
     def findings(self) -> Iterator[Finding]:
         """Every problem, as it is found; each once."""
-        told: set[tuple[FindingKind, str, str]] = set()
+        yielded: set[tuple[FindingKind, str, str]] = set()
         for finding in self._all():
-            if (one := (finding.kind, finding.what, finding.where)) not in told:
-                told.add(one)
+            if (one := (finding.kind, finding.what, finding.where)) not in yielded:
+                yielded.add(one)
                 yield self._with_needs(finding)
         if self._lost and self._needs is not None:
             self.report.damaged = needs_text(self._lost)
@@ -113,11 +113,11 @@ class TableCheck:
         needs = self._lose(finding)
         if not needs or self._needs is None:
             return finding
-        found = replace(finding, needed_by=needs_text(needs))
+        described = replace(finding, needed_by=needs_text(needs))
         if finding.kind not in _DAMAGED:
-            return found
+            return described
         versions = self._needs.versions
-        return replace(found, fix=next_step(self.table.location, versions, needs, self._lost))
+        return replace(described, fix=next_step(self.table.location, versions, needs, self._lost))
 
     def _lose(self, finding: Finding) -> Needs:
         """Take in which versions need the file of a finding."""
@@ -156,10 +156,10 @@ class TableCheck:
             name: precedes the texts about it.
         """
         metadata = MetadataCheck(table, self.progress)
-        found = [*metadata.run(), *_waiting(table)]
-        for finding in found:  # before the advice names a version
+        of_metadata = [*metadata.run(), *_waiting(table)]
+        for finding in of_metadata:  # before the advice names a version
             self._lose(finding)
-        yield from found
+        yield from of_metadata
         self.report.versions += metadata.versions
         yield from _unknown_findings(table, name)
         if self.quick:
@@ -169,7 +169,7 @@ class TableCheck:
         except UnsupportedTableError as error:
             yield _rows_not_checked(table, name, error.what)
             return
-        damaged = {finding.where for finding in found if finding.kind in _PRESENCE}
+        damaged = {finding.where for finding in of_metadata if finding.kind in _PRESENCE}
         rows = _FileChecks(table, self.report)
         seen = damaged | looked_into
         files = [file for file in metadata.files.values() if file.path not in seen]
@@ -284,7 +284,7 @@ class _FileChecks:
                     snapshot, [(entry.partition, entry.bucket)]
                 )
             }
-            found = self.table.deletion_vector_files.read(entry)
+            vectors = self.table.deletion_vector_files.read(entry)
             return [
                 Finding(
                     kind=FindingKind.DELETION_VECTOR,
@@ -295,9 +295,9 @@ class _FileChecks:
                 )
                 for meta in entry.index_file.deletion_vectors or ()
                 for problem in _vector_problems(
-                    found[meta.data_file_name].cardinality,
+                    vectors[meta.data_file_name].cardinality,
                     meta.cardinality,
-                    int(found[meta.data_file_name].positions().max(initial=0)),
+                    int(vectors[meta.data_file_name].positions().max(initial=0)),
                     rows.get(meta.data_file_name),
                 )
             ]
@@ -306,12 +306,12 @@ class _FileChecks:
 
     def _while_it_is_there(self, path: str, look: Callable[[], list[Finding]]) -> list[Finding]:
         try:
-            found = look()
+            findings = look()
         except UnsupportedTableError as error:
             self.report.unread.append(f"{path}: {error.what}")
             return []
         except CorruptFileError as error:
-            found = [
+            findings = [
                 Finding(
                     kind=FindingKind.FILE_UNREADABLE,
                     what=error.what,
@@ -320,7 +320,7 @@ class _FileChecks:
                 )
             ]
         # Its version may have expired during the check, and the file with it.
-        return found if self.table.file_io.exists(path) else []
+        return findings if self.table.file_io.exists(path) else []
 
     def _table(self, schema_id: int) -> FileStoreTable:
         if schema_id not in self._tables:
@@ -335,8 +335,10 @@ class _FileChecks:
         return self._tables[schema_id]
 
 
-def _vector_problems(found: int, told: int | None, last: int, rows: int | None) -> Iterator[str]:
-    if told is not None and found != told:
-        yield f"has {found} rows, its index manifest says {told}"
+def _vector_problems(
+    counted: int, listed: int | None, last: int, rows: int | None
+) -> Iterator[str]:
+    if listed is not None and counted != listed:
+        yield f"has {counted} rows, its index manifest says {listed}"
     if rows is not None and last >= rows:
         yield f"deletes row {last} of a file with {rows} rows"

@@ -172,15 +172,15 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
         return "rows of the table expire"
     if table.options[CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS]:
         return "its changelog leaves out updates of some columns"
-    found: dict[VersionKind, dict[int, Snapshot]] = {kind: {} for kind in VersionKind}
+    by_kind: dict[VersionKind, dict[int, Snapshot]] = {kind: {} for kind in VersionKind}
     for version in named_versions(table):
         if version.snapshot is not None:
-            found[version.kind][version.snapshot.snapshot_id] = version.snapshot
-    snapshots = found[VersionKind.SNAPSHOT]
+            by_kind[version.kind][version.snapshot.snapshot_id] = version.snapshot
+    snapshots = by_kind[VersionKind.SNAPSHOT]
     first = min(snapshots, default=0)
-    older = {n: one for n, one in found[VersionKind.CHANGELOG].items() if n < first}
+    older = {n: one for n, one in by_kind[VersionKind.CHANGELOG].items() if n < first}
     changes = dict(sorted((older | snapshots).items()))
-    bases = found[VersionKind.TAG] | snapshots
+    bases = by_kind[VersionKind.TAG] | snapshots
     schema_of = table.known_schemas()
     engine = table.options.merge_engine
     producers = {
@@ -191,7 +191,7 @@ def plan_replay(table: FileStoreTable) -> TableReplay | str:
         [
             VersionChanges(
                 snapshot_id=number,
-                untold=_untold(table, one, found, producer_traits(producers[number])),
+                untold=_untold(table, one, by_kind, producer_traits(producers[number])),
                 producer=producers[number],
             )
             for number, one in changes.items()

@@ -54,14 +54,18 @@ def changed(buckets: Sequence[BucketChange], total_buckets: int) -> CommitChange
     Args:
         total_buckets: for partitions whose change does not name it: the option ``bucket``.
     """
-    removed = (_entries(total_buckets, FileKind.DELETE, each, each.removed) for each in buckets)
-    added = (_entries(total_buckets, FileKind.ADD, each, each.added) for each in buckets)
-    changelog = (_entries(total_buckets, FileKind.ADD, each, each.changelog) for each in buckets)
+    removed = (
+        _entries(total_buckets, FileKind.DELETE, bucket, bucket.removed) for bucket in buckets
+    )
+    added = (_entries(total_buckets, FileKind.ADD, bucket, bucket.added) for bucket in buckets)
+    changelog = (
+        _entries(total_buckets, FileKind.ADD, bucket, bucket.changelog) for bucket in buckets
+    )
     return CommitChanges(
         entries=tuple(chain(*removed, *added)),
         changelog=tuple(chain(*changelog)),
-        index=tuple(chain.from_iterable(each.index for each in buckets)),
-        look_ups=tuple((each.bucket_id, each.look_up) for each in buckets if each.look_up),
+        index=tuple(chain.from_iterable(bucket.index for bucket in buckets)),
+        look_ups=tuple((bucket.bucket_id, bucket.look_up) for bucket in buckets if bucket.look_up),
     )
 
 
@@ -91,12 +95,12 @@ def overwritten(
 def _entries(
     total_buckets: int, kind: FileKind, change: BucketChange, files: Sequence[DataFileMeta]
 ) -> Iterator[ManifestEntry]:
-    told = change.total_buckets
+    own_total = change.total_buckets
     for file in files:
         yield ManifestEntry(
             kind=kind,
             partition=change.partition,
             bucket=change.bucket,
-            total_buckets=total_buckets if told is None else told,
+            total_buckets=total_buckets if own_total is None else own_total,
             file=file,
         )

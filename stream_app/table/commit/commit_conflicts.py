@@ -52,17 +52,17 @@ class CommitConflicts:
         if live is None:
             partitions = {entry.partition for entry in changes.entries}
             live = FileStoreScan(self.table).live_in(latest, partitions)
-        found = conflicts(live, changes.entries, self.table.key_of, changes.look_ups)
-        if not found:
+        clashes = conflicts(live, changes.entries, self.table.key_of, changes.look_ups)
+        if not clashes:
             return
-        first = found[0]
+        first = clashes[0]
         what, fix = explanation(first, self._history(latest))
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        more = f" (and {len(clashes) - 1} more)" if len(clashes) > 1 else ""
         where = self.table.paths.bucket(first.change.partition, first.change.bucket)
         error = CommitConflictError(
             f"the {kind.value} commit does not fit: {what}{more}", where=where, fix=fix
         )
-        error.files = frozenset(conflict.change.file.file_name for conflict in found)
+        error.files = frozenset(conflict.change.file.file_name for conflict in clashes)
         raise error
 
     def check_index(self, changes: CommitChanges, latest: Snapshot | None) -> None:

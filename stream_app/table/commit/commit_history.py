@@ -129,10 +129,11 @@ class CommitHistory:
             return
         self._check_snapshots()
         # The other process's snapshots may have expired; later snapshots still record its epoch.
-        told = epochs_as_of(self.table.snapshots, latest).get(self.commit_user)
-        if told and (self._epoch is None or told.identifier > self._epoch.identifier):
+        newest = epochs_as_of(self.table.snapshots, latest).get(self.commit_user)
+        if newest and (self._epoch is None or newest.identifier > self._epoch.identifier):
             raise CommitConflictError(
-                f"another process works with the same checkpoint: it made epoch {told.identifier} "
+                "another process works with the same checkpoint: "
+                f"it made epoch {newest.identifier} "
                 f"for commit user {self.commit_user}",
                 where=self.table.location,
                 fix="run one job for each checkpoint; if the other one is gone, start this again: "

@@ -35,19 +35,21 @@ def compacted_index(
     # Check even without vectors: a rollback may have removed those that the compaction has read.
     name = latest.index_manifest
     live = [] if name is None else table.manifests.read_index_manifest(name)
-    found: list[IndexManifestEntry] = []
+    new_entries: list[IndexManifestEntry] = []
     try:
         for bucket in dict.fromkeys((entry.partition, entry.bucket) for entry in changes):
-            of_bucket = [each for each in changes if (each.partition, each.bucket) == bucket]
-            gone = {each.file.file_name for each in of_bucket if each.kind is FileKind.DELETE}
+            of_bucket = [
+                change for change in changes if (change.partition, change.bucket) == bucket
+            ]
+            gone = {change.file.file_name for change in of_bucket if change.kind is FileKind.DELETE}
             _check_deleted(table, latest, live, of_bucket)
-            found += index_changes(table, live, bucket, gone=gone)
+            new_entries += index_changes(table, live, bucket, gone=gone)
     except BaseException:
-        for entry in found:
+        for entry in new_entries:
             if entry.kind is FileKind.ADD:
                 table.deletion_vector_files.delete(entry)
         raise
-    return tuple(found)
+    return tuple(new_entries)
 
 
 def _check_deleted(
@@ -57,9 +59,9 @@ def _check_deleted(
     changes: Sequence[ManifestEntry],
 ) -> None:
     bucket = (changes[0].partition, changes[0].bucket)
-    gone = {each.file.file_name for each in changes if each.kind is FileKind.DELETE}
+    gone = {entry.file.file_name for entry in changes if entry.kind is FileKind.DELETE}
     missing = sum(
-        each.file.row_count * (1 if each.kind is FileKind.DELETE else -1) for each in changes
+        entry.file.row_count * (1 if entry.kind is FileKind.DELETE else -1) for entry in changes
     )
     deleted = deleted_rows(table.deletion_vector_files, live, bucket, gone)
     if deleted != missing:
@@ -69,7 +71,7 @@ def _check_deleted(
             where=table.paths.bucket(*bucket),
             fix="nothing: the files are compacted again",
         )
-        error.files = frozenset(each.file.file_name for each in changes)
+        error.files = frozenset(entry.file.file_name for entry in changes)
         raise error
 
 
@@ -80,7 +82,7 @@ def deleted_rows(
     names: set[str],
 ) -> int:
     """Counts the rows of these data files that a snapshot's vectors delete."""
-    found = 0
+    count = 0
     for entry in live:
         if not entry.holds_deletion_vectors or (entry.partition, entry.bucket) != bucket:
             continue
@@ -91,5 +93,5 @@ def deleted_rows(
             if cardinality is None:  # older writers leave it out
                 vectors = files.read(entry, {meta.data_file_name})
                 cardinality = vectors[meta.data_file_name].cardinality
-            found += cardinality
-    return found
+            count += cardinality
+    return count

@@ -173,10 +173,10 @@ class FileStoreCommit:
         assert partitions is None or {change.partition for change in buckets} <= {*partitions}
 
         def changes(latest: Snapshot | None) -> CommitChanges:
-            found = overwritten(self.table, latest, partitions, buckets)
+            deleting = overwritten(self.table, latest, partitions, buckets)
             if check is not None:
-                check([entry for entry in found.entries if entry.kind is FileKind.DELETE])
-            return found
+                check([entry for entry in deleting.entries if entry.kind is FileKind.DELETE])
+            return deleting
 
         return self._publish(
             _Commit(kind=CommitKind.OVERWRITE, committable=committable, changes=changes)

@@ -33,15 +33,15 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
     there = None if base is None else table.snapshots.delta_list(base.snapshot_id)
     if base is not None and there == base.delta_manifest_list:
         return
-    found = standing(snapshot.snapshot_id, set(table.snapshots.ids()))
+    verdict = standing(snapshot.snapshot_id, set(table.snapshots.ids()))
     if there is not None:
-        found = Standing.LATE  # after a rollback other writers reused the numbers
-    if found is Standing.IN_LINE:
+        verdict = Standing.LATE  # after a rollback other writers reused the numbers
+    if verdict is Standing.IN_LINE:
         return
-    if found is Standing.ASK_NEXT:
+    if verdict is Standing.ASK_NEXT:
         is_beneath = _is_beneath_next(table, snapshot)
     else:
-        is_beneath = None if found is Standing.UNKNOWN else False
+        is_beneath = None if verdict is Standing.UNKNOWN else False
     if is_beneath:
         return
     if is_beneath is False and is_there(table.snapshots, snapshot):
@@ -90,7 +90,7 @@ def _is_beneath_next(table: FileStoreTable, snapshot: Snapshot) -> bool | None:
 
 def _knows(later: Snapshot, snapshot: Snapshot) -> bool:
     """Whether a later snapshot records this very epoch."""
-    told = epochs_of([later]).get(snapshot.commit_user)
+    recorded = epochs_of([later]).get(snapshot.commit_user)
     ours = snapshot.commit_identifier, snapshot.time_millis
     is_epoch = snapshot.commit_kind is CommitKind.APPEND
-    return is_epoch and told is not None and (told.identifier, told.time_millis) == ours
+    return is_epoch and recorded is not None and (recorded.identifier, recorded.time_millis) == ours

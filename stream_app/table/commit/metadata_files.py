@@ -125,7 +125,7 @@ class CommitFiles:
         self._delta, self._delta_metas = files.write_list(delta), delta
         self._changelog = files.write_list(changelog) if changelog else None
         self._of_changes += [meta.file_name for meta in (*delta, *changelog)]
-        self._of_changes += [each[0] for each in (self._delta, self._changelog) if each]
+        self._of_changes += [written[0] for written in (self._delta, self._changelog) if written]
 
     def _write_base_list(self, latest: Snapshot | None) -> ManifestList:
         metas = self.newest.of(self.table, latest) if latest else []

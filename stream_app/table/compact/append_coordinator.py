@@ -166,7 +166,7 @@ class AppendCompactCoordinator:
         """The work that is open, and the attempts that failed. Any thread may call it."""
         return compaction_load(
             (),
-            [OpenWork(each.future, each.since) for each in list(self._running.values())],
+            [OpenWork(work.future, work.since) for work in list(self._running.values())],
             now=self.age_clock.steady_seconds(),
             failed=self.failures.of_buckets.total,
             dropped=self.dropped.total,

@@ -56,7 +56,7 @@ class Plan:
 class _Round:
     """The files of a round, by partition: small ones, and the names of deleted ones."""
 
-    found: dict[bytes, list[DataFileMeta]]
+    by_partition: dict[bytes, list[DataFileMeta]]
     gone: dict[bytes, set[str]] = field(default_factory=dict)
     _small: int = 0
 
@@ -65,13 +65,13 @@ class _Round:
         if entry.kind is FileKind.DELETE:
             self.gone.setdefault(entry.partition, set()).add(entry.file.file_name)
         elif is_small:
-            self.found.setdefault(entry.partition, []).append(entry.file)
+            self.by_partition.setdefault(entry.partition, []).append(entry.file)
             self._small += 1
         return self._small
 
     def forget(self) -> None:
         """Start the round anew."""
-        self.found.clear()
+        self.by_partition.clear()
         self.gone.clear()
         self._small = 0
 
@@ -127,16 +127,16 @@ class AppendCompactPlanner:
             self._next, self._entries, self._subs = None, None, {}
         looked_at = _Round(self._still_there(again))
         has_more = self._look(looked_at, taken)
-        found = looked_at.found
+        by_partition = looked_at.by_partition
         for partition, names in looked_at.gone.items():
-            found[partition] = [
-                file for file in found.get(partition, ()) if file.file_name not in names
+            by_partition[partition] = [
+                file for file in by_partition.get(partition, ()) if file.file_name not in names
             ]
             if partition in self._subs:
                 self._subs[partition] = self._subs[partition].without(names)
         index_files = _index_files(self.table.schema, self._deletions)
         tasks, self._subs = plan_round(
-            self._subs, found, pack_rules(self.table.schema), index_files
+            self._subs, by_partition, pack_rules(self.table.schema), index_files
         )
         # While a snapshot is partly read, some of its deletions are unknown.
         seen = (self._next or 1) - (1 if self._entries is None else 2)
@@ -153,11 +153,11 @@ class AppendCompactPlanner:
             return {}
         live = FileStoreScan(self.table).live_in(latest, {partition for partition, _ in again})
         names = {entry.file.file_name for entry in live}
-        found: dict[bytes, list[DataFileMeta]] = {}
+        by_partition: dict[bytes, list[DataFileMeta]] = {}
         for partition, files in again:
             there = [file for file in files if file.file_name in names]
-            found.setdefault(partition, []).extend(there)
-        return found
+            by_partition.setdefault(partition, []).extend(there)
+        return by_partition
 
     def _look(self, looked_at: _Round, taken: Collection[str]) -> bool:
         """Take in small files that no round has met; returns whether more may follow."""

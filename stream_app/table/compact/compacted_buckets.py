@@ -69,10 +69,10 @@ class CompactionChoice:
 
     def buckets(self, table: FileStoreTable, snapshot: Snapshot | None) -> set[BucketId]:
         """The buckets that have files in a snapshot."""
-        found: set[BucketId] = set()
+        all_buckets: set[BucketId] = set()
         newest: dict[bytes, int] = {}
         for entry in FileStoreScan(table).live(snapshot):
-            found.add((entry.partition, entry.bucket))
+            all_buckets.add((entry.partition, entry.bucket))
             stamp = entry.file.creation_time_ms or 0
             newest[entry.partition] = max(stamp, newest.get(entry.partition, 0))
         now = local_wall_clock_ms(table.clock)
@@ -83,7 +83,7 @@ class CompactionChoice:
             and self.is_named(table, partition)
             and self._passes(table, partition)
         }
-        return {bucket for bucket in found if bucket[0] in chosen}
+        return {bucket for bucket in all_buckets if bucket[0] in chosen}
 
     def is_named(self, table: FileStoreTable, partition: bytes) -> bool:
         """Whether `partitions` names this one."""

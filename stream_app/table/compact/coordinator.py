@@ -185,13 +185,13 @@ class CompactCoordinator:
 
     def unfinished(self) -> Sequence[CompactionUnderWay]:
         """The compactions that wait for a thread or run. Any thread may call it."""
-        found = []
+        running = []
         for (partition, bucket), manager in list(self._managers.items()):
             unit, future = manager.unit, manager.running
             if unit is not None and future is not None and not future.done():
                 path = self.table.paths.partition(partition)
-                found.append(under_way(path, bucket, unit, future))
-        return found
+                running.append(under_way(path, bucket, unit, future))
+        return running
 
     def waiting_rows(self) -> int:
         """Rows of the known buckets that wait for a compaction. Any thread may call it."""

@@ -112,8 +112,8 @@ def compaction_load(
     running = [work.since for work in unfinished if work.future.running()]
     queued = [work.since for work in unfinished if not work.future.running()]
     return CompactionLoad(
-        level0_files=tuple(each.level0_file_count for each in levels),
-        sorted_runs=tuple(each.number_of_sorted_runs() for each in levels),
+        level0_files=tuple(bucket_levels.level0_file_count for bucket_levels in levels),
+        sorted_runs=tuple(bucket_levels.number_of_sorted_runs() for bucket_levels in levels),
         queued=len(queued),
         running=len(running),
         finished=len(works) - len(unfinished),

@@ -122,10 +122,10 @@ class StreamScan:
         position, admitted = begin, Admitted(limits)
         taken: list[StreamSplit] = []
         while not admitted.is_full:
-            found = self._splits_of(position)
-            if found is None:
+            splits = self._splits_of(position)
+            if splits is None:
                 break
-            left = found[position.index :]
+            left = splits[position.index :]
             admitted, count = admitted.take(left)
             taken += left[:count]
             if count < len(left):
@@ -144,16 +144,16 @@ class StreamScan:
         position = begin
         taken: list[StreamSplit] = []
         while position.is_before(end):
-            found = self._splits_of(position)
-            if found is None:
+            splits = self._splits_of(position)
+            if splits is None:
                 raise UsageError(
                     f"snapshot {position.snapshot_id} does not exist",
                     where=self.table.location,
                     fix="a table that was rolled back or made anew takes its numbers again: begin "
                     "anew as well",
                 )
-            stop = end.index if position.is_in(end) else len(found)
-            taken += found[position.index : stop]
+            stop = end.index if position.is_in(end) else len(splits)
+            taken += splits[position.index : stop]
             position = position.next_snapshot()
         return taken
 

@@ -20,7 +20,7 @@ from stream_app.table.compact.report import (
     reports_as_property,
 )
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.write.live_files import LiveFiles
+from stream_app.table.write.live_files import LiveFileCounts
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class CompactionPublisher:
     table: FileStoreTable
     commit: FileStoreCommit
     coordinator: TakesOutcomes
-    live: LiveFiles
+    live: LiveFileCounts
     tally: CompactionTally = field(default_factory=CompactionTally)
     _reports: list[CompactionReport] = field(default_factory=list)
 
@@ -83,9 +83,9 @@ class CompactionPublisher:
             self.tally.add_compactions(reports)
             return outcome.snapshot
         latest = self.table.snapshots.latest()
-        at_fault = [each for each in finished if not outcome.files.isdisjoint(_files(each))]
+        at_fault = [done for done in finished if not outcome.files.isdisjoint(_files(done))]
         self.coordinator.discard(at_fault or finished, latest, outcome.conflict)
-        others = [each for each in finished if each not in at_fault]
+        others = [done for done in finished if done not in at_fault]
         return self.publish(committable, others) if at_fault and others else None
 
     def _report(self, compaction: FinishedCompaction) -> CompactionReport:

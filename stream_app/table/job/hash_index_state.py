@@ -86,7 +86,7 @@ class HashIndexState:
         before = index_manifest(self.table, basis.written_on).hashes
         after = index_manifest(self.table, now).hashes
         partitions = {change.partition for change in changes}
-        return all(before.get(each) == after.get(each) for each in partitions)
+        return all(before.get(partition) == after.get(partition) for partition in partitions)
 
     def check(
         self, basis: IndexBasis, changes: Sequence[BucketChange], latest: Snapshot | None

@@ -110,7 +110,7 @@ class SingleAppend:
         known = 0 if self.known is None else self.known.snapshot_id
         newest = known if latest is None else latest.snapshot_id
         news = list(self.table.snapshots.backwards(begin=newest, down_to=known + 1))
-        rows = [each for each in news if each.commit_kind is not CommitKind.COMPACT]
+        rows = [snapshot for snapshot in news if snapshot.commit_kind is not CommitKind.COMPACT]
         if rows or len(news) < newest - known:
             last = f"snapshot {rows[0].snapshot_id} of user {rows[0].commit_user}" if rows else ""
             raise CommitConflictError(

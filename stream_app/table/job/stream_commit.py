@@ -160,11 +160,11 @@ class StreamTableCommit:
             self.table.discard(changes)
             raise
         finished = self.coordinator.finished()
-        all_told = {**(properties or {}), **self.index.properties}
-        told = ManifestCommittable(identifier=epoch, watermark=watermark, properties=all_told)
+        noted = {**(properties or {}), **self.index.properties}
+        bare = ManifestCommittable(identifier=epoch, watermark=watermark, properties=noted)
         try:
             check = partial(_check, self, basis, changes)
-            append = self._commit.commit_appends(replace(told, changes=tuple(changes)), check=check)
+            append = self._commit.commit_appends(replace(bare, changes=tuple(changes)), check=check)
         except CommitError:
             self.table.discard(changes)
             raise
@@ -173,9 +173,9 @@ class StreamTableCommit:
         self._looks.begin_anew()
         self.index.note(basis, changes)
         self._publisher.tally.add_flushes(changes)
-        compact = self._publisher.publish(told, finished)
+        compact = self._publisher.publish(bare, finished)
         begun = self.coordinator.trigger()
-        snapshots = [each for each in (*self._while_waiting, emptied, append, compact) if each]
+        snapshots = [*filter(None, (*self._while_waiting, emptied, append, compact))]
         self._while_waiting.clear()
         if self.table.options.compacts_whole_after(epoch):
             snapshots += self.compact_whole()

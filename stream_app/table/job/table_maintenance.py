@@ -196,8 +196,8 @@ class TableMaintenance:
         self._glanced_at = now
         self.before_rows()
         if now - self._looked_at >= self._wait_s:
-            found = self._upkeep()
-            self._wait_s = _IDLE_WAIT_S if found else min(2 * self._wait_s, _MOST_IDLE_WAIT_S)
+            did_work = self._upkeep()
+            self._wait_s = _IDLE_WAIT_S if did_work else min(2 * self._wait_s, _MOST_IDLE_WAIT_S)
 
     def metrics(self) -> MaintenanceMetrics:
         """Counts since the job began."""

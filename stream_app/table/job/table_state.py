@@ -27,7 +27,7 @@ from stream_app.table.compact.compactions import Compactions
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.registry import kind_of
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.write.live_files import LiveFiles
+from stream_app.table.write.live_files import LiveFileCounts
 from stream_app.table.write.write_constraints import WriteConstraints
 
 _LOG = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class TableState:
         self.coordinator = kind_of(self.table.schema).compactions(self.table, self.executor)
 
     @property
-    def live(self) -> LiveFiles:
+    def live(self) -> LiveFileCounts:
         """How many files the table has, and their bytes."""
         return self.constraints.live
 

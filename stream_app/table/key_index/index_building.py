@@ -22,20 +22,20 @@ from stream_app.clock import local_wall_clock_ms
 from stream_app.errors import UnsupportedTableError
 from stream_app.model.options.cross_partition_options import CROSS_PARTITION_UPSERT_INDEX_TTL
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.key_index.layer_chain import Version
+from stream_app.planning.key_index.layer_chain import LayerSnapshot
 from stream_app.table.key_index.key_layer import layer_of
 from stream_app.table.key_index.share_files import PlaceNumbers, ShareFiles
-from stream_app.table.key_index.table_keys import FileOfKeys, TableKeys
+from stream_app.table.key_index.table_keys import PlacedFile, TableKeys
 from stream_app.table.map_in_threads import each
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _SCRATCH = ".building-"
 
 
-def version_of(snapshot: Snapshot) -> Version:
+def version_of(snapshot: Snapshot) -> LayerSnapshot:
     """A snapshot, as layers know it."""
     name = hashlib.sha256(snapshot.delta_manifest_list.encode()).hexdigest()[:12]
-    return Version(snapshot.snapshot_id, name)
+    return LayerSnapshot(snapshot.snapshot_id, name)
 
 
 @dataclass(slots=True)
@@ -47,14 +47,14 @@ class KeySplit:
     _writers: dict[int, pa.RecordBatchFileWriter] = field(default_factory=dict)
     _writing: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, file: FileOfKeys) -> None:
+    def add(self, file: PlacedFile) -> None:
         """Take in the keys of a file; in any thread.
 
         Raises:
             CorruptFileError: the file cannot be read.
         """
-        for found in self.reader.read(file):
-            for share, mine in self.reader.by_share(file, found):
+        for rows in self.reader.read(file):
+            for share, mine in self.reader.by_share(file, rows):
                 with self._writing:
                     if share not in self._writers:
                         path = str(self.folder / str(share))
@@ -117,12 +117,12 @@ class IndexBuilding:
             for share in lacking:
                 self._save(split.keys_of(share), share, numbers)
 
-    def _files(self, numbers: PlaceNumbers) -> list[FileOfKeys]:
+    def _files(self, numbers: PlaceNumbers) -> list[PlacedFile]:
         """The files to read: those of buckets with a file that is young enough."""
         table = self.reader.table
         entries = FileStoreScan(table).live(self.snapshot)
         files = [
-            FileOfKeys(entry, numbers.number((entry.partition, entry.bucket))) for entry in entries
+            PlacedFile(entry, numbers.number((entry.partition, entry.bucket))) for entry in entries
         ]
         ttl = table.options[CROSS_PARTITION_UPSERT_INDEX_TTL]
         if ttl is None:
@@ -143,8 +143,8 @@ class IndexBuilding:
 
     def _save(self, parts: Sequence[pa.RecordBatch], share: int, numbers: PlaceNumbers) -> None:
         self._check_size(parts)
-        found = parts[0] if parts else self.reader.no_keys()
-        keys, places = self.reader.newest(found)
+        rows = parts[0] if parts else self.reader.no_keys()
+        keys, places = self.reader.newest(rows)
         used, at = np.unique(places, return_inverse=True)
         own = PlaceNumbers()
         for place in used.tolist():

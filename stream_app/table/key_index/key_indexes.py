@@ -32,7 +32,7 @@ from stream_app.model.options.cross_partition_options import (
 )
 from stream_app.model.snapshot import KEY_SHARES_PROPERTY, CommitKind, Snapshot
 from stream_app.planning.key_index.index_rule import IndexRule
-from stream_app.planning.key_index.layer_chain import LayerSpan, Version, chain, merged_from
+from stream_app.planning.key_index.layer_chain import LayerSnapshot, LayerSpan, chain, merged_from
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.index_building import IndexBuilding, version_of
 from stream_app.table.key_index.key_layer import (
@@ -48,7 +48,7 @@ from stream_app.table.key_index.share_files import (
     ShareFiles,
     locked,
 )
-from stream_app.table.key_index.table_keys import FileOfKeys, TableKeys
+from stream_app.table.key_index.table_keys import PlacedFile, TableKeys
 from stream_app.table.map_in_threads import each
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -99,9 +99,9 @@ class KeyIndexes:
         """Those in the folder for temporary files."""
         root = kept_folder("key-index")
         types = [str(table.schema.fields.field(name).data_type) for name in rule.keys]
-        told = [table.location, table.branch, *map(str, (rule.keys, types, rule.shares))]
-        told += [str(rule.fills_buckets), str(rule.deletes_end)]
-        name = hashlib.sha256("\0".join(told).encode()).hexdigest()[:24]
+        identity = [table.location, table.branch, *map(str, (rule.keys, types, rule.shares))]
+        identity += [str(rule.fills_buckets), str(rule.deletes_end)]
+        name = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:24]
         return cls(table, rule, root / name)
 
     def at(self, share: int, snapshot_id: int) -> KeyIndex:
@@ -117,14 +117,14 @@ class KeyIndexes:
             return KeyIndex([], PlaceNumbers())
         self._forget_unused()
         with files.alone():
-            found = self._opened(files, target)
-            if found is None:
+            index = self._opened(files, target)
+            if index is None:
                 files.keep([])
                 with locked(self.folder):
                     self._building(target).build()
-                found = self._opened(files, target, is_new=True)
-                assert found is not None, "it has just been built"
-            return found
+                index = self._opened(files, target, is_new=True)
+                assert index is not None, "it has just been built"
+            return index
 
     def _files(self, share: int) -> ShareFiles:
         columns = arrow_schema(TableKeys(self.table, self.rule).key_type)
@@ -158,7 +158,7 @@ class KeyIndexes:
                 continue  # what lies between has expired, or a layer is damaged
         return None
 
-    def _is_there(self, version: Version, target: Snapshot) -> bool:
+    def _is_there(self, version: LayerSnapshot, target: Snapshot) -> bool:
         if version == version_of(target):
             return True
         try:
@@ -201,10 +201,10 @@ class KeyIndexes:
     ) -> tuple[Keys, Places]:
         """The keys that snapshots have changed."""
         reader, scan = TableKeys(self.table, self.rule), FileStoreScan(self.table)
-        told = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
-        own = told == {str(self.rule.shares)}
+        shares = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
+        own = shares == {str(self.rule.shares)}
         added = [
-            FileOfKeys(entry, index.places.number((entry.partition, entry.bucket)), age)
+            PlacedFile(entry, index.places.number((entry.partition, entry.bucket)), age)
             for age, snapshot in enumerate(snapshots)
             for entry in scan.delta(snapshot)
             if entry.kind is FileKind.ADD
@@ -217,13 +217,13 @@ class KeyIndexes:
             )
         ]
 
-        def read(file: FileOfKeys) -> list[pa.RecordBatch]:
-            parts = (reader.by_share(file, found) for found in reader.read(file))
+        def read(file: PlacedFile) -> list[pa.RecordBatch]:
+            parts = (reader.by_share(file, rows) for rows in reader.read(file))
             return [mine for part in parts for number, mine in part if number == share]
 
         batches = itertools.chain.from_iterable(each(self._threads, read, needed))
-        found = pa.concat_batches([reader.no_keys(), *batches])
-        return reader.newest(found, index.find)
+        rows = pa.concat_batches([reader.no_keys(), *batches])
+        return reader.newest(rows, index.find)
 
     def _save(
         self,
@@ -231,12 +231,12 @@ class KeyIndexes:
         index: KeyIndex,
         layer: KeyLayer,
         spans: Sequence[LayerSpan],
-        end: Version,
+        end: LayerSnapshot,
     ) -> None:
         """Write the newest layer, together with those below that are small beside it."""
         first = merged_from([*(span.rows for span in spans), len(layer.places)])
         whole = layer
-        begin: Version | None = spans[-1].end
+        begin: LayerSnapshot | None = spans[-1].end
         if first < len(spans):
             begin = spans[first].begin
             whole = merged(index.layers[first:], is_lowest=begin is None)

@@ -61,7 +61,7 @@ class KeyLayer:
 
     def rows_of(self, wanted: Keys) -> Rows:
         """The row of each wanted key, int64 [m]; -1: there is none."""
-        found = np.full(len(wanted), -1, np.int64)
+        row_of_key = np.full(len(wanted), -1, np.int64)
         hashes = self.keys.hashes
         # In order of the hashes the search touches each page of the file once.
         open_ = np.argsort(wanted.hashes, kind="stable")
@@ -71,9 +71,9 @@ class KeyLayer:
             inside[inside] = hashes[at[inside]] == wanted.hashes[open_[inside]]
             open_, at = open_[inside], at[inside]
             same = _same_keys(self.keys.columns, at, wanted.columns, open_)
-            found[open_[same]] = at[same]
+            row_of_key[open_[same]] = at[same]
             open_, at = open_[~same], at[~same] + 1
-        return found
+        return row_of_key
 
     def places_of(self, wanted: Keys) -> Places:
         """The place of each wanted key, int32 [m]; `GONE`, or `UNKNOWN`."""
@@ -104,9 +104,9 @@ def find(layers: Sequence[KeyLayer], wanted: Keys) -> Places:
     for layer in reversed(layers):
         if not len(open_):
             break
-        found = layer.places_of(wanted.take(open_) if len(open_) < len(wanted) else wanted)
-        known = found != UNKNOWN
-        places[open_[known]] = found[known]
+        layer_places = layer.places_of(wanted.take(open_) if len(open_) < len(wanted) else wanted)
+        known = layer_places != UNKNOWN
+        places[open_[known]] = layer_places[known]
         open_ = open_[~known]
     return places
 

@@ -117,7 +117,7 @@ class _Part:
 
     def placed(self) -> Iterator[BucketRows]:
         """The rows by partition and bucket; the index knows it from then on."""
-        changes, found, keys, places = self.decided
+        changes, placed_changes, keys, places = self.decided
         before = changes.before
         of_places = np.array([bucket for _, bucket in self.index.places.buckets] or [0], np.int64)
         opened = self._open()
@@ -126,10 +126,12 @@ class _Part:
             stays = (partition == before[key]) | (partition == NOWHERE)
             return np.where(stays, of_places[places[key]], opened[partition])
 
-        buckets = bucket_in(changes.key[found.source], found.partition)
-        self._put(keys, places, bucket_in(np.arange(len(before)), found.after), found)
+        buckets = bucket_in(changes.key[placed_changes.source], placed_changes.partition)
+        self._put(
+            keys, places, bucket_in(np.arange(len(before)), placed_changes.after), placed_changes
+        )
         if len(buckets):
-            yield from self._cut(found, changes.partition, buckets)
+            yield from self._cut(placed_changes, changes.partition, buckets)
 
     @cached_property
     def cannot_move(self) -> Rows:
@@ -200,15 +202,17 @@ class _Part:
         opened = [open_buckets(counts[partition], rules)[0] for partition in self._partitions]
         return np.array(opened, np.int64) * shares + self.share
 
-    def _put(self, keys: Keys, places: Places, buckets: Rows, found: PlacedChanges) -> None:
+    def _put(
+        self, keys: Keys, places: Places, buckets: Rows, placed_changes: PlacedChanges
+    ) -> None:
         """Let the index know where the keys are now.
 
         Args:
             buckets: of each key's row, int64 [k]; any number where it has none.
         """
         numbers = np.full(len(places), GONE, np.int64)
-        lives = found.after != NOWHERE
-        pairs = found.after[lives] * _BUCKETS + buckets[lives]
+        lives = placed_changes.after != NOWHERE
+        pairs = placed_changes.after[lives] * _BUCKETS + buckets[lives]
         distinct, at = np.unique(pairs, return_inverse=True)
         # A loop over buckets, of which an epoch has few.
         of_pairs = [
@@ -220,11 +224,13 @@ class _Part:
         if len(moved):
             self.index.put(keys.take(moved), places[moved], numbers[moved].astype(np.int32))
 
-    def _cut(self, found: PlacedChanges, named: Rows, buckets: Rows) -> Iterator[BucketRows]:
+    def _cut(
+        self, placed_changes: PlacedChanges, named: Rows, buckets: Rows
+    ) -> Iterator[BucketRows]:
         """The placed changes as rows, by partition and bucket."""
-        order = np.lexsort((buckets, found.partition))
-        partition, bucket = found.partition[order], buckets[order]
-        source, deletes = found.source[order], found.deletes_older[order]
+        order = np.lexsort((buckets, placed_changes.partition))
+        partition, bucket = placed_changes.partition[order], buckets[order]
+        source, deletes = placed_changes.source[order], placed_changes.deletes_older[order]
         elsewhere = partition != named[source]
         rows = self.rows.take(pa.array(source))
         if deletes.any():

@@ -85,14 +85,14 @@ def _moved(changes: KeyChanges, _: Existing) -> tuple[Ints, Ints, Bools, Ints]:
     count = len(changes.key)
     first, last = _bounds(changes.key)
     left = np.where(changes.ends, NOWHERE, changes.partition)
-    found = np.empty(count, np.int64)
-    found[1:] = left[:-1]
-    found[first] = changes.before[changes.key[first]]
+    previous = np.empty(count, np.int64)
+    previous[1:] = left[:-1]
+    previous[first] = changes.before[changes.key[first]]
     at = np.arange(count)
-    older = at[changes.adds & (found != NOWHERE) & (found != changes.partition)]
-    added, deleted = at[changes.adds], at[changes.ends & (found != NOWHERE)]
+    older = at[changes.adds & (previous != NOWHERE) & (previous != changes.partition)]
+    added, deleted = at[changes.adds], at[changes.ends & (previous != NOWHERE)]
     source = np.concatenate([older, added, deleted])
-    partition = np.concatenate([found[older], changes.partition[added], found[deleted]])
+    partition = np.concatenate([previous[older], changes.partition[added], previous[deleted]])
     deletes_older = np.zeros(len(source), np.bool_)
     deletes_older[: len(older)] = True
     after = changes.before.copy()

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import concat_rows
 from stream_app.mergetree.file_access import OldRows
-from stream_app.mergetree.lookup.key_lookup import FoundRows
+from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
@@ -115,6 +115,6 @@ class _EarlierRows:
 
     def find(
         self, keys: pa.RecordBatch, columns: Sequence[str], newer: Sequence[DataFileMeta]
-    ) -> FoundRows:
+    ) -> RowsOfKeys:
         """See `OldRows.find`."""
         return self.rows.find(keys, columns, [*self.files, *newer])

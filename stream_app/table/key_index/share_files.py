@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.model.bucket_id import BucketId
-from stream_app.planning.key_index.layer_chain import LayerSpan, Version
+from stream_app.planning.key_index.layer_chain import LayerSnapshot, LayerSpan
 from stream_app.table.key_index.key_layer import KeyLayer, Keys
 
 _SUFFIX = ".arrow"
@@ -61,8 +61,8 @@ class PlaceNumbers:
             places: of each key; negative ones are no place.
             step: 1 or -1.
         """
-        found, times = np.unique(places[places >= 0], return_counts=True)
-        for place, keys in zip(found.tolist(), times.tolist(), strict=True):
+        distinct, times = np.unique(places[places >= 0], return_counts=True)
+        for place, keys in zip(distinct.tolist(), times.tolist(), strict=True):
             self.counts[place] += step * keys
 
     def to_bytes(self) -> bytes:
@@ -120,7 +120,7 @@ class ShareFiles:
         return layers, places
 
     def save(
-        self, layer: KeyLayer, places: PlaceNumbers, begin: Version | None, end: Version
+        self, layer: KeyLayer, places: PlaceNumbers, begin: LayerSnapshot | None, end: LayerSnapshot
     ) -> LayerSpan:
         """Write a layer."""
         span = LayerSpan(begin, end, len(layer.places))
@@ -169,13 +169,13 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _text(version: Version) -> str:
+def _text(version: LayerSnapshot) -> str:
     return f"{version.number}_{version.name}"
 
 
-def _version(text: str) -> Version:
+def _version(text: str) -> LayerSnapshot:
     number, _, name = text.partition("_")
-    return Version(int(number), name)
+    return LayerSnapshot(int(number), name)
 
 
 def _span(path: Path) -> LayerSpan:

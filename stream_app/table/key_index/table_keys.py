@@ -35,7 +35,7 @@ _FOUND = (
 )
 
 
-class FileOfKeys(NamedTuple):
+class PlacedFile(NamedTuple):
     """A data file, the number of its bucket as a place, and the number of its snapshot."""
 
     entry: ManifestEntry
@@ -78,7 +78,7 @@ class TableKeys:
         """
         return Keys(hash_columns(columns.columns, self.key_type.types), columns)
 
-    def read(self, file: FileOfKeys) -> Iterator[pa.RecordBatch]:
+    def read(self, file: PlacedFile) -> Iterator[pa.RecordBatch]:
         """A file's keys in columns of `found_schema`.
 
         Raises:
@@ -106,16 +106,16 @@ class TableKeys:
             yield pa.RecordBatch.from_arrays(columns, schema=self.found_schema)
 
     def by_share(
-        self, file: FileOfKeys, found: pa.RecordBatch
+        self, file: PlacedFile, batch: pa.RecordBatch
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """A file's keys by share."""
         if not self.rule.fills_buckets:
-            yield file.entry.bucket, found
+            yield file.entry.bucket, batch
             return
-        shares = share_of(found.column("hash").to_numpy(), self.rule.shares)
+        shares = share_of(batch.column("hash").to_numpy(), self.rule.shares)
         for share in np.unique(shares).tolist():
             mine = shares == share
-            yield share, found if mine.all() else found.filter(pa.array(mine))
+            yield share, batch if mine.all() else batch.filter(pa.array(mine))
 
     @property
     def _read_type(self) -> RowType:
@@ -129,7 +129,7 @@ class TableKeys:
         return schema.fields.project(names)
 
     def newest(
-        self, found: pa.RecordBatch, places_before: Callable[[Keys], Places] | None = None
+        self, batch: pa.RecordBatch, places_before: Callable[[Keys], Places] | None = None
     ) -> tuple[Keys, Places]:
         """Where the row of each key is.
 
@@ -137,17 +137,17 @@ class TableKeys:
         the last one counts; a table that is written right has one at most.
 
         Args:
-            found: columns of `found_schema`.
+            batch: columns of `found_schema`.
             places_before: of keys before these rows. A row that ended elsewhere ends no other.
 
         Returns:
             Distinct keys; `GONE` for those that have ended. Without `places_before` these are left
             out.
         """
-        rows = _newest_of_each_place(found, len(_FOUND))
-        lives = found.column("lives").to_numpy(zero_copy_only=False)[rows]
-        keys = self._keys(found, rows)
-        places = found.column("place").to_numpy()[rows]
+        rows = _newest_of_each_place(batch, len(_FOUND))
+        lives = batch.column("lives").to_numpy(zero_copy_only=False)[rows]
+        keys = self._keys(batch, rows)
+        places = batch.column("place").to_numpy()[rows]
         kept = lives
         if places_before is not None and not lives.all():
             ended = np.flatnonzero(~lives)
@@ -156,14 +156,14 @@ class TableKeys:
         chosen = np.flatnonzero(kept)
         return keys.take(chosen), np.where(lives, places, GONE).astype(np.int32)[chosen]
 
-    def _keys(self, found: pa.RecordBatch, rows: Rows) -> Keys:
-        columns = found.select(range(len(_FOUND), found.num_columns)).take(pa.array(rows))
-        return Keys(found.column("hash").to_numpy()[rows], columns)
+    def _keys(self, batch: pa.RecordBatch, rows: Rows) -> Keys:
+        columns = batch.select(range(len(_FOUND), batch.num_columns)).take(pa.array(rows))
+        return Keys(batch.column("hash").to_numpy()[rows], columns)
 
 
-def _newest_of_each_place(found: pa.RecordBatch, first_key: int) -> Rows:
+def _newest_of_each_place(batch: pa.RecordBatch, first_key: int) -> Rows:
     """For each key the row that lives; if there is none, the newest row of each place."""
-    hashes = found.column("hash").to_numpy()
+    hashes = batch.column("hash").to_numpy()
     order = np.argsort(hashes, kind="stable")
     same = hashes[order[1:]] == hashes[order[:-1]]
     repeated = np.zeros(len(order), np.bool_)
@@ -172,7 +172,7 @@ def _newest_of_each_place(found: pa.RecordBatch, first_key: int) -> Rows:
     rows = order[repeated]
     if not len(rows):
         return order
-    several = found.take(pa.array(rows))
+    several = batch.take(pa.array(rows))
     codes = key_codes(several.columns[first_key:], len(rows))
     place, age, sequence = (
         several.column(name).to_numpy() for name in ("place", "age", "sequence")

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.keyed import KEYED_KIND
-from stream_app.table.write.dynamic_buckets import BucketIndex, DynamicBuckets
+from stream_app.table.write.dynamic_buckets import DynamicBuckets, HashIndexWriter
 from stream_app.table.write.table_write import BucketIndexes
 
 
 def _bucket_indexes(index: str | None) -> BucketIndexes:
-    def make(table: FileStoreTable, partition: bytes, bucket: int) -> BucketIndex:
-        return BucketIndex(table, partition, bucket, index)
+    def make(table: FileStoreTable, partition: bytes, bucket: int) -> HashIndexWriter:
+        return HashIndexWriter(table, partition, bucket, index)
 
     return make
 

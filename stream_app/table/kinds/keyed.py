@@ -26,7 +26,7 @@ from stream_app.table.kinds.keyed_rewrite import rewrite_keyed
 from stream_app.table.kinds.table_kind import TableKind
 from stream_app.table.write.bucket_assigner import FixedBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds
-from stream_app.table.write.old_rows import TableRows
+from stream_app.table.write.old_rows import OldRowsOfTable
 
 
 def _bucket_writer(
@@ -59,7 +59,7 @@ def _bucket_writer(
         ignored_kinds=ignored_kinds(options),
         refused_rows=table.schema.refused_rows,
         kind_column=options[ROWKIND_FIELD],
-        old_rows=TableRows(table, partition, bucket),
+        old_rows=OldRowsOfTable(table, partition, bucket),
     )
 
 

@@ -87,7 +87,7 @@ def _with_vectors(table: FileStoreTable, request: CompactRequest) -> BucketChang
         is_64 = table.options[DELETION_VECTORS_BITMAP64]
         deleted = {
             name: DeletionVector.of(np.concatenate(places), bitmap64=is_64)
-            for name, places in above.found.items()
+            for name, places in above.places_read.items()
         }
         gone = {file.file_name for file in change.removed}
         gone -= {file.file_name for file in change.added}

@@ -78,8 +78,8 @@ class DiffRead:
             )
             for side in (before, after)
         ]
-        for found in differences(self.table.layout(), *sides):
-            rows = found.rows(keep_deletes=self.keep_deletes)
+        for window in differences(self.table.layout(), *sides):
+            rows = window.rows(keep_deletes=self.keep_deletes)
             if rows.num_rows:
                 yield rows
 
@@ -97,9 +97,9 @@ def changed_files(
     """
     of_one = set(before) ^ set(after)
     sections = partition_into_sections([*before, *(of_one & set(after))], key_of)
-    found = [{file for run in section for file in run.files} for section in sections]
+    per_section = [{file for run in section for file in run.files} for section in sections]
     changed = of_one | {file for file in before if file.file_name in marked}
-    return set().union(*(files for files in found if files & changed))
+    return set().union(*(files for files in per_section if files & changed))
 
 
 def merged_rows(

@@ -158,15 +158,15 @@ class SplitRead:
         names = {file.file_name for file in split.files}
         vectors: BucketVectors = {}
         for entry in split.index_files:
-            found = self.table.deletion_vector_files.read(entry, names)
-            twice = sorted(vectors.keys() & found.keys())
+            of_entry = self.table.deletion_vector_files.read(entry, names)
+            twice = sorted(vectors.keys() & of_entry.keys())
             if twice:
                 raise CorruptFileError(
                     f"data file {twice[0]} has deletion vectors in two index files",
                     where=self.table.location,
                     fix="roll the table back to a tag",
                 )
-            vectors |= found
+            vectors |= of_entry
         return vectors
 
     def _read_columns(self) -> RowType:

@@ -151,12 +151,12 @@ class SplitScan:
         ]
 
     def _index_files(self, snapshot: Snapshot) -> dict[BucketId, list[IndexManifestEntry]]:
-        found: dict[BucketId, list[IndexManifestEntry]] = {}
+        files_by_bucket: dict[BucketId, list[IndexManifestEntry]] = {}
         if not self.table.kind.merges_by_key or self.table.merges_by_vectors:
             for entry in self.table.manifests.read_index_manifest(snapshot.index_manifest):
                 if entry.holds_deletion_vectors:
-                    found.setdefault((entry.partition, entry.bucket), []).append(entry)
-        return found
+                    files_by_bucket.setdefault((entry.partition, entry.bucket), []).append(entry)
+        return files_by_bucket
 
 
 def by_bucket(entries: Iterable[ManifestEntry]) -> dict[BucketId, list[DataFileMeta]]:

@@ -250,7 +250,7 @@ class _Shown:
     def stats(self, file: DataFileMeta) -> tuple[str, str, str]:
         """Null counts, least and largest values, of the columns of today."""
         schema = self._schema_of(file.schema_id)
-        found = value_stats(file, schema)
+        by_name = value_stats(file, schema)
         then = {column.field_id: column for column in schema.fields}
         counts, lows, highs = [], [], []
         for column in self._columns:
@@ -258,7 +258,7 @@ class _Shown:
             if before is None:
                 stats, kind = ColumnStats(None, None, file.row_count), column.data_type
             else:
-                stats, kind = found.get(before.name, UNKNOWN_STATS), before.data_type
+                stats, kind = by_name.get(before.name, UNKNOWN_STATS), before.data_type
             counts.append(
                 f"{column.name}={'null' if stats.null_count is None else stats.null_count}"
             )

@@ -50,10 +50,10 @@ class SystemTable:
     def __call__(self, table: FileStoreTable, snapshot: Snapshot | None) -> pa.Table:
         """The rows in Paimon's columns."""
         values = self.values(table, self.rows(table, snapshot), self.schema.names)
-        found = list(zip(*values, strict=True)) or [()] * len(self.schema)
+        value_columns = list(zip(*values, strict=True)) or [()] * len(self.schema)
         arrays = [
             pa.array(list(column), field.type)
-            for column, field in zip(found, self.schema, strict=True)
+            for column, field in zip(value_columns, self.schema, strict=True)
         ]
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
@@ -64,7 +64,7 @@ class SystemTable:
         declared = self.facts(table)
         getters = []
         for fact in facts:
-            found = declared.get(fact, fact) if isinstance(fact, str) else fact
-            getters.append(attrgetter(found) if isinstance(found, str) else found)
+            attribute = declared.get(fact, fact) if isinstance(fact, str) else fact
+            getters.append(attrgetter(attribute) if isinstance(attribute, str) else attribute)
         for row in rows:
             yield tuple(getter(row) for getter in getters)

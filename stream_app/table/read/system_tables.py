@@ -137,10 +137,10 @@ _CONSUMERS = SystemTable(
 def _aggregation_facts(table: FileStoreTable) -> dict[str, Fact]:
     """Facts of a column: its options ``fields.NAME.…``, and their values."""
     split = [(key.split("."), key, value) for key, value in table.schema.options.items()]
-    told = [one for one in split if len(one[0]) > 2 and one[0][0] == "fields"]
+    of_fields = [one for one in split if len(one[0]) > 2 and one[0][0] == "fields"]
 
     def texts(name: str, place: int) -> str:
-        return f"[{', '.join(str(one[place]) for one in told if one[0][1] == name)}]"
+        return f"[{', '.join(str(one[place]) for one in of_fields if one[0][1] == name)}]"
 
     return {
         "field_name": "name",
@@ -175,11 +175,11 @@ _STATISTICS = SystemTable(
     ),
     rows=_statistics,
     facts=lambda _: {
-        "snapshot_id": lambda told: told.integer("snapshotId"),
-        "schema_id": lambda told: told.integer("schemaId"),
-        "mergedRecordCount": lambda told: told.optional_integer("mergedRecordCount"),
-        "mergedRecordSize": lambda told: told.optional_integer("mergedRecordSize"),
-        "colstat": lambda told: _json(told.raw("colStats")),
+        "snapshot_id": lambda row: row.integer("snapshotId"),
+        "schema_id": lambda row: row.integer("schemaId"),
+        "mergedRecordCount": lambda row: row.optional_integer("mergedRecordCount"),
+        "mergedRecordSize": lambda row: row.optional_integer("mergedRecordSize"),
+        "colstat": lambda row: _json(row.raw("colStats")),
     },
 )
 

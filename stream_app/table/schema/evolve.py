@@ -54,7 +54,7 @@ class Evolved:
     remarks: Sequence[TableRemark] = ()
 
 
-def evolve(table: FileStoreTable, told: SourceTable, rules: EvolutionRules) -> Evolved:
+def evolve(table: FileStoreTable, source_table: SourceTable, rules: EvolutionRules) -> Evolved:
     """Bring the table's newest schema to hold what messages tell.
 
     Raises:
@@ -64,13 +64,13 @@ def evolve(table: FileStoreTable, told: SourceTable, rules: EvolutionRules) -> E
 
     def changes_of(newest: TableSchema) -> Sequence[SchemaChange]:
         nonlocal kept
-        found = evolution(newest, told, rules.options, rules.made)
-        kept = tuple(map(str, found.kept))
-        return found.changes
+        decided = evolution(newest, source_table, rules.options, rules.made)
+        kept = tuple(map(str, decided.kept))
+        return decided.changes
 
     schema = alter_by(table, changes_of)
     added = set(schema.fields.names).difference(table.schema.fields.names)
-    remarks = remarks_of_added(each for each in told.columns if each.name in added)
+    remarks = remarks_of_added(column for column in source_table.columns if column.name in added)
     return Evolved(schema, tuple(schema_differences(_stored(table), schema)), kept, remarks)
 
 

@@ -55,8 +55,8 @@ class NarrowedColumns:
             return decoded
         whole = whole_messages(messages)
         reasons: dict[int, str] = {}
-        for positions, told in self.reader.versions(whole, self.rules.options):
-            kept = self._kept(told)
+        for positions, source_table in self.reader.versions(whole, self.rules.options):
+            kept = self._kept(source_table)
             if not kept:
                 continue
             at = np.intersect1d(positions, decoded.changes.message_index)
@@ -65,24 +65,28 @@ class NarrowedColumns:
                 reasons |= dict.fromkeys(at[times > self.since[name]].tolist(), why)
         return decoded.setting_aside(messages, reasons)
 
-    def _kept(self, told: SourceTable) -> dict[str, str]:
+    def _kept(self, source_table: SourceTable) -> dict[str, str]:
         """The columns that do not follow their source, and why."""
-        told = lowered(told) if self.lowers else told
-        told = renamed(told, self.aliases) if self.aliases else told
-        found = evolution(self.schema, told, self.rules.options, self.rules.made).kept
+        source_table = lowered(source_table) if self.lowers else source_table
+        source_table = renamed(source_table, self.aliases) if self.aliases else source_table
+        kept_columns = evolution(
+            self.schema, source_table, self.rules.options, self.rules.made
+        ).kept
         return {
-            each.name: f"{each} (narrowed-columns = quarantine)"
-            for each in found
-            if each.column is not None
+            kept_column.name: f"{kept_column} (narrowed-columns = quarantine)"
+            for kept_column in kept_columns
+            if kept_column.column is not None
         }
 
     def _times(self, messages: pa.RecordBatch) -> npt.NDArray[np.int64]:
         """When the changes were made, int64 [n] of ms; the least one where nothing tells."""
         of_kafka = messages.column("timestamp").cast(_MILLIS, safe=False)
         of_source = self.reader.change_times
-        told = of_kafka if of_source is None else pc.coalesce(of_source(messages), of_kafka)
+        millis = of_kafka if of_source is None else pc.coalesce(of_source(messages), of_kafka)
         least = np.iinfo(np.int64).min
-        return np.asarray(pc.fill_null(told.cast(pa.int64()), least).to_numpy(zero_copy_only=False))
+        return np.asarray(
+            pc.fill_null(millis.cast(pa.int64()), least).to_numpy(zero_copy_only=False)
+        )
 
 
 def column_times(table: FileStoreTable) -> Mapping[str, int]:

@@ -118,8 +118,8 @@ def withdraw_what_is_over(table: FileStoreTable, listed: Collection[str]) -> Non
     """
     expiries = table.expiry_announcements.announcements(listed)
     earliest = table.snapshots.earliest_id() if expiries else None
-    for name, each in expiries.items():
-        if expiry_is_over(each, _end_list(table, each), earliest):
+    for name, expiry in expiries.items():
+        if expiry_is_over(expiry, _end_list(table, expiry), earliest):
             table.expiry_announcements.withdraw(name)
     rollbacks = table.rollback_announcements.announcements(listed)
     if rollbacks and not holding_rollbacks(table):
@@ -139,7 +139,7 @@ def holding_announcements(
         CorruptFileError: what was announced cannot be read.
     """
     announced = table.expiry_announcements.announcements(listed).values()
-    return [each for each in announced if expiry_holds(each, _end_list(table, each))]
+    return [expiry for expiry in announced if expiry_holds(expiry, _end_list(table, expiry))]
 
 
 def holding_rollbacks(
@@ -155,7 +155,7 @@ def holding_rollbacks(
     if newest is None:
         return []
     newest_list = table.snapshots.delta_list(newest)
-    return [each for each in announced if rollback_holds(each, newest, newest_list)]
+    return [rollback for rollback in announced if rollback_holds(rollback, newest, newest_list)]
 
 
 def withdraw_rollbacks(table: FileStoreTable) -> None:
@@ -166,8 +166,8 @@ def withdraw_rollbacks(table: FileStoreTable) -> None:
         OSError: the file system refused; the next rollback or commit makes up for it.
     """
     newest = table.snapshots.latest_id()
-    for name, each in table.rollback_announcements.announcements().items():
-        if not rollback_has_begun(each, newest):
+    for name, rollback in table.rollback_announcements.announcements().items():
+        if not rollback_has_begun(rollback, newest):
             table.rollback_announcements.withdraw(name)
 
 

@@ -52,17 +52,17 @@ class ExpireChangelogs:
         """
         ids = self.table.changelogs.ids()
         earliest = self.table.snapshots.earliest_id() if ids else None
-        files, found = FilesToDelete(), ReadableRange()
+        files, readable = FilesToDelete(), ReadableRange()
         if ids and earliest is not None:
             read = self.table.changelogs.changelog
-            found = readable_range(ids, self._end(ids, config), read, thread_count(self.table))
-        if found.versions and earliest is not None:
-            later = [] if found.kept is None else [found.kept]
+            readable = readable_range(ids, self._end(ids, config), read, thread_count(self.table))
+        if readable.versions and earliest is not None:
+            later = [] if readable.kept is None else [readable.kept]
             first = self.table.snapshots.snapshot(earliest)
-            files = self._files(list(found.versions), later, first)
+            files = self._files(list(readable.versions), later, first)
         return Expiry(
-            versions=found.versions,
-            unreadable=found.unreadable,
+            versions=readable.versions,
+            unreadable=readable.unreadable,
             files=files,
             cleans_folders=config.cleans_folders,
         )

@@ -100,7 +100,7 @@ def partition_retention(options: CoreOptions) -> PartitionRetention | None:
     if time_ms is None:
         return None
     strategy = options[PARTITION_EXPIRATION_STRATEGY].lower()
-    known = [each.value for each in AgeOf]
+    known = [age.value for age in AgeOf]
     if strategy not in known:
         raise UsageError(
             unknown_key("value of option 'partition.expiration-strategy':", strategy, known),
@@ -127,7 +127,7 @@ class ExpirePartitions:
         dated = self._dated(FileStoreScan(self.table).live(self.table.snapshots.latest()))
         return PartitionExpiry(
             partitions=tuple(self._too_old(dated)[: self.retention.at_most]),
-            undated=sum(each.time_ms is None for each in dated),
+            undated=sum(partition.time_ms is None for partition in dated),
             batch_size=self.retention.batch_size,
         )
 
@@ -152,13 +152,15 @@ class ExpirePartitions:
             commit = FileStoreCommit(self.table, CommitHistory(self.table, user, latest))
             try:
                 snapshot = commit.drop_partitions(
-                    [each.partition for each in going], BATCH_COMMIT_IDENTIFIER, check=self._check
+                    [partition.partition for partition in going],
+                    BATCH_COMMIT_IDENTIFIER,
+                    check=self._check,
                 )
                 return DroppedPartitions(snapshot=snapshot, partitions=tuple(going))
             except CommitConflictError:
                 live = FileStoreScan(self.table).live(self.table.snapshots.latest())
-                old = {each.partition for each in self._too_old(self._dated(live))}
-                still = [each for each in going if each.partition in old]
+                old = {partition.partition for partition in self._too_old(self._dated(live))}
+                still = [partition for partition in going if partition.partition in old]
                 if len(still) == len(going):  # something else stands against it
                     raise
                 going = still
@@ -185,7 +187,9 @@ class ExpirePartitions:
         entries: dict[bytes, list[ManifestEntry]] = {}
         for entry in files:
             entries.setdefault(entry.partition, []).append(entry)
-        return [self._partition(partition, found) for partition, found in entries.items()]
+        return [
+            self._partition(partition, of_partition) for partition, of_partition in entries.items()
+        ]
 
     def _partition(self, partition: bytes, entries: list[ManifestEntry]) -> DatedPartition:
         schema = self.table.schema

@@ -135,27 +135,29 @@ class ExpireSnapshots:
         may_tell = None
         if not going.is_empty:
             going, may_tell = self._without_newest_epochs(ids, going)
-        found = readable_range(ids, going.end, self.table.snapshots.snapshot, self._threads)
-        kept_by, numbers = going.kept_by, found.numbers
-        if may_tell is None and found.held_by is not None:
-            kept_by = f"snapshot {found.held_by} cannot be read, and expires only with the next one"
+        readable = readable_range(ids, going.end, self.table.snapshots.snapshot, self._threads)
+        kept_by, numbers = going.kept_by, readable.numbers
+        if may_tell is None and readable.held_by is not None:
+            kept_by = (
+                f"snapshot {readable.held_by} cannot be read, and expires only with the next one"
+            )
         files, announcement = FilesToDelete(), None
         tags: Mapping[str, FileStatus] = {}
-        while numbers and found.kept is not None and announcement is None:
+        while numbers and readable.kept is not None and announcement is None:
             folder = self.table.tags.folder()
             tags = folder.tags
             try:
                 protected = self._protected(folder)
-                files = self._files(config, found, found.kept, protected)
-                announcement = _announcement(numbers[0], found.kept, protected)
+                files = self._files(config, readable, readable.kept, protected)
+                announcement = _announcement(numbers[0], readable.kept, protected)
             except CorruptFileError:
                 if self.table.tags.statuses() == tags:
                     raise
                 # A tag was deleted while its version was read.
         return SnapshotExpiry(
-            versions=found.versions,
-            unreadable=found.unreadable,
-            kept=found.kept_id,
+            versions=readable.versions,
+            unreadable=readable.unreadable,
+            kept=readable.kept_id,
             kept_by=kept_by,
             files=files,
             keeps_changelogs=config.is_changelog_longer,

@@ -123,14 +123,14 @@ class FileCollector:
         if snapshot.statistics is not None and self._is_new(snapshot.statistics):
             self.files.statistics[paths.statistics(snapshot.statistics)] = 0
 
-    def _add_files(self, found: dict[str, int], entries: Iterable[ManifestEntry]) -> None:
+    def _add_files(self, sizes: dict[str, int], entries: Iterable[ManifestEntry]) -> None:
         paths = self._table.paths
         for entry in entries:
             path = paths.data_file(entry.partition, entry.bucket, entry.file)
-            found[path] = entry.file.file_size
+            sizes[path] = entry.file.file_size
             folder = path.rpartition("/")[0]
             for name in entry.file.extra_files:
-                found[f"{folder}/{name}"] = 0
+                sizes[f"{folder}/{name}"] = 0
             if folder not in self.files.folders:
                 self.files.folders[folder] = None
 

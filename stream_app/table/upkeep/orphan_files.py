@@ -100,8 +100,8 @@ def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
     data = list(_data_folders(table, folders))
     candidates += [
         candidate
-        for found in each(thread_count(table), lambda folder: _files(table, folder), data)
-        for candidate in found
+        for listed in each(thread_count(table), lambda folder: _files(table, folder), data)
+        for candidate in listed
     ]
     old = [one for one in candidates if one.modified_millis < older_than_millis]
     reads = _UsedNames(table)
@@ -110,11 +110,11 @@ def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
         for version in versions_below(table.file_io, root):
             reads.add(version, is_branchs=root != table.location)
             versions += 1
-    found = orphans(old, reads.names, older_than_millis)
-    going = {file.path for file in found}
+    removable = orphans(old, reads.names, older_than_millis)
+    going = {file.path for file in removable}
     left = {one.path.rpartition("/")[0] for one in candidates if one.path not in going}
     return OrphanPlan(
-        files=tuple(found),
+        files=tuple(removable),
         folders=tuple(emptied_folders(folders, left, older_than_millis)),
         versions=versions,
     )
@@ -181,12 +181,12 @@ class _UsedNames:
         new = [meta for meta in manifests.read_list(name) if meta.file_name not in self.names]
         if may_be_gone:
             new = [meta for meta in new if self._is_there(meta.file_name)]
-        found = each(
+        listed = each(
             thread_count(self._table),
             lambda meta: manifests.read_manifest(meta.file_name, meta.file_size),
             new,
         )
-        for entries in found:
+        for entries in listed:
             for entry in entries:
                 self.names.add(entry.file.file_name)
                 self.names.update(entry.file.extra_files)

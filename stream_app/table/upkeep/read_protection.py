@@ -109,8 +109,8 @@ def protected_rows(
     """
 
     def reading() -> Generator[Any]:
-        with protected(find, retained_ms, again=again) as found:
-            schema, batches = rows(*found)
+        with protected(find, retained_ms, again=again) as version:
+            schema, batches = rows(*version)
             yield schema
             yield from batches
 

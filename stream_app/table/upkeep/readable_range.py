@@ -60,7 +60,7 @@ def readable_range(ids: Sequence[int], end: int, read: Read, threads: int) -> Re
     kept_id = next((number for number in ids if number >= end), None)
     if not numbers:
         return ReadableRange(kept_id=kept_id)
-    found = each(threads, lambda number: _found(read, number), numbers)
+    snapshots = each(threads, lambda number: _found(read, number), numbers)
     kept: Snapshot | CorruptFileError | None = None
     if kept_id is not None:
         try:
@@ -72,12 +72,12 @@ def readable_range(ids: Sequence[int], end: int, read: Read, threads: int) -> Re
         held_by = kept_id
         if not numbers:
             return ReadableRange(kept_id=kept_id, held_by=held_by)
-        kept_id, kept = numbers.pop(), found.pop()
+        kept_id, kept = numbers.pop(), snapshots.pop()
     return ReadableRange(
-        versions=tuple(one for one in found if isinstance(one, Snapshot)),
+        versions=tuple(one for one in snapshots if isinstance(one, Snapshot)),
         unreadable=tuple(
             number
-            for number, one in zip(numbers, found, strict=True)
+            for number, one in zip(numbers, snapshots, strict=True)
             if isinstance(one, CorruptFileError)
         ),
         kept=kept,
@@ -95,9 +95,9 @@ def time_of(ids: Sequence[int], number: int, read: Read) -> int | None:
     if place == len(ids) or ids[place] != number:
         return None
     for later in ids[place:]:
-        found = _found(read, later)
-        if not isinstance(found, CorruptFileError):
-            return None if found is None else found.time_millis
+        snapshot = _found(read, later)
+        if not isinstance(snapshot, CorruptFileError):
+            return None if snapshot is None else snapshot.time_millis
     return None
 
 

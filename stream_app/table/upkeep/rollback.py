@@ -238,7 +238,7 @@ def _check_no_expiry(table: FileStoreTable, target: Snapshot) -> None:
 def _check_no_consumer(table: FileStoreTable, numbers: RollbackNumbers) -> None:
     if numbers.consumers:
         target = numbers.target
-        names = ", ".join(each.consumer_id for each in numbers.consumers)
+        names = ", ".join(consumer.consumer_id for consumer in numbers.consumers)
         raise UsageError(
             f"consumers have read snapshots behind {target}: {names}",
             where=table.location,
@@ -277,8 +277,8 @@ def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) ->
         collector.reads.live_files(version) for version in (target, *protected.branches)
     ]
     collector.keep_metadata_of([target, *protected.branches])
-    found = (_readable(table, number) for number in reversed(numbers.snapshots))
-    snapshots = [snapshot for snapshot in found if snapshot is not None]
+    readable = (_readable(table, number) for number in reversed(numbers.snapshots))
+    snapshots = [snapshot for snapshot in readable if snapshot is not None]
     tagged = [protected.tags[n] for n in protected.tags if n > numbers.target]
     changelogs = [
         table.changelogs.changelog(number)

@@ -200,8 +200,8 @@ class TagUpkeep:
     def _snapshots(self, begin: int) -> Sequence[Snapshot]:
         """Those from a number on that are there, ascending."""
         snapshots = self.table.snapshots
-        found = list(snapshots.backwards(down_to=begin))
-        return found[::-1]
+        newest_first = list(snapshots.backwards(down_to=begin))
+        return newest_first[::-1]
 
     def _over(self, rules: TagRules | None) -> tuple[str, ...]:
         expires = self.table.options[TAG_TIME_EXPIRE_ENABLED]

@@ -236,13 +236,13 @@ def add_live_files(
 
 def _flushed_changelogs(table: FileStoreTable, reads: ManifestReads) -> set[FileKey]:
     """Data files that are the changelog of versions whose changelog outlives them."""
-    found: set[FileKey] = set()
+    kept: set[FileKey] = set()
     if table.options.writes_changelog:
-        return found
+        return kept
     for number in table.changelogs.ids():
         entries = reads.entries(table.changelogs.changelog(number).delta_manifest_list) or ()
-        found |= {file_key(entry) for entry in entries if entry.kind is FileKind.ADD}
-    return found
+        kept |= {file_key(entry) for entry in entries if entry.kind is FileKind.ADD}
+    return kept
 
 
 def _snapshot_to_tag(table: FileStoreTable, number: int | None) -> Snapshot:

@@ -40,19 +40,19 @@ class FilesSummary:
 
 def bucket_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[FilesSummary]:
     """By partition and bucket; partitions in the order of their folders' names."""
-    found: dict[BucketId, list[DataFileMeta]] = {}
+    by_bucket: dict[BucketId, list[DataFileMeta]] = {}
     for entry in FileStoreScan(table).live(snapshot):
-        found.setdefault((entry.partition, entry.bucket), []).append(entry.file)
-    order = sorted(found, key=lambda place: (table.paths.partition(place[0]), place[1]))
+        by_bucket.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    order = sorted(by_bucket, key=lambda place: (table.paths.partition(place[0]), place[1]))
     return [
         FilesSummary(
             partition=place[0],
             bucket=place[1],
             buckets=1,
-            rows=sum(file.row_count for file in found[place]),
-            bytes=sum(file.file_size for file in found[place]),
-            files=len(found[place]),
-            updated_ms=_newest(file.creation_time_ms for file in found[place]),
+            rows=sum(file.row_count for file in by_bucket[place]),
+            bytes=sum(file.file_size for file in by_bucket[place]),
+            files=len(by_bucket[place]),
+            updated_ms=_newest(file.creation_time_ms for file in by_bucket[place]),
         )
         for place in order
     ]

@@ -39,19 +39,19 @@ class FilePresence:
             self._folders[folder] = {
                 status.name: status.size for status in statuses if not status.is_folder
             }
-        found = self._folders[folder].get(name)
-        if found is None:
+        actual_size = self._folders[folder].get(name)
+        if actual_size is None:
             return [
                 Finding(
                     kind=FindingKind.FILE_MISSING, what="a file is missing", where=path,
                     fix=_RESTORE,
                 )
             ]  # fmt: skip
-        if size is not None and found != size:
+        if size is not None and actual_size != size:
             return [
                 Finding(
                     kind=FindingKind.FILE_SIZE,
-                    what=f"a file has {found} bytes, what names it says {size}",
+                    what=f"a file has {actual_size} bytes, what names it says {size}",
                     where=path,
                     fix=_RESTORE,
                 )

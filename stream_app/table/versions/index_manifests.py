@@ -6,13 +6,12 @@ just written, and each task of an epoch the same one.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from stream_app.errors import CorruptFileError
+from stream_app.fileio.recent_files import RecentFiles
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
@@ -56,11 +55,11 @@ class IndexManifest:
         Raises:
             CorruptFileError: a bucket has two.
         """
-        found: dict[bytes, dict[int, IndexManifestEntry]] = {}
+        by_partition: dict[bytes, dict[int, IndexManifestEntry]] = {}
         for entry in self.entries:
             if not entry.holds_hashes:
                 continue
-            buckets = found.setdefault(entry.partition, {})
+            buckets = by_partition.setdefault(entry.partition, {})
             if entry.bucket in buckets:
                 files = (
                     f"{buckets[entry.bucket].index_file.file_name}, {entry.index_file.file_name}"
@@ -71,7 +70,7 @@ class IndexManifest:
                     fix="roll the table back to a tag",
                 )
             buckets[entry.bucket] = entry
-        return found
+        return by_partition
 
     def counts(self, partition: bytes) -> dict[int, int]:
         """Bucket → hashes in its index, of one partition."""
@@ -88,36 +87,9 @@ class IndexManifest:
         }
 
 
-class _Recent:
-    """The manifests that were asked for last. Any thread may ask."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[str, IndexManifest] = OrderedDict()
-        self._count = 0
-        self._lock = threading.Lock()
-
-    def get(self, path: str) -> IndexManifest | None:
-        with self._lock:
-            if path in self._kept:
-                self._kept.move_to_end(path)
-            return self._kept.get(path)
-
-    def clear(self) -> None:
-        with self._lock:
-            self._kept.clear()
-            self._count = 0
-
-    def put(self, manifest: IndexManifest) -> IndexManifest:
-        with self._lock:
-            if manifest.path not in self._kept:
-                self._kept[manifest.path] = manifest
-                self._count += len(manifest.entries)
-            while self._count > _ENTRIES_MAX and len(self._kept) > 1:
-                self._count -= len(self._kept.popitem(last=False)[1].entries)
-        return manifest
-
-
-_RECENT = _Recent()
+RECENT_MANIFESTS: RecentFiles[IndexManifest] = RecentFiles(
+    _ENTRIES_MAX, lambda manifest: len(manifest.entries)
+)
 _NONE = IndexManifest("", ())
 
 
@@ -130,18 +102,14 @@ def index_manifest(table: FileStoreTable, name: str | None) -> IndexManifest:
     if name is None:
         return _NONE
     path = table.paths.manifest(name)
-    if (known := _RECENT.get(path)) is not None:
-        return known
-    return _RECENT.put(IndexManifest(path, tuple(table.manifests.read_index_manifest(name))))
-
-
-def forget_index_manifests() -> None:
-    """Forget what this process has read: for one whose file systems are exchanged."""
-    _RECENT.clear()
+    return RECENT_MANIFESTS.get(
+        path, lambda: IndexManifest(path, tuple(table.manifests.read_index_manifest(name)))
+    )
 
 
 def write_index_manifest(table: FileStoreTable, entries: Sequence[IndexManifestEntry]) -> str:
     """Write all index files of a snapshot; the name for the snapshot."""
     name = table.manifests.write_index_manifest(entries)
-    _RECENT.put(IndexManifest(table.paths.manifest(name), tuple(entries)))
+    path = table.paths.manifest(name)
+    RECENT_MANIFESTS.put(path, IndexManifest(path, tuple(entries)))
     return name

@@ -38,7 +38,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(slots=True, kw_only=True)
 class LookupReader:
-    """Implements `mergetree.file_access.LiveRowReader`.
+    """Implements `mergetree.file_access.RowPlaceReader`.
 
     Attributes:
         columns, system: what is read; see `FileStoreTable.bucket_files`.
@@ -58,7 +58,7 @@ class LookupReader:
     _wanted: WantedKeys | None = field(init=False, default=None)
 
     def read_places(self, file: DataFileMeta) -> Iterator[tuple[pa.RecordBatch, Indices]]:
-        """See `LiveRowReader.read_places`."""
+        """See `RowPlaceReader.read_places`."""
         way = way_to_ask(
             keys=self.key_count,
             file_rows=file.row_count,
@@ -92,7 +92,7 @@ class LookupReader:
         files = self._copied_files()
         copied = CopiedFile(
             files.path(file),
-            tuple(f"{each.field_id} {each.data_type}" for each in files.reader.columns),
+            tuple(f"{column.field_id} {column.data_type}" for column in files.reader.columns),
             files.reader.layout_schema,
             file.row_count,
         )

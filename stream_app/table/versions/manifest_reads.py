@@ -49,8 +49,8 @@ class ManifestReads:
         if with_manifests:
             metas = {meta.file_name: meta for name in names for meta in self._lists[name] or ()}
             new = [meta for name, meta in metas.items() if name not in self._manifests]
-            found = each(threads, self._manifest, new)
-            self._manifests.update(zip((meta.file_name for meta in new), found, strict=True))
+            contents = each(threads, self._manifest, new)
+            self._manifests.update(zip((meta.file_name for meta in new), contents, strict=True))
 
     def metas(self, name: str) -> list[ManifestFileMeta] | None:
         """The manifests of a list."""
@@ -67,16 +67,16 @@ class ManifestReads:
         for meta in metas:
             if meta.file_name not in self._manifests:
                 self._manifests[meta.file_name] = self._manifest(meta)
-            found = self._manifests[meta.file_name]
-            if found is None:
+            of_manifest = self._manifests[meta.file_name]
+            if of_manifest is None:
                 return None
-            entries += found
+            entries += of_manifest
         return entries
 
     def added_entries(self, name: str) -> list[ManifestEntry]:
         """The ADD entries of a list, as far as its manifests exist: each entry counts by itself."""
         manifests = [self._manifests.get(meta.file_name) for meta in self.metas(name) or ()]
-        entries = [entry for found in manifests for entry in found or ()]
+        entries = [entry for of_manifest in manifests for entry in of_manifest or ()]
         return [entry for entry in entries if entry.kind is FileKind.ADD]
 
     def index_entries(self, name: str) -> list[IndexManifestEntry] | None:
@@ -96,11 +96,11 @@ class ManifestReads:
         self.prefetch(lists, with_manifests=True)
         entries: list[ManifestEntry] = []
         for name in lists:
-            found = self.entries(name)
-            if found is None:
+            of_list = self.entries(name)
+            if of_list is None:
                 for meta in self.table.manifests.read_list(name):
                     self.table.manifests.read_manifest(meta.file_name, meta.file_size)
-            entries += found or ()
+            entries += of_list or ()
         return frozenset(file_key(entry) for entry in live_entries(entries))
 
     def names(self, snapshot: Snapshot, *, may_be_gone: bool = False) -> set[str]:
@@ -114,21 +114,21 @@ class ManifestReads:
         Raises:
             CorruptFileError: a list or the index manifest is missing or unreadable.
         """
-        found = {snapshot.base_manifest_list, snapshot.delta_manifest_list}
-        for name in tuple(found):
+        names = {snapshot.base_manifest_list, snapshot.delta_manifest_list}
+        for name in tuple(names):
             metas = self.metas(name)
             if metas is None and not may_be_gone:
                 metas = self.table.manifests.read_list(name)
-            found |= {meta.file_name for meta in metas or ()}
+            names |= {meta.file_name for meta in metas or ()}
         if snapshot.index_manifest is not None:
-            found.add(snapshot.index_manifest)
+            names.add(snapshot.index_manifest)
             entries = self.index_entries(snapshot.index_manifest)
             if entries is None and not may_be_gone:
                 entries = self.table.manifests.read_index_manifest(snapshot.index_manifest)
-            found |= {entry.index_file.file_name for entry in entries or ()}
+            names |= {entry.index_file.file_name for entry in entries or ()}
         if snapshot.statistics is not None:
-            found.add(snapshot.statistics)
-        return found
+            names.add(snapshot.statistics)
+        return names
 
     def _list(self, name: str) -> list[ManifestFileMeta] | None:
         return self._unless_gone(name, self.table.manifests.read_list)

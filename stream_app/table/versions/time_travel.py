@@ -92,10 +92,10 @@ def at_version(table: FileStoreTable, version: Version) -> tuple[FileStoreTable,
         if table.options[SCAN_MODE] == "compacted-full":
             return latest_compacted(table)
         version = stored_version(table)
-    found = snapshot_of(table, version)
-    if version.is_latest or found is None:
-        return table, found
-    return with_schema(table, found.schema_id), found
+    snapshot = snapshot_of(table, version)
+    if version.is_latest or snapshot is None:
+        return table, snapshot
+    return with_schema(table, snapshot.schema_id), snapshot
 
 
 def latest_compacted(table: FileStoreTable) -> tuple[FileStoreTable, Snapshot | None]:
@@ -246,9 +246,9 @@ def time_text(millis: int) -> str:
 
 def _at_time(table: FileStoreTable, timestamp: Timestamp) -> Snapshot:
     millis = millis_of(timestamp)
-    found = newest_at(table.snapshots, millis)
-    if found is not None:
-        return found
+    snapshot = newest_at(table.snapshots, millis)
+    if snapshot is not None:
+        return snapshot
     earliest = table.snapshots.earliest_id()
     if earliest is None:
         raise _none_yet(table, f"a snapshot of {time_text(millis)}")

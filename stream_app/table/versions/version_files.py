@@ -40,8 +40,8 @@ class NamedVersion:
 def named_versions(table: FileStoreTable) -> list[NamedVersion]:
     """The versions of a table: tags by name, changelogs by number, then snapshots by number."""
     order = (VersionKind.TAG, VersionKind.CHANGELOG, VersionKind.SNAPSHOT)
-    found = versions_below(table.file_io, table.version_root)
-    return sorted(found, key=lambda version: order.index(version.kind))
+    versions = versions_below(table.file_io, table.version_root)
+    return sorted(versions, key=lambda version: order.index(version.kind))
 
 
 def brought_back_from_tag(versions: Iterable[NamedVersion]) -> Snapshot | None:
@@ -50,13 +50,13 @@ def brought_back_from_tag(versions: Iterable[NamedVersion]) -> Snapshot | None:
     That snapshot had expired with its changelog, but Paimon leaves the changelog's name in it
     (`utils/RollbackHelper.java`).
     """
-    found: dict[VersionKind, list[Snapshot]] = {kind: [] for kind in VersionKind}
+    by_kind: dict[VersionKind, list[Snapshot]] = {kind: [] for kind in VersionKind}
     for version in versions:
         if version.snapshot is not None:
-            found[version.kind].append(version.snapshot)
-    snapshots = found[VersionKind.SNAPSHOT]
+            by_kind[version.kind].append(version.snapshot)
+    snapshots = by_kind[VersionKind.SNAPSHOT]
     oldest = min(snapshots, key=lambda one: one.snapshot_id, default=None)
-    return oldest if oldest in found[VersionKind.TAG] else None
+    return oldest if oldest in by_kind[VersionKind.TAG] else None
 
 
 def versions_below(file_io: FileIO, root: str) -> Iterator[NamedVersion]:

@@ -1,7 +1,7 @@
 """``bucket = -1`` with a key that holds the partition: an index of hashes tells a row's bucket.
 
-Stage 1 of an epoch assigns (`DynamicBuckets`), stage 2 adds to the index (`BucketIndex`). Between
-them rows are shuffled once: a task needs no other task to give a new key its bucket
+Stage 1 of an epoch assigns (`DynamicBuckets`), stage 2 adds to the index (`HashIndexWriter`).
+Between them rows are shuffled once: a task needs no other task to give a new key its bucket
 (`planning.buckets.open_buckets`).
 
 Source: Paimon `index/HashBucketAssigner.java`, `index/DynamicBucketIndexMaintainer.java`.
@@ -77,14 +77,14 @@ class DynamicBuckets:
 
     def _buckets_in(self, partition: bytes, hashes: Hashes) -> npt.NDArray[np.int64]:
         manifest = self._manifest()
-        each, places = np.unique(hashes, return_inverse=True)
-        buckets = known_buckets(self.table, manifest.hashes.get(partition, {}), each)
+        distinct, places = np.unique(hashes, return_inverse=True)
+        buckets = known_buckets(self.table, manifest.hashes.get(partition, {}), distinct)
         new = buckets < 0
         if new.any():
             open_ = np.array(open_buckets(manifest.counts(partition), self._rules()))
-            buckets[new] = open_[each[new] % len(open_)]
-        found: npt.NDArray[np.int64] = buckets[places]
-        return found
+            buckets[new] = open_[distinct[new] % len(open_)]
+        bucket_of_row: npt.NDArray[np.int64] = buckets[places]
+        return bucket_of_row
 
     def _manifest(self) -> IndexManifest:
         return index_manifest(self.table, self.index)
@@ -94,7 +94,7 @@ class DynamicBuckets:
 
 
 @dataclass(slots=True)
-class BucketIndex:
+class HashIndexWriter:
     """Implements `table_write.BucketIndex`: gathers the hashes of a bucket's new rows.
 
     Attributes:

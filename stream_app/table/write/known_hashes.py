@@ -8,13 +8,12 @@ Source: Paimon `index/PartitionIndex.java`, which keeps a hash table of the part
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
+from stream_app.fileio.recent_files import RecentFiles
 from stream_app.format.hash_index import Hashes
 from stream_app.local_disk import scratch_file
 from stream_app.model.index_file_meta import IndexManifestEntry
@@ -30,11 +29,8 @@ class KeptHashes:
     """Sorted hashes by the path of their file, the ones that were used last. Thread safe."""
 
     def __init__(self, kept_bytes: int = _KEPT_BYTES, mapped_bytes: int = _MAPPED_BYTES) -> None:
-        self._kept: OrderedDict[str, Hashes] = OrderedDict()
-        self._bytes = 0
-        self._kept_bytes = kept_bytes
+        self._recent: RecentFiles[Hashes] = RecentFiles(kept_bytes, lambda hashes: hashes.nbytes)
         self._mapped_bytes = mapped_bytes
-        self._lock = threading.Lock()
 
     def read(self, table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
         """The hashes of a file, int32 [n] in ascending order.
@@ -43,24 +39,11 @@ class KeptHashes:
             CorruptFileError: the file is missing or has another size.
         """
         path = table.paths.index_file(entry.partition, entry.bucket, entry.index_file)
-        with self._lock:
-            if path in self._kept:
-                self._kept.move_to_end(path)
-                return self._kept[path]
-        hashes = self._placed(table.hash_index_files.read(entry))
-        with self._lock:
-            if path not in self._kept:
-                self._kept[path] = hashes
-                self._bytes += hashes.nbytes
-            while self._bytes > self._kept_bytes and len(self._kept) > 1:
-                self._bytes -= self._kept.popitem(last=False)[1].nbytes
-        return hashes
+        return self._recent.get(path, lambda: self._placed(table.hash_index_files.read(entry)))
 
     def clear(self) -> None:
         """Keep none."""
-        with self._lock:
-            self._kept.clear()
-            self._bytes = 0
+        self._recent.clear()
 
     def _placed(self, hashes: Hashes) -> Hashes:
         if hashes.nbytes < self._mapped_bytes:
@@ -71,19 +54,14 @@ class KeptHashes:
             return np.memmap(file, np.int32, "r")  # the map outlives the file's name
 
 
-_KEPT = KeptHashes()
-
-
-def forget_hashes() -> None:
-    """Forget what this process has read: for one whose file systems are exchanged."""
-    _KEPT.clear()
+KEPT_HASHES = KeptHashes()
 
 
 def known_buckets(
     table: FileStoreTable,
     files: Mapping[int, IndexManifestEntry],
     hashes: Hashes,
-    kept: KeptHashes = _KEPT,
+    kept: KeptHashes = KEPT_HASHES,
 ) -> npt.NDArray[np.int64]:
     """The bucket of each hash, int64 [n]; -1 where no bucket has it.
 
@@ -106,7 +84,7 @@ def added_hashes(
     table: FileStoreTable,
     before: IndexManifestEntry | None,
     hashes: Hashes,
-    kept: KeptHashes = _KEPT,
+    kept: KeptHashes = KEPT_HASHES,
 ) -> Hashes | None:
     """The hashes of a bucket with further ones, int32 [m] ascending; None: it has all of them.
 
@@ -131,5 +109,5 @@ def _are_in(hashes: Hashes, there: Hashes) -> npt.NDArray[np.bool_]:
     places[places == len(there)] = 0
     if not len(there):
         return np.zeros(len(hashes), np.bool_)
-    found: npt.NDArray[np.bool_] = there[places] == hashes
-    return found
+    is_known: npt.NDArray[np.bool_] = there[places] == hashes
+    return is_known

@@ -14,7 +14,7 @@ from stream_app.model.manifest_entry import FileKind, ManifestEntry
 
 
 @dataclass(slots=True)
-class LiveFiles:
+class LiveFileCounts:
     """The numbers; not thread safe, but each may be read by any thread.
 
     Attributes:

@@ -67,8 +67,8 @@ class LookupHints:
         return replace(decoded, bad=bad)
 
     def _told(self, reason: str) -> str:
-        found = _LACKS.match(reason)
-        return reason + _HINT if found and found["name"] in self.partition_keys else reason
+        match = _LACKS.match(reason)
+        return reason + _HINT if match and match["name"] in self.partition_keys else reason
 
 
 def finds_rows(schema: TableSchema) -> bool:

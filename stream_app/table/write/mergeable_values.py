@@ -84,6 +84,6 @@ def _divided_by_zero(how: ColumnAggregate, changes: ChangeBatch) -> dict[int, st
     # Of a whole or decimal number, only zero has the sign 0.
     is_zero = pc.fill_null(pc.equal(pc.sign(column), 0), fill_value=False)
     undoes = np.isin(changes.rows.column(ROW_KIND).to_numpy(), _UNDOING)
-    found = np.flatnonzero(undoes & is_zero.to_numpy(zero_copy_only=False))
+    rows = np.flatnonzero(undoes & is_zero.to_numpy(zero_copy_only=False))
     reason = f"takes 0 back from column {how.column!r}, and {_PRODUCT} cannot divide by it"
-    return {int(index): reason for index in changes.message_index[found]}
+    return {int(index): reason for index in changes.message_index[rows]}

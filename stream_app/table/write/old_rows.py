@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from stream_app.errors import CorruptFileError
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
-from stream_app.mergetree.lookup.key_lookup import FoundRows
+from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
@@ -26,7 +26,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 @dataclass(slots=True)
-class TableRows:
+class OldRowsOfTable:
     """Implements `mergetree.file_access.OldRows`; reads manifests when it is first asked."""
 
     table: FileStoreTable
@@ -39,13 +39,13 @@ class TableRows:
     @staticmethod
     def of_files(
         table: FileStoreTable, partition: bytes, bucket: int, files: Iterable[DataFileMeta]
-    ) -> TableRows:
+    ) -> OldRowsOfTable:
         """Rows of files that no snapshot names."""
-        return TableRows(table, partition, bucket, _files=list(files))
+        return OldRowsOfTable(table, partition, bucket, _files=list(files))
 
     def find(
         self, keys: pa.RecordBatch, columns: Sequence[str], newer: Sequence[DataFileMeta]
-    ) -> FoundRows:
+    ) -> RowsOfKeys:
         """See `OldRows.find`.
 
         Raises:
@@ -72,5 +72,5 @@ class TableRows:
         entries = FileStoreScan(self.table).live(snapshot, buckets)
         self._snapshot, self._files = snapshot, [entry.file for entry in entries]
         if self.table.merges_by_vectors and snapshot is not None:
-            found = deletion_vectors(self.table, snapshot, buckets)
-            self._vectors = found.get(buckets[0], {})
+            vectors = deletion_vectors(self.table, snapshot, buckets)
+            self._vectors = vectors.get(buckets[0], {})

@@ -15,7 +15,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.compact_refusals import CompactableFiles
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.write.live_files import LiveFiles
+from stream_app.table.write.live_files import LiveFileCounts
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class WriteConstraints:
     table: FileStoreTable
     next_sequence_number: int = 0
     judges_files: bool = True
-    live: LiveFiles = field(default_factory=LiveFiles)
+    live: LiveFileCounts = field(default_factory=LiveFileCounts)
     _bucket_counts: dict[bytes, int] = field(default_factory=dict)
     _compactable: CompactableFiles = field(init=False)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from stream_app.model.merge_engine import Existing
-from stream_app.planning.key_index.layer_chain import LayerSpan, Version, chain, merged_from
+from stream_app.planning.key_index.layer_chain import LayerSnapshot, LayerSpan, chain, merged_from
 from stream_app.table.key_index.moves import NOWHERE, KeyChanges, placed
 from tests.support.datadriven import Case, run_file
 
@@ -44,8 +44,8 @@ def _place(case: Case) -> str:
     return "\n".join([*lines, "then " + ", ".join(after)])
 
 
-def _version(text: str) -> Version:
-    return Version(int(text.rstrip("b")), text)
+def _version(text: str) -> LayerSnapshot:
+    return LayerSnapshot(int(text.rstrip("b")), text)
 
 
 def _chain(case: Case) -> str:

@@ -131,7 +131,7 @@ def _shown(table: NewTable) -> list[str]:
         f"primary keys: {', '.join(table.primary_keys) or 'none'}",
         f"partition keys: {', '.join(table.partition_keys) or 'none'}",
         f"options: {', '.join(f'{key} = {value}' for key, value in options.items()) or 'none'}",
-        *(f"told: {each}" for each in table.told),
+        *(f"told: {each}" for each in table.remarks),
     ]
 
 

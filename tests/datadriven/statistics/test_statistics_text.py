@@ -14,7 +14,8 @@ import pytest
 from stream_app.filestore.data.stats_filter import StatsFilter
 from stream_app.format.column_stats import ColumnStats
 from stream_app.model.schema.data_type import DataType, RowType, TypeRoot, parse_columns
-from stream_app.predicate.parser import parse_where
+from stream_app.predicate.parser import parse_predicate
+from stream_app.predicate.predicate import column_names, to_expression
 from tests.support.datadriven import Case, files, run_file
 
 
@@ -28,8 +29,8 @@ def judge(case: Case) -> str:
     }
     shown = []
     for text in case.input_lines[place + 1 :]:
-        expression, names = parse_where(text, columns)
-        asked = StatsFilter(expression, columns.project(names))
+        predicate = parse_predicate(text, columns)
+        asked = StatsFilter(to_expression(predicate), columns.project(column_names(predicate)))
         (passes,) = asked.passing([(int(case.args["rows"]), stats)])
         shown.append(f"{'may' if passes else 'no':3} {text}")
     return "\n".join(shown)
@@ -64,7 +65,7 @@ def test_statistics_text(path: Path) -> None:
 
 def test_columns_that_nobody_asks_about_do_not_matter() -> None:
     columns = parse_columns("k INT, v INT")
-    expression, _ = parse_where("k = 1", columns)
+    expression = to_expression(parse_predicate("k = 1", columns))
     asked = StatsFilter(expression, RowType((columns.fields[0],)))
     two = ColumnStats(2, 2, 0)
     assert asked.passing([(1, {"v": two}), (1, {}), (1, {"k": two})]) == [True, True, False]

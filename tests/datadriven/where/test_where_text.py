@@ -8,12 +8,13 @@ from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_type
-from stream_app.model.schema.data_type import DataField, parse_columns
-from stream_app.predicate.parser import like_pattern, parse_predicate, parse_where
+from stream_app.model.schema.data_type import DataField, RowType, parse_columns
+from stream_app.predicate.parser import like_pattern, parse_predicate
 from stream_app.predicate.predicate import column_names, possible_values, to_expression
 from tests.support.datadriven import Case, files, run_file
 
@@ -48,7 +49,7 @@ def where(case: Case) -> str:
     lines = []
     for line in case.input_lines:
         kept, turned = (
-            batch.filter(parse_where(text, columns)[0]).column(0).to_pylist()
+            batch.filter(condition(text, columns)).column(0).to_pylist()
             for text in (line, f"NOT ({line})")
         )
         lines.append(f"{line} -> {_numbers(kept)}; NOT -> {_numbers(turned)}")
@@ -64,7 +65,7 @@ def error(case: Case) -> str:
     found = []
     for line in case.input_lines:
         with pytest.raises(UsageError) as caught:
-            parse_where(line, ROWS["columns"])
+            condition(line, ROWS["columns"])
         found.append(f"{caught.value.what}\n  where: {caught.value.where}")
     return "\n".join(found)
 
@@ -100,6 +101,10 @@ def test_where_text(path: Path) -> None:
     run_file(path, handle)
 
 
+def condition(text: str, row_type: RowType) -> pc.Expression:
+    return to_expression(parse_predicate(text, row_type))
+
+
 @cache
 def _columns():  # type: ignore[no-untyped-def]
     return parse_columns("n INT, s STRING")
@@ -108,23 +113,22 @@ def _columns():  # type: ignore[no-untyped-def]
 def test_many_parts_are_no_stack_overflow() -> None:
     batch = pa.record_batch({"n": pa.array([5, 20_000], pa.int32()), "s": ["a", "b"]})
     text = " OR ".join(f"n = {number}" for number in range(1000))
-    expression, names = parse_where(text, _columns())
-    assert batch.filter(expression).column(0).to_pylist() == [5]
-    assert names == ("n",)
+    assert batch.filter(condition(text, _columns())).column(0).to_pylist() == [5]
+    assert column_names(parse_predicate(text, _columns())) == ("n",)
     with pytest.raises(UsageError, match="at most 1000"):
-        parse_where(text + " OR n = 1000", _columns())
+        condition(text + " OR n = 1000", _columns())
     members = ", ".join(map(str, range(10_000)))
-    assert batch.filter(parse_where(f"n IN ({members})", _columns())[0]).num_rows == 1
+    assert batch.filter(condition(f"n IN ({members})", _columns())).num_rows == 1
 
 
 def test_nesting_has_an_end() -> None:
     with pytest.raises(UsageError, match="at most 50"):
-        parse_where("(" * 500 + "n = 1" + ")" * 500, _columns())
+        condition("(" * 500 + "n = 1" + ")" * 500, _columns())
 
 
 def test_line_breaks_are_blanks_but_not_in_texts() -> None:
     batch = pa.record_batch({"n": pa.array([1, 2], pa.int32()), "s": ["a\nb", "a b"]})
-    kept = batch.filter(parse_where("n > 0\n AND s\n=\n'a\nb'", _columns())[0])
+    kept = batch.filter(condition("n > 0\n AND s\n=\n'a\nb'", _columns()))
     assert kept.column(0).to_pylist() == [1]
     kept = batch.filter(to_expression(parse_predicate("s LIKE 'a_b'", _columns())))
     assert kept.num_rows == 2

@@ -23,11 +23,11 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.opening import open_for_writing, open_table
-from stream_app.table.read.merge_read import MergeRead
 from stream_app.table.schema.alter import alter_table
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.row_filter import row_filter
 from tests.support.compacting_table import a_table, rows
+from tests.support.merge_read import MergeRead
 from tests.support.small_table import SmallTable, small_table
 from tests.support.table_writer import CompactInCaller, TableWriter, assert_table_is, read_rows
 

@@ -17,10 +17,10 @@ from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
-from stream_app.table.read.merge_read import MergeRead
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.row_filter import row_filter
 from tests.support.make_java_tables import TABLES
+from tests.support.merge_read import MergeRead
 from tests.support.normal_rows import json_value, normal_rows, sorted_rows
 from tests.support.small_table import small_table
 

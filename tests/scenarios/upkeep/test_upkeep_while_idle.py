@@ -13,7 +13,7 @@ import pytest
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_maintenance import TableMaintenance
-from stream_app.table.read.merge_read import MergeRead
+from tests.support.merge_read import MergeRead
 from tests.support.small_table import TIME_MS, StandingClock, small_table
 from tests.support.table_writer import TableWriter
 

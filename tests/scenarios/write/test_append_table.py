@@ -15,9 +15,9 @@ from stream_app.errors import UnsupportedTableError
 from stream_app.format.binary_row import deserialize_row
 from stream_app.model.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta, FileSource
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.read.merge_read import MergeRead
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.row_filter import row_filter
+from tests.support.merge_read import MergeRead
 from tests.support.normal_rows import normal_rows
 from tests.support.small_table import Change, SmallTable, small_table
 from tests.support.table_checks import check_chain

@@ -79,6 +79,7 @@ def only(seen: list[Observation]) -> Observation:
     return one
 
 
+@pytest.mark.java
 def test_a_healthy_job_makes_nothing(job: Job, capsys: pytest.CaptureFixture[str]) -> None:
     conf = job.conf
     before = sorted(job.folder.rglob("*"))

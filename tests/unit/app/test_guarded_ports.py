@@ -205,6 +205,7 @@ def test_who_makes_room(stages: list[Stage], goes: int | None) -> None:
     assert makes_room(dict(enumerate(stages)), 4) == goes
 
 
+@pytest.mark.slow
 def test_listeners_have_half_of_the_places() -> None:
     assert too_many_listeners({1: EVENTS, 2: HEAD, 3: EVENTS}, 4) is None
     assert too_many_listeners({1: ANSWER, 2: EVENTS, 3: EVENTS, 4: EVENTS}, 4) == 2

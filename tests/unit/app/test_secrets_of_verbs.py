@@ -109,6 +109,7 @@ def table_on(s3: S3Server) -> FileStoreTable:
 # The answer of a store that refuses tells keys, as Amazon's does.
 @pytest.mark.parametrize("trouble", [None, (403, "AccessDenied"), "closed"])
 @pytest.mark.usefixtures("secrets_in_the_environment")
+@pytest.mark.slow
 def test_no_verb_tells_a_secret(
     request: pytest.FixtureRequest,
     s3: S3Server,

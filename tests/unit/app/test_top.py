@@ -128,6 +128,7 @@ def test_without_a_terminal_it_prints_once(
     assert "\x1b" not in said
 
 
+@pytest.mark.slow
 def test_it_is_live_at_a_terminal_and_q_ends_it(tmp_path: Path) -> None:
     orders = small_table(tmp_path / "shop.db" / "orders", "k INT, v STRING", ("k",))
     orders.commit(*rows(1))

@@ -218,6 +218,7 @@ def one_by_one(of: ChangeFormat, messages: pa.RecordBatch) -> DecodedBatch:
 
 @pytest.mark.parametrize("seed", range(60))
 @pytest.mark.parametrize("name", GENERATORS)
+@pytest.mark.slow
 def test_a_message_means_the_same_in_columns_and_alone(name: str, seed: int) -> None:
     rng = random.Random(f"{name} {seed}")
     of = made(name, rng)

@@ -101,6 +101,7 @@ def told_by_one(value: str) -> set[Column]:
 
 @pytest.mark.parametrize("shape", ["plain", "varied", "flat"])
 @pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.slow
 def test_all_that_single_records_have(name: str, shape: str) -> None:
     rng = random.Random(f"{name} {shape}")
     values = [record(rng, at, SCENARIOS[name], shape) for at in range(COUNT)]

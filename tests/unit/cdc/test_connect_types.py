@@ -177,6 +177,7 @@ def check(found: dict[str, Any], want: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("literal", "semantic", "value", "want"), CASES)
+@pytest.mark.slow
 def test_a_time_is_converted_or_bad(
     literal: str, semantic: str, value: Any, want: dict[str, Any]
 ) -> None:
@@ -192,12 +193,14 @@ def test_the_reason_names_the_type() -> None:
 
 
 @pytest.mark.parametrize(("unscaled", "scale"), DECIMALS)
+@pytest.mark.slow
 def test_a_decimal_is_the_number_that_the_schema_tells(unscaled: int, scale: int) -> None:
     field = {"type": "bytes", "name": CONNECT + "Decimal", "parameters": {"scale": str(scale)}}
     check(of_each_column(field, base64_of(unscaled)), decimal_want(scaled(unscaled, scale)))
 
 
 @pytest.mark.parametrize(("unscaled", "scale"), DECIMALS)
+@pytest.mark.slow
 def test_a_number_with_a_scale_of_its_own(unscaled: int, scale: int) -> None:
     field = {"type": "struct", "name": "io.debezium.data.VariableScaleDecimal"}
     value = {"scale": scale, "value": base64_of(unscaled)}

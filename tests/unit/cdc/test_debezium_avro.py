@@ -164,6 +164,7 @@ def outcome(decoded: DecodedBatch) -> dict[int, Any]:
 
 
 @pytest.mark.parametrize("seed", range(40))
+@pytest.mark.slow
 def test_avro_means_what_its_json_means(registry: Registry, seed: int) -> None:
     rng = random.Random(seed)
     schema = envelope(*rng.sample(["tags", "score", "mood"], rng.randrange(3)))

@@ -202,6 +202,7 @@ def test_what_messages_tell_of_their_source() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
+@pytest.mark.slow
 def test_rewriting_together_is_rewriting_alone(seed: int) -> None:
     rng = random.Random(seed)
     texts = [of for of, _ in VALUES]

@@ -83,6 +83,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("precision", "scale"), TYPES)
+@pytest.mark.slow
 def test_a_number_is_exact_or_its_record_is_bad(
     precision: int, scale: int, form: str, seed: int
 ) -> None:

@@ -72,6 +72,7 @@ def check_fate(one: Hostile, rows: list[dict[str, Any]] | None, reason: str | No
 
 
 @WRAPPING
+@pytest.mark.slow
 def test_none_is_lost_and_none_harms_another(wrapping: Wrapping, seed: int) -> None:
     rng = random.Random(seed)
     given = hostile_messages(wrapping, MESSAGES, rng)
@@ -81,6 +82,7 @@ def test_none_is_lost_and_none_harms_another(wrapping: Wrapping, seed: int) -> N
 
 
 @WRAPPING
+@pytest.mark.slow
 def test_each_is_what_it_is_alone(wrapping: Wrapping, seed: int) -> None:
     rng = random.Random(seed + 1)
     given = hostile_messages(wrapping, ALONE, rng)
@@ -115,6 +117,7 @@ def check_alone(given: list[Hostile], together: DecodedBatch) -> None:
 
 @pytest.mark.parametrize("keeps", [True, False])
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: " ".join(mode.values()))
+@pytest.mark.slow
 def test_any_value_in_any_column_harms_no_other(
     mode: Mapping[str, str], keeps: bool, seed: int
 ) -> None:

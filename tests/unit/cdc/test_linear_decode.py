@@ -23,6 +23,7 @@ SLACK = 1.5
 
 
 @pytest.mark.parametrize("kind", GROWING)
+@pytest.mark.slow
 def test_the_work_grows_as_the_messages_do(kind: str) -> None:
     growing = GROWING[kind]
     few, many = (work(growing, growing.size * times) for times in (1, TIMES))
@@ -38,6 +39,7 @@ READ_ALONE = (
 
 
 @pytest.mark.parametrize("kind", READ_ALONE)
+@pytest.mark.slow
 def test_the_time_of_values_that_are_read_one_by_one_grows_as_they_do(kind: str) -> None:
     """A list of all for each one is one call, however long it is: the processor's time tells it."""
     growing = GROWING[kind]

@@ -145,6 +145,7 @@ def decoders(rng: random.Random, columns: str, keys: str) -> Iterator[MessageFor
 
 
 @pytest.mark.parametrize("seed", range(120))
+@pytest.mark.slow
 def test_a_record_depends_on_no_other(seed: int) -> None:
     rng = random.Random(seed)
     columns, keys = TABLES[seed % len(TABLES)]

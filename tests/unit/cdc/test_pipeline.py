@@ -128,6 +128,7 @@ def test_the_last_truncate_is_told_whatever_fails_beside_it() -> None:
 
 
 @pytest.mark.parametrize("poisoned", [1, 16, 256])
+@pytest.mark.slow
 def test_the_search_is_short(poisoned: int, seed: int) -> None:
     """Each record costs the halves that lead to it, not a decode of the batch."""
     count = 4096

@@ -110,6 +110,7 @@ def test_a_record_beside_others_with_its_frame(at: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.slow
 def test_a_byte_more_less_or_other_anywhere(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(40):

@@ -103,6 +103,7 @@ def fate(column: str, texts: list[str], *others: str) -> list[Any]:
         ("TIME(3)", TIMES, clock),
     ],
 )
+@pytest.mark.slow
 def test_a_text_is_what_the_calendar_says_or_bad(column: str, texts: Any, meaning: Any) -> None:
     want = [meaning(text) for text in texts]
     good = [at for at, value in enumerate(want) if value is not None]

@@ -61,6 +61,7 @@ def raced(folder: str, options: Mapping[str, str]) -> dict[int, list[int]]:
     return dict(won.get() for _ in processes)
 
 
+@pytest.mark.slow
 def test_one_of_two_processes_takes_a_name_under_the_lock(
     s3: S3Server, folder: str, tmp_path: Path
 ) -> None:

@@ -12,8 +12,8 @@ from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
-from stream_app.table.read.merge_read import MergeRead
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from tests.support.merge_read import MergeRead
 from tests.support.small_table import small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")

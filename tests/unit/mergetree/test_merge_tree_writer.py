@@ -59,6 +59,7 @@ def writer_of(
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.label)
 @given(data=st.data())
 @settings(max_examples=40, deadline=None)
+@pytest.mark.slow
 def test_what_is_written_is_what_a_dict_holds(shape: Shape, data: st.DataObject) -> None:
     rows = data.draw(changes(shape))
     files = shape.files(rows_per_file=data.draw(st.integers(1, 30)))

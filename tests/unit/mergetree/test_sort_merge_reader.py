@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from stream_app.mergetree.key_value_batch import take
 from stream_app.mergetree.sort_merge_reader import merge_windows
-from stream_app.mergetree.spilled_runs import whole_keys
+from stream_app.mergetree.spilled_runs import cut_between_keys
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 from tests.support.change_streams import SHAPES, Shape, key_in, numbered
 
@@ -61,6 +61,7 @@ def as_iterators(runs: Sequence[Sequence[Sequence[Row]]], shape: Shape) -> list[
 @pytest.mark.parametrize("shape", PLAIN, ids=lambda shape: shape.label)
 @given(data=st.data())
 @settings(max_examples=40, deadline=None)
+@pytest.mark.slow
 def test_windows_are_all_rows_in_order(shape: Shape, data: st.DataObject) -> None:
     runs = data.draw(runs_of(shape))
     windows = [
@@ -106,7 +107,7 @@ def test_pieces_never_part_a_key(shape: Shape, data: st.DataObject) -> None:
     batch = pa.RecordBatch.from_pylist(rows, shape.layout.schema)
     pieces = [
         piece.to_pylist()
-        for piece in whole_keys(batch, shape.layout, data.draw(st.integers(1, 400)))
+        for piece in cut_between_keys(batch, shape.layout, data.draw(st.integers(1, 400)))
     ]
     assert [row for piece in pieces for row in piece] == batch.to_pylist()
     key = key_in(shape)
@@ -119,6 +120,6 @@ def test_pieces_keep_to_their_size() -> None:
     shape = SHAPES[0]
     rows = numbered([a_row(shape, (number,), 0) for number in range(1000)], 0)
     batch = pa.RecordBatch.from_pylist(rows, shape.layout.schema)
-    pieces = list(whole_keys(batch, shape.layout, batch.nbytes // 10))
+    pieces = list(cut_between_keys(batch, shape.layout, batch.nbytes // 10))
     assert 10 <= len(pieces) <= 11
     assert max(piece.nbytes for piece in pieces) <= batch.nbytes // 9

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stream_app.mergetree.lookup.key_lookup import FoundRows
+from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.unchanged_values import PART_BYTES
@@ -35,7 +35,7 @@ class Table:
 
     def find(
         self, keys: pa.RecordBatch, columns: Sequence[str], newer: Sequence[DataFileMeta]
-    ) -> FoundRows:
+    ) -> RowsOfKeys:
         wanted = keys.column("k").to_pylist()
         self.asked.append((wanted, sorted(columns)))
         every = dict(self.rows)
@@ -46,7 +46,7 @@ class Table:
         names = ["k", *columns]
         schema = pa.schema([LAYOUT.schema.field(name) for name in names])
         rows = [{name: row[name] for name in names} for row in alive.values()]
-        return FoundRows(np.array([*alive], np.int64), pa.RecordBatch.from_pylist(rows, schema))
+        return RowsOfKeys(np.array([*alive], np.int64), pa.RecordBatch.from_pylist(rows, schema))
 
 
 def batch_of(rows: Sequence[Row], first: int = 0) -> pa.RecordBatch:
@@ -199,6 +199,7 @@ def test_large_values_are_restored_some_at_a_time() -> None:
 @pytest.mark.parametrize("spillable", [True, False], ids=["spilled", "flushed"])
 @pytest.mark.parametrize("changelog", [True, False])
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.slow
 def test_whatever_the_buffer_does(seed: int, changelog: bool, spillable: bool) -> None:
     """Random changes in blocks, with a buffer that is full all the time, beside a model."""
     random = np.random.default_rng(seed)

@@ -97,6 +97,7 @@ def fill_and_drain(buffer: SortBufferWriteBuffer, batches: Iterator[pa.RecordBat
         pytest.param(10, 400, 10**9, id="more runs than are merged at once"),
     ],
 )
+@pytest.mark.slow
 def test_memory_stays_within_the_limit_and_a_quarter(
     arrow_pool: pa.ProxyMemoryPool,
     limits_in: float,
@@ -165,6 +166,7 @@ def test_few_keys_never_spill(tmp_path: Path) -> None:
     assert sum(window.batch.num_rows for window in windows) <= 100 + MIB // 8 // 100
 
 
+@pytest.mark.slow
 def test_many_spilled_runs_become_few(tmp_path: Path) -> None:
     buffer = buffer_of(MIB, spill_parent=str(tmp_path))
     most = 0

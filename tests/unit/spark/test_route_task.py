@@ -161,6 +161,7 @@ def ranges_of_a_topic(draw: st.DrawFn) -> tuple[list[list[pa.RecordBatch]], list
 
 @settings(deadline=None, max_examples=60)
 @given(ranges_of_a_topic(), st.integers(1, 2_000))
+@pytest.mark.slow
 def test_changes_of_a_key_stay_in_the_order_of_their_kafka_partition(
     case: tuple[list[list[pa.RecordBatch]], list[Message]], block_bytes: int
 ) -> None:

@@ -65,6 +65,7 @@ def random_changes(
     ],
     ids=["dynamic buckets", "fixed buckets", "one share"],
 )
+@pytest.mark.slow
 def test_a_key_has_one_row_in_all_partitions(
     tmp_path: Path, disk: Path, seed: int, more: dict[str, str]
 ) -> None:
@@ -103,6 +104,7 @@ def test_what_another_writer_has_moved_is_found(tmp_path: Path) -> None:
     assert rows_of(table) == {0: c, 1: b, 2: c, 3: b, 4: c, 5: a, 6: c, 7: a}
 
 
+@pytest.mark.slow
 def test_jobs_with_other_numbers_of_shares_take_turns(tmp_path: Path, seed: int) -> None:
     table = cross_partition_table(tmp_path / "t", dynamic_bucket__target_row_num="5")
     chance, truth = random.Random(seed), dict[int, Any]()

@@ -13,10 +13,10 @@ from stream_app.planning.schema.schema_changes import (
     AddColumn,
     ChangeNullability,
     ChangeType,
+    ColumnPlace,
     DropColumn,
     DropPrimaryKey,
     MoveColumn,
-    Place,
     Position,
     RenameColumn,
     SchemaChange,
@@ -79,9 +79,9 @@ def _split_position(text: str) -> tuple[str, Position | None]:
     if found is None:
         return text, None
     if found["end"]:
-        return found["rest"], Position(Place(found["end"].lower()))
+        return found["rest"], Position(ColumnPlace(found["end"].lower()))
     of = found[4] or found[5] or found[6]
-    return found["rest"], Position(Place(found["side"].lower()), of)
+    return found["rest"], Position(ColumnPlace(found["side"].lower()), of)
 
 
 def _pair(text: str, example: str) -> tuple[str, str]:

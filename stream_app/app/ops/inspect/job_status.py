@@ -151,10 +151,8 @@ class JobStatus:
         if self.ends is None:
             return lambda _: None
         # The only table of a job has all topics, also those without a message so far.
-        of_tables = (
-            (name, topics) for name, topics in job.source_tables.items() if name != ONLY_TABLE
-        )
-        met = {name: set(topics) for name, topics in of_tables}
+        met = {name: set(topics) for name, topics in job.source_tables.items()}
+        met.pop(ONLY_TABLE, None)
         return partial(own_ends, self.ends, met)
 
     def _look(

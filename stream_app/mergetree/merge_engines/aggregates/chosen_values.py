@@ -47,13 +47,13 @@ def last_non_null_value(column: pa.Array, steps: Steps, _: ColumnAggregate) -> I
     counts = (steps.is_any(Op.ADD, Op.TAKE_BACK) & valid) | steps.is_any(Op.SET, Op.CLEAR)
     place = steps.last(counts)
     is_value = (steps.is_any(Op.ADD, Op.SET) & valid)[place] & (place >= 0)
-    found = np.where(is_value, place, -1)
+    chosen = np.where(is_value, place, -1)
     if steps.has(Op.ADD_OLDER):
         # A late value fills a gap.
         late = steps.is_any(Op.ADD_OLDER) & valid & (steps.places > np.repeat(place, steps.lengths))
         first = steps.first(late)
-        found = np.where(~is_value & (first < len(steps.rows)), first, found)
-    return steps.row_at(found)
+        chosen = np.where(~is_value & (first < len(steps.rows)), first, chosen)
+    return steps.row_at(chosen)
 
 
 def first_value(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Indices:
@@ -104,22 +104,22 @@ def nearest_valid(column: pa.Array, steps: Steps, ends: Indices, way: int) -> In
     valid = valid_rows(column)
     open_ones = np.flatnonzero(~valid[ends])
     places = steps.ends if way < 0 else steps.starts
-    found = ends.copy()
+    nearest = ends.copy()
     for number in range(1, min(steps.depth, SHALLOW)):
         # Numbers choose three times faster than a mask without a pattern.
         open_ones = open_ones[np.flatnonzero(steps.lengths[open_ones] > number)]
         rows = steps.rows[places[open_ones] + way * number]
         is_valid = valid[rows]
         hits = np.flatnonzero(is_valid)
-        found[open_ones[hits]] = rows[hits]
+        nearest[open_ones[hits]] = rows[hits]
         open_ones = open_ones[np.flatnonzero(~is_valid)]
     open_ones = open_ones[steps.lengths[open_ones] > SHALLOW]
     if len(open_ones):
         all_valid = valid[steps.rows]
         place = (steps.last(all_valid) if way < 0 else steps.first(all_valid))[open_ones]
         has = (place >= 0) & (place < len(steps.rows))
-        found[open_ones[has]] = steps.rows[place[has]]
-    return found
+        nearest[open_ones[has]] = steps.rows[place[has]]
+    return nearest
 
 
 def valid_or_set(steps: Steps, valid: Mask) -> Mask:
@@ -130,17 +130,17 @@ def valid_or_set(steps: Steps, valid: Mask) -> Mask:
 def _first_non_null_in_rounds(steps: Steps, valid: Mask) -> Indices:
     # A late row replaces the value only once a value was taken in, so each step needs the last.
     is_taken = np.zeros(len(steps.starts), np.bool_)
-    found = np.full(len(steps.starts), -1, dtype=np.int64)
+    chosen = np.full(len(steps.starts), -1, dtype=np.int64)
     add, older = steps.is_any(Op.ADD), steps.is_any(Op.ADD_OLDER)
     for segments, places in steps.rounds(~steps.is_any(Op.SKIP)):
         value = np.where(valid[places] & ~steps.is_any(Op.CLEAR)[places], places, -1)
-        before, taken = found[segments], is_taken[segments]
+        before, taken = chosen[segments], is_taken[segments]
         takes = add[places] & ~taken & (value >= 0)
         keeps = older[places] & ~taken & (before >= 0)
         is_taken[segments] = taken | takes | keeps
         stays = (add[places] & ~takes) | keeps
-        found[segments] = np.where(stays, before, value)
-    return steps.row_at(found)
+        chosen[segments] = np.where(stays, before, value)
+    return steps.row_at(chosen)
 
 
 def largest(function: str) -> Callable[[pa.Array, Steps, ColumnAggregate], Folded]:

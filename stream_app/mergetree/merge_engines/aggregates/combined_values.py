@@ -41,6 +41,6 @@ def combined(column: pa.Array, steps: Steps, counts: Mask, combine: Combine) -> 
         return rows
     taken = places[np.flatnonzero(np.repeat(sizes > 1, sizes))]
     values = column.take(pa.array(steps.rows[taken]))
-    found = combine(values, np.cumsum(np.concatenate(([0], sizes[several]))))
+    results = combine(values, np.cumsum(np.concatenate(([0], sizes[several]))))
     rows[several] = len(column) + np.arange(len(several))
-    return pa.concat_arrays([column, found]).take(pa.array(rows, mask=rows < 0))
+    return pa.concat_arrays([column, results]).take(pa.array(rows, mask=rows < 0))

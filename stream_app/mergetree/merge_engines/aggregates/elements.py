@@ -98,7 +98,7 @@ class Elements:
 
 
 Choose = Callable[[NestedColumn, Elements, int], pa.Array]
-"""The elements of so many segments → an array or map a segment."""
+"""Makes one array or map for each segment from the elements of all segments."""
 
 
 def folded_elements(
@@ -132,23 +132,23 @@ def folded_elements(
     late = steps.is_any(Op.ADD_OLDER)[taken]
     rank = np.where(late, -taken - 1, taken)
     elements = Elements(at, segments[owners], taken[owners], undoes[taken][owners], rank[owners])
-    found = choose(nested, elements, len(several))
+    folded = choose(nested, elements, len(several))
     rows[several] = len(column) + np.arange(len(several))
-    return pa.concat_arrays([column, found]).take(pa.array(rows, mask=rows < 0))
+    return pa.concat_arrays([column, folded]).take(pa.array(rows, mask=rows < 0))
 
 
 def taken(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
     """Arrays or maps of these elements, segment by segment."""
     at = pa.array(elements.at)
-    children = tuple(each.take(at) for each in nested.children)
+    children = tuple(child.take(at) for child in nested.children)
     return nested.made(children, elements.segments, count)
 
 
 def pairs(segments: Indices, codes: Indices) -> Indices:
     """A number from 0 up for each segment and code, int64 [m]."""
     both = segments * (int(codes.max(initial=0)) + 1) + codes
-    found: Indices = np.unique(both, return_inverse=True)[1].reshape(-1)
-    return found
+    numbered: Indices = np.unique(both, return_inverse=True)[1].reshape(-1)
+    return numbered
 
 
 def standing(elements: Elements, of_pair: Indices) -> Mask:

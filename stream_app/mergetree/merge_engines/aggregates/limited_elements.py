@@ -43,9 +43,9 @@ class Held:
     @classmethod
     def of(cls, parts: Sequence[Held]) -> Held:
         """All of them; of a segment that several have, those of earlier parts first."""
-        segments = np.concatenate([each.segments for each in parts])
+        segments = np.concatenate([part.segments for part in parts])
         order = np.argsort(segments, kind="stable")
-        return cls(np.concatenate([each.at for each in parts])[order], segments[order])
+        return cls(np.concatenate([part.at for part in parts])[order], segments[order])
 
     def where(self, chosen: Mask | Indices) -> Held:
         """Some of them."""
@@ -71,12 +71,12 @@ Combine = Callable[[Held, Held], Held]
 
 
 def limited_update(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
-    """``nested_update`` with ``count-limit``: further rows are left out when so many are there."""
+    """``nested_update`` with ``count-limit``: rows beyond the limit are left out."""
     nested, steps = _values_of(column, steps)
     (rows,) = nested.children
     valid = rows.is_valid().to_numpy(zero_copy_only=False)
     keys = [rows.field(name) for name in how.nested_key] or [rows]
-    codes = row_codes([value_codes(each) for each in keys], len(rows))
+    codes = row_codes([value_codes(key) for key in keys], len(rows))
 
     def add(there: Held, new: Held) -> Held:
         count = len(steps.starts)
@@ -180,6 +180,6 @@ def _in_rounds(nested: NestedColumn, steps: Steps, add: Combine, take_back: Comb
         held = Held.of(parts)
         has |= takes
     held = Held.of((*finished, held))
-    children = tuple(each.take(pa.array(held.at)) for each in nested.children)
+    children = tuple(child.take(pa.array(held.at)) for child in nested.children)
     made = nested.made(children, held.segments, count)
     return made.take(pa.array(np.arange(count), mask=~has))

@@ -57,9 +57,11 @@ def read_bitmaps(data: bytes) -> Bitmaps:
     containers: dict[int, list[_Container]] = {}
     for key, index in sorted(index_of.items()):
         form, cardinality, body = by_index[index]
-        each = _Container(key & 0xFFFF, form, cardinality, body)
-        containers.setdefault(key >> 16, []).append(each)
-    return {high: BitMap.deserialize(_portable(each)) for high, each in containers.items()}
+        container = _Container(key & 0xFFFF, form, cardinality, body)
+        containers.setdefault(key >> 16, []).append(container)
+    return {
+        high: BitMap.deserialize(_portable(container)) for high, container in containers.items()
+    }
 
 
 def written_bitmaps(bitmaps: Bitmaps) -> bytes:
@@ -69,28 +71,30 @@ def written_bitmaps(bitmaps: Bitmaps) -> bytes:
         bitmaps: they are compressed in place.
     """
     containers = [
-        _Container(high << 16 | each.high, each.form, each.cardinality, each.body)
+        _Container(
+            high << 16 | container.high, container.form, container.cardinality, container.body
+        )
         for high, bitmap in sorted(bitmaps.items())
-        for each in _containers_of(bitmap)
+        for container in _containers_of(bitmap)
     ]
     if not containers:
         return b"\0"
-    keys = [each.high.to_bytes(_KEY_BYTES, "big") for each in containers]
+    keys = [container.high.to_bytes(_KEY_BYTES, "big") for container in containers]
     parts = [b"\1", struct.pack("<q", len(keys)), *_nodes(keys, range(len(keys)), 0)]
     parts.append(struct.pack("<iBi", 1, _NOT_TRIMMED, len(keys)))
-    for each in containers:
-        parts += (struct.pack("<BBi", 1, each.form, each.cardinality), each.body)
+    for container in containers:
+        parts += (struct.pack("<BBi", 1, container.form, container.cardinality), container.body)
     parts.append(struct.pack("<qii", len(keys), 0, len(keys) - 1))
     return b"".join(parts)
 
 
 def united_bitmaps(values: Iterable[Bitmaps]) -> Bitmaps:
     """The numbers of all."""
-    found: dict[int, BitMap] = {}
+    united: dict[int, BitMap] = {}
     for bitmaps in values:
         for high, bitmap in bitmaps.items():
-            found[high] = found[high] | bitmap if high in found else bitmap
-    return found
+            united[high] = united[high] | bitmap if high in united else bitmap
+    return united
 
 
 def _read_tree(data: bytes) -> tuple[dict[int, int], int]:
@@ -116,7 +120,7 @@ def _read_tree(data: bytes) -> tuple[dict[int, int], int]:
 
 def _read_containers(data: bytes, at: int) -> dict[int, tuple[int, int, bytes]]:
     """By its index: a container's form, cardinality and body."""
-    found = {}
+    by_key = {}
     (arrays,) = struct.unpack_from("<i", data, at)
     at += 4
     for array in range(arrays):
@@ -130,9 +134,9 @@ def _read_containers(data: bytes, at: int) -> dict[int, tuple[int, int, bytes]]:
             form, cardinality = struct.unpack_from("<Bi", data, at)
             at += 5
             size = _body_bytes(form, cardinality, data, at)
-            found[array << 32 | place] = form, cardinality, data[at : at + size]
+            by_key[array << 32 | place] = form, cardinality, data[at : at + size]
             at += size
-    return found
+    return by_key
 
 
 def _body_bytes(form: int, cardinality: int, data: bytes, at: int) -> int:
@@ -147,7 +151,7 @@ def _body_bytes(form: int, cardinality: int, data: bytes, at: int) -> int:
 
 def _portable(containers: Sequence[_Container]) -> bytes:
     """A bitmap of 32-bit numbers in the portable format."""
-    count, is_run = len(containers), [each.form == _RUN for each in containers]
+    count, is_run = len(containers), [container.form == _RUN for container in containers]
     if any(is_run):
         flags = sum(run << place for place, run in enumerate(is_run))
         head = struct.pack("<HH", _RUN_COOKIE, count - 1)
@@ -155,15 +159,15 @@ def _portable(containers: Sequence[_Container]) -> bytes:
     else:
         head = struct.pack("<II", _COOKIE, count)
     # A run may lack its cardinality in Java; readers of the format count runs themselves.
-    cardinalities = [max(each.cardinality, 1) - 1 & 0xFFFF for each in containers]
-    for each, cardinality in zip(containers, cardinalities, strict=True):
-        head += struct.pack("<HH", each.high, cardinality)
+    cardinalities = [max(container.cardinality, 1) - 1 & 0xFFFF for container in containers]
+    for container, cardinality in zip(containers, cardinalities, strict=True):
+        head += struct.pack("<HH", container.high, cardinality)
     if not any(is_run) or count >= _NO_OFFSETS_BELOW:
         offset = len(head) + 4 * count
-        for each in containers:
+        for container in containers:
             head += struct.pack("<I", offset)
-            offset += len(each.body)
-    return head + b"".join(each.body for each in containers)
+            offset += len(container.body)
+    return head + b"".join(container.body for container in containers)
 
 
 def _containers_of(bitmap: BitMap) -> Iterator[_Container]:

@@ -77,7 +77,7 @@ def _distinct(texts: pa.Array, segments: Indices, delimiter: str) -> tuple[pa.Ar
     is_new[np.unique(numbered, return_index=True)[1]] = True
     is_full = pc.greater(pc.binary_length(parts), 0).to_numpy(zero_copy_only=False)
     kept = is_new & is_full & ~is_first[parents]
-    found = pa.concat_arrays([texts.filter(pa.array(is_first)), parts.filter(pa.array(kept))])
+    distinct = pa.concat_arrays([texts.filter(pa.array(is_first)), parts.filter(pa.array(kept))])
     all_owners = np.concatenate((segments[is_first], owners[kept]))
     order = np.argsort(all_owners, kind="stable")
-    return found.take(pa.array(order)), all_owners[order]
+    return distinct.take(pa.array(order)), all_owners[order]

@@ -211,6 +211,7 @@ STEPS = [
 @pytest.mark.parametrize("label", LABELS)
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
+@pytest.mark.slow
 def test_no_row_is_lost_and_none_comes_back(label: str, data: st.DataObject) -> None:
     shape = BY_LABEL[label]
     bucket = BucketModel(shape, data)

@@ -41,6 +41,7 @@ def a_batch(kinds: Sequence[str], keys: Sequence[tuple[Any, ...]]) -> pa.RecordB
     ids="-".join,
 )  # fmt: skip
 @given(data=st.data())
+@pytest.mark.slow
 def test_what_a_dictionary_would_find(kinds: tuple[str, ...], data: st.DataObject) -> None:
     universe = list(itertools.product(*(TYPES[kind] for kind in kinds)))
     some = st.sets(st.sampled_from(range(len(universe))))

@@ -169,6 +169,7 @@ def value_of(kind: pa.DataType, rng: random.Random) -> Value:
 
 @pytest.mark.parametrize("only_adds", [True, False])
 @pytest.mark.parametrize("how", FOLDS, ids=lambda how: f"{how.function} {how.distinct}")
+@pytest.mark.slow
 def test_a_function_folds_as_step_by_step(how: ColumnAggregate, only_adds: bool, seed: int) -> None:
     fold, rng = FOLDS[how], random.Random(f"{seed} {how}")
     allowed = [Op.ADD, Op.ADD, Op.ADD, Op.ADD_OLDER, Op.SKIP]

@@ -1,7 +1,4 @@
-"""Reads the rows of a snapshot, one split after another.
-
-Source: Paimon `table/source/AbstractDataTableRead.java`.
-"""
+"""Reads the rows of a snapshot, one split after another."""
 
 from __future__ import annotations
 

@@ -1,0 +1,53 @@
+"""What a process keeps of files that it has read: those that were asked for last.
+
+Files of a table never change, and their paths are unique, so what was read once stays right.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+_T = TypeVar("_T")
+
+
+class RecentFiles(Generic[_T]):
+    """The contents of files by path. Any thread may ask.
+
+    Args:
+        room: the sizes of what is kept, summed; the newest file is kept whatever its size.
+        size_of: the size of one file's contents.
+    """
+
+    def __init__(self, room: int, size_of: Callable[[_T], int]) -> None:
+        self._contents: OrderedDict[str, _T] = OrderedDict()
+        self._room = room
+        self._size_of = size_of
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def get(self, path: str, read: Callable[[], _T]) -> _T:
+        """What the file holds; reads it unless it is kept."""
+        with self._lock:
+            if path in self._contents:
+                self._contents.move_to_end(path)
+                return self._contents[path]
+        return self.put(path, read())
+
+    def put(self, path: str, contents: _T) -> _T:
+        """Keep what a file holds; the same contents."""
+        with self._lock:
+            if path not in self._contents:
+                self._contents[path] = contents
+                self._size += self._size_of(contents)
+            while self._size > self._room and len(self._contents) > 1:
+                self._size -= self._size_of(self._contents.popitem(last=False)[1])
+        return contents
+
+    def clear(self) -> None:
+        """Keep nothing: for a process whose file systems are exchanged."""
+        with self._lock:
+            self._contents.clear()
+            self._size = 0
