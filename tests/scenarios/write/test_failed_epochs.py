@@ -1,4 +1,4 @@
-"""An epoch that fails as a whole: nothing may go on behind it, not even a table that is held."""
+"""An epoch that fails, or is written twice: nothing goes on behind it, and nothing counts twice."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from stream_app.errors import StoppedError, StorageError
+from stream_app.errors import BadRecordsError, StoppedError, StorageError
 from stream_app.spark.ingest.micro_batch import MicroBatch
 from tests.support.epoch_here import EpochHere, Parts
 from tests.support.faulty_file_io import Fault, FaultyFileIO
 from tests.support.table_checks import check_chain
-from tests.support.table_writer import by_content, read_rows
+from tests.support.table_writer import CompactInCaller, TableWriter, by_content, read_rows
 from tests.support.two_tables import TwoTables
 
 pytestmark = pytest.mark.usefixtures("unsynced")
@@ -78,3 +78,31 @@ def test_a_held_table_does_not_catch_up_behind_an_epoch_that_failed(
     tables.tables[0].clock.sleep(3600)
     again.drain()
     assert_right(tables)
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_a_bad_record_counts_once_however_often_its_epoch_is_written(
+    tmp_path: Path, isolated: bool
+) -> None:
+    tables = TwoTables(tmp_path)
+    other = TableWriter(tables.tables[0], CompactInCaller, user="other")
+
+    class Overtaken(EpochHere):
+        def route(self, epoch: int, messages: Parts, plan: Any) -> Any:
+            routed = super().route(epoch, messages, plan)
+
+            def write(newest: Any) -> Any:
+                output = routed.write(newest)
+                other.write([("+I", {"k": 3, "v": "theirs"})])
+                return output
+
+            return replace(routed, write=write)
+
+    tables.send([{"k": 3, "v": "ours"}], [])
+    batch = tables.started(Overtaken(), each_for_itself=isolated, bad_records_max=1)
+    messages = tables.messages(0, bad={"a": b"{"})
+    with contextlib.suppress(RuntimeError):
+        batch(messages.combine_chunks().to_batches(), 0)
+    assert not isinstance(batch.failure, BadRecordsError), batch.failure
+    assert not tables.state().held
+    assert {row["k"]: row["v"] for row in read_rows(tables.tables[0])} == {3: "ours"}
