@@ -76,6 +76,7 @@ class DecodeCounts:
         tables: source tables by name; records without a name have the empty one.
         records: topic and name of a source table → its records; of a job of one table.
         others: records of source tables that such a job does not take: they are bad.
+        restored: whether rows have values of older rows, because their messages leave them out.
         truncated: Kafka partition → the offset of its last message that empties the table.
     """
 
@@ -96,6 +97,7 @@ class DecodeCounts:
     truncated: Mapping[Where, int] = field(default_factory=dict)
     records: Mapping[tuple[str, str], int] = field(default_factory=dict)
     others: int = 0
+    restored: bool = False
 
     def plus(self, other: DecodeCounts) -> DecodeCounts:
         """The sum of both."""
@@ -132,6 +134,7 @@ class DecodeCounts:
             },
             records=Counter(self.records) + Counter(other.records),
             others=self.others + other.others,
+            restored=self.restored or other.restored,
         )
 
     def last_offsets(self) -> dict[str, dict[str, int]]:

@@ -87,6 +87,7 @@ class _TableWriting:
         self._stack = ExitStack()
         self._write: TableWrite | None = None
         self._requests = Counter(self._table.store_requests())
+        self._restores = False
 
     def __enter__(self) -> Self:
         return self
@@ -107,6 +108,7 @@ class _TableWriting:
             if block.kind not in schemas:
                 yield _passed_on(block)
             elif not failed:
+                self._restores |= block.kind == BlockKind.INCOMPLETE_CHANGES
                 try:
                     rows = pa.ipc.read_record_batch(block.data, schemas[block.kind])
                     with storage_errors(self._table.location):
@@ -134,6 +136,9 @@ class _TableWriting:
         for change in changes:
             yield self._index, int(BlockKind.CHANGES), pickle.dumps(change)
         yield from self._told_requests()
+        if self._restores:
+            counts = DecodeCounts(restored=True)
+            yield self._index, int(BlockKind.COUNTS), counts.to_bytes()
         if self._write.refused:
             bad = bad_records_of_refused(self._write.refused)
             counts = counts_of_refused(self._write.refused)

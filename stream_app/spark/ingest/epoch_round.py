@@ -83,12 +83,14 @@ class Round(Generic[Messages]):
 
     Attributes:
         times: of all parts before the commits.
+        room: sequence numbers that the rows leave to other writers.
         begins: of tables that their source has emptied in this epoch; this round adds some.
         totals, committed: of the tables that this round has committed.
     """
 
     begun: EpochBegun[Messages]
     times: EpochParts
+    room: int
     begins: dict[str, Mapping[Where, int]]
     runner: EpochRunner[Messages]
     clock: Clock
@@ -160,11 +162,12 @@ class Round(Generic[Messages]):
             if self._is_outdated(share):
                 job.table.discard(share.output.changes)
                 return None
-            self._set_aside(share)
-            least = job.begin_epoch()
-            if least > share.plan.next_sequence_number or job.table is not share.plan.table:
+            bad = self._bad_records(share) if share.output.bad else None
+            if self._is_overtaken(share, job.begin_epoch()):
                 job.table.discard(share.output.changes)
                 return None
+            if bad is not None:  # counted here: a further round would count them once more
+                share.set_aside = share.feed.dead_letters.write(self.begun.epoch, bad)
             discarded = True  # by the commit, if it fails
             report = self._commit(share)
             job.upkeep.after_commit()
@@ -190,17 +193,25 @@ class Round(Generic[Messages]):
         has_rows_too_many = self.begins[feed.name] != share.plan.begins
         return feed.is_outdated(share.plan, share.output) or has_rows_too_many
 
-    def _set_aside(self, share: Share) -> None:
-        if share.output.bad:
-            bad = self._bad_records(share).sort_by(SOURCE_ORDER)
-            share.set_aside = share.feed.dead_letters.write(self.begun.epoch, bad)
+    def _is_overtaken(self, share: Share, least: int) -> bool:
+        """Whether another writer has come between, so that rows must be written anew.
+
+        Rows with values of older rows leave no room: that writer may have changed these values.
+
+        Args:
+            least: the least sequence number that rows may take.
+        """
+        room = self.room if share.output.counts.restored else 0
+        is_late = least > share.plan.next_sequence_number - room
+        return is_late or share.feed.job.table is not share.plan.table
 
     def _bad_records(self, share: Share) -> pa.Table:
-        bad = share.output.bad_records()
+        """A share's bad records with their keys, in the order of the source."""
+        bad = share.output.bad_records().sort_by(SOURCE_ORDER)
         is_kept = share.feed.dead_letters.folder is not None
         if bad.num_rows and is_kept and not self.begun.plan.reads_keys:
             try:
-                return self.runner.with_keys(self.begun.messages, bad)
+                return self.runner.with_keys(self.begun.messages, bad).sort_by(SOURCE_ORDER)
             except Exception as error:
                 # The topic may have dropped these messages since. The bad records themselves are
                 # kept.

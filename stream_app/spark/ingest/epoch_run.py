@@ -28,7 +28,8 @@ _ROUNDS_MAX = 20
 _ROOM = 1_000_000
 """Sequence numbers that a further round leaves to other writers.
 
-Else one that commits during each round would outdate each.
+Else one that commits during each round would outdate each. It still does where rows have values of
+older rows (`DecodeCounts.restored`).
 """
 
 
@@ -167,6 +168,7 @@ class EpochRun(Generic[Messages]):
         commits = Round(
             begun=epoch.begun,
             times=times,
+            room=epoch.rounds * _ROOM,
             begins=epoch.begins,
             runner=self.runner,
             clock=self.clock,

@@ -65,8 +65,9 @@ def read_state(folder: Folder) -> JobState | None:
         CheckpointError: the file is damaged, or of a later version.
     """
     document = _read(folder)
-    if document is None and (earlier := earlier_state.read(folder)) is not None:
-        # The job may have replaced the earlier files while they were read.
+    if document is None:
+        earlier = earlier_state.read(folder)
+        # The job may have replaced the earlier files while they were read, or before.
         document = _read(folder) or earlier
     return None if document is None else _parsed(folder, document)
 

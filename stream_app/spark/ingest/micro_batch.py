@@ -62,6 +62,7 @@ class MicroBatch(Generic[Messages]):
         self._begun: Offsets | None = None
         self._committed: Offsets | None = None
         self._is_open = self._is_begun = self._is_stopping = False
+        self._is_amid_epoch = False  # under the lock: some tables lack an epoch that has failed
         self._looked_at = float("-inf")
 
     def __call__(self, messages: Messages, epoch: int) -> int:
@@ -130,11 +131,15 @@ class MicroBatch(Generic[Messages]):
     def while_idle(self) -> None:
         """Publish finished compactions, or do upkeep, unless an epoch is being committed.
 
-        Tables that are held back are tried again, when their time has come.
+        Tables that are held back are tried again, when their time has come. Behind an epoch that
+        has failed as a whole nothing is done: the job is about to end, and the next one finishes
+        that epoch first.
         """
         if not self.lock.acquire(blocking=False):
             return
         try:
+            if self._is_amid_epoch:
+                return
             self._resume()
             for feed in self.feeds:
                 with self._by_itself(feed):
@@ -245,6 +250,7 @@ class MicroBatch(Generic[Messages]):
 
     def _commit(self, begun: EpochBegun[Messages]) -> None:
         """Bring an epoch into the tables that lack it, and held ones up to it."""
+        self._is_amid_epoch = True
         self.log.sync(begun.epoch)
         begin, end = self._offsets(begun)
         self.tables.begin(begun.epoch, begin, end)
@@ -252,6 +258,7 @@ class MicroBatch(Generic[Messages]):
             lacking = self.tables.lacking(begun.epoch, begun.source_end)
             committed = self.work.finish(begun, lacking, self.work.newcomers)
             self.tables.finish({feed.name: begun.epoch for feed in committed})
+        self._is_amid_epoch = False
         self._catch_up.run()
         if self.log.goes_back:
             self._committed = end

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.message_formats import message_format
 from stream_app.model.snapshot import CommitKind
-from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape
+from stream_app.spark.epoch.epoch_runner import EpochOutput, Routed
 from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
@@ -32,7 +33,14 @@ from tests.support.begun_epoch import begin_epoch
 from tests.support.epoch_here import EpochHere, Parts
 from tests.support.small_table import CompactHere, small_table
 from tests.support.table_checks import check_chain
-from tests.support.table_writer import CompactLater, by_content, read_changes, read_rows
+from tests.support.table_writer import (
+    CompactInCaller,
+    CompactLater,
+    TableWriter,
+    by_content,
+    read_changes,
+    read_rows,
+)
 from tests.support.two_tables import Reports
 
 TOASTED = "__debezium_unavailable_value"
@@ -245,3 +253,32 @@ def test_random_changes_beside_compactions_end_in_the_rows_of_the_source(
                     executor.run()
     kinds = {snapshot.commit_kind for snapshot in job.table.snapshots.backwards()}
     assert CommitKind.COMPACT in kinds
+
+
+@pytest.mark.parametrize("commits", [1, 2])
+def test_a_value_that_another_writer_changes_meanwhile_is_not_undone(
+    tmp_path: Path, commits: int
+) -> None:
+    """Whatever round of the epoch the other writer meets."""
+    job = ToastJob(tmp_path)
+    job.run(change("c", 1, "one"))
+    other = TableWriter(job.table, CompactInCaller, user="other")
+
+    class Overtaken(EpochHere):
+        writes = 0
+
+        def route(self, epoch: int, messages: Parts, plan: EpochPlan) -> Routed:
+            routed = super().route(epoch, messages, plan)
+
+            def write(newest: EpochPlan) -> EpochOutput:
+                output = routed.write(newest)
+                self.writes += 1
+                if self.writes <= commits:
+                    other.write([("+U", a_row(1, f"theirs {self.writes}", 0))])
+                return output
+
+            return replace(routed, write=write)
+
+    job.batch.work.runner = Overtaken()
+    job.run(change("u", 1, n=5))
+    assert job.rows() == by_content([a_row(1, f"theirs {commits}", 5)])

@@ -127,6 +127,26 @@ def test_wherever_the_replacement_ends_the_next_start_has_all(tmp_path: Path) ->
     assert at >= 5
 
 
+@pytest.mark.parametrize("name", ["job_state.json", *EARLIER])
+def test_another_process_reads_all_while_the_job_replaces_them(tmp_path: Path, name: str) -> None:
+    """The job does so before the reader's first look at a file."""
+    folder = with_earlier(tmp_path / "c")
+
+    class Meanwhile(LocalFileIO):
+        def read_bytes(self, path: str) -> bytes:
+            if path.endswith(f"/{name}") and "stream_app.json" in files_in(folder):
+                if name == "job_state.json":
+                    with pytest.raises(FileNotFoundError):
+                        super().read_bytes(path)
+                JobStateFile(folder).save()
+                if name == "job_state.json":
+                    raise FileNotFoundError(path)
+            return super().read_bytes(path)
+
+    assert read_state(Folder(folder.location, Meanwhile())) == WHOLE
+    assert files_in(folder) == ["job_state.json"]
+
+
 def test_a_checkpoint_of_0_1_0_is_its_job_s(tmp_path: Path) -> None:
     """Recorded; it has one file of the job's own, beside Spark's."""
     with zipfile.ZipFile(RECORDED) as recorded:
