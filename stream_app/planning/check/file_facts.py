@@ -66,17 +66,19 @@ _Fact = tuple[FindingKind, str, str]
 
 def fact_findings(file: DataFileMeta, facts: FileFacts, where: str) -> list[Finding]:
     """Everything in which a file is not what its manifest promises."""
-    found = (*_row_facts(file, facts), *_key_facts(file, facts), *_column_facts(facts))
-    return [Finding(kind=kind, what=what, where=where, fix=fix) for kind, what, fix in found]
+    facts_that_differ = (*_row_facts(file, facts), *_key_facts(file, facts), *_column_facts(facts))
+    return [
+        Finding(kind=kind, what=what, where=where, fix=fix) for kind, what, fix in facts_that_differ
+    ]
 
 
 def _row_facts(file: DataFileMeta, facts: FileFacts) -> Iterator[_Fact]:
     kind, rows, deletes = FindingKind.ROW_COUNT, facts.row_count, facts.delete_row_count
-    if rows != (told := file.row_count):
-        yield kind, f"the file has {rows} rows, its manifest says {told}", _RESTORE
+    if rows != (listed := file.row_count):
+        yield kind, f"the file has {rows} rows, its manifest says {listed}", _RESTORE
     if deletes is not None and file.delete_row_count not in (None, deletes):
-        told = file.delete_row_count
-        yield kind, f"the file has {deletes} deletes, its manifest says {told}", _RESTORE
+        listed = file.delete_row_count
+        yield kind, f"the file has {deletes} deletes, its manifest says {listed}", _RESTORE
     if stray := facts.stray_bucket_rows:
         what = f"{stray} rows belong into another bucket by their key"
         fix = "overwrite the partition with its rows; readers that look up a key miss them"
@@ -95,18 +97,18 @@ def _key_facts(file: DataFileMeta, facts: FileFacts) -> Iterator[_Fact]:
         low, high = map(_key_text, facts.keys)
         what = f"the file's keys reach from {low} to {high}, its manifest says another range"
         yield FindingKind.KEY_RANGE, what, _RESTORE
-    told = file.min_sequence_number, file.max_sequence_number
-    if facts.sequence_numbers is not None and facts.sequence_numbers != told:
+    listed = file.min_sequence_number, file.max_sequence_number
+    if facts.sequence_numbers is not None and facts.sequence_numbers != listed:
         least, most = facts.sequence_numbers
         what = f"sequence numbers reach from {least} to {most}, its manifest says "
-        yield FindingKind.SEQUENCE_NUMBERS, f"{what}{told[0]} to {told[1]}", _RESTORE
+        yield FindingKind.SEQUENCE_NUMBERS, f"{what}{listed[0]} to {listed[1]}", _RESTORE
 
 
 def _column_facts(facts: FileFacts) -> Iterator[_Fact]:
     for name, column in facts.columns.items():
-        nulls, told, low, high = column.null_count, column.told_nulls, column.below, column.above
-        if told not in (None, nulls):
-            what = f"column {name!r} has {nulls} nulls, its manifest says {told}"
+        nulls, listed, low, high = column.null_count, column.told_nulls, column.below, column.above
+        if listed not in (None, nulls):
+            what = f"column {name!r} has {nulls} nulls, its manifest says {listed}"
             yield FindingKind.STATISTICS, what, _REWRITE
         if low or high:
             what = f"column {name!r} has {low} values below and {high} above the bounds that its "

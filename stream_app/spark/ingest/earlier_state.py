@@ -1,6 +1,7 @@
 """What versions before ``job_state.json`` left in a checkpoint, as that document.
 
-Version 0.1.0 has ``stream_app.json`` alone; development versions after it had a file for each part.
+The first release has ``stream_app.json`` alone. Later development versions had a file for each
+part.
 """
 
 from __future__ import annotations

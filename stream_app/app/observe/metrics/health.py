@@ -31,7 +31,7 @@ class SourceState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobState:
+class JobMoment:
     """A job at a moment.
 
     Attributes:
@@ -46,7 +46,7 @@ class JobState:
     held: Mapping[str, str]
 
 
-def alive_problems(state: JobState) -> list[str]:
+def alive_problems(state: JobMoment) -> list[str]:
     """Why the process should be started again; empty: it should not."""
     if state.phase == "running" and state.silent_s > SILENCE_S:
         return [f"the job has not looked at its query for {state.silent_s:.0f} s"]
@@ -73,7 +73,7 @@ def source_problems(state: SourceState, max_staleness_s: float, trigger_s: float
     return found
 
 
-def ready_problems(state: JobState, max_staleness_s: float, trigger_s: float) -> list[str]:
+def ready_problems(state: JobMoment, max_staleness_s: float, trigger_s: float) -> list[str]:
     """Why the tables should not be relied on; empty: they are fresh.
 
     Args:
@@ -126,8 +126,8 @@ class JobHealth:
         found = ready_problems(self._state(), self.max_staleness_s, self.trigger_s)
         return [self.hide(problem) for problem in found]
 
-    def _state(self) -> JobState:
-        return JobState(
+    def _state(self) -> JobMoment:
+        return JobMoment(
             phase=self.phase,
             silent_s=self.clock.steady_seconds() - self._looked_at,
             source=self.source(),
