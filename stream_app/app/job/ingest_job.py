@@ -282,12 +282,12 @@ def _work(
     driver: _Driver, prepared: _Prepared, feeds: JobFeeds, runner: Any, log: EpochLog
 ) -> EpochRun[Any]:
     """The tables of the job, and what brings epochs into them."""
-    config, sync, state = driver.config, driver.config.sync, prepared.state
+    config, state = driver.config, prepared.state
     shape = EpochShape(
         tasks=config.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
         topic=config.source.only_topic,
         sort_messages=config.source.kind == "files",
-        isolates=sync is not None,
+        isolates=isinstance(config.tables, WholeDatabase),
     )
     newcomers, known, database = None, list[TableFeed](), config.tables
     if prepared.table is not None:
