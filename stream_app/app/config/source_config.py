@@ -57,11 +57,6 @@ class SourceConfig:
     max_files_per_trigger: int | None = None
     lowers_names: bool = field(default=False, metadata={"is_shown": False})
 
-    @property
-    def only_topic(self) -> str | None:
-        """The topic of all messages, if there can be only one."""
-        return self.topics[0] if self.kind == "kafka" and len(self.topics) == 1 else None
-
 
 SOURCE_KEYS: Mapping[str, Callable[[Setting], object]] = {
     "kind": one_of("kafka", "files"),

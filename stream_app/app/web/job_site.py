@@ -123,7 +123,8 @@ class JobSite:
     def glance(self, tables: Sequence[TableStatus]) -> JobGlance:
         """See `Site.glance`."""
         waiting = with_refused(self._waiting_records(), self._homeless.refused())
-        found = replace(self._judge(tables), waiting=waiting)
+        warnings = self._status(None).warnings()
+        found = replace(self._judge(tables), waiting=waiting, warnings=warnings)
         if self.history is None:
             return found
         names = [one.table for one in tables]

@@ -156,6 +156,14 @@ def _check_all(
     if args.format == "text":
         for line in (summary_of(seen), *details):
             print(line)
+    for warning in _of_database().warnings_of(tables):
+        of_table = {"kind": "warning", "what": warning.what, "where": warning.table}
+        is_text = args.format == "text"
+        print(
+            f"warning: {warning}"
+            if is_text
+            else orjson.dumps({**of_table, "fix": warning.fix}).decode()
+        )
     return set().union(*seen.values())
 
 
