@@ -42,8 +42,8 @@ class _Stop:
 
     stop_requested: threading.Event
     jvm: Any
-    _first: float | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _first: float | None = field(init=False, default=None)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def on_signal(self, number: int) -> None:
         self.stop_requested.set()

@@ -362,4 +362,4 @@ def test_what_a_job_warns_of_outlives_its_log(database: DatabaseBench) -> None:
         assert "sync.inexact = 'string'" in of_table["fix"]
         checked = database.tool("check", "--quick", "--conf", str(database.conf))
         assert f"warning: the table ods.orders: {of_table['warning']}" in checked
-        database.send("all", creates("shop.orders", [2]))
+        database.send("all", [with_time_of_day("shop.orders", 2)])

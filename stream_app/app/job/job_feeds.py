@@ -50,14 +50,9 @@ class JobFeeds:
 
     def only(self, table: FileStoreTable) -> TableFeed:
         """The feed of a job of one table."""
-        feed = self._feed(ONLY_TABLE, table, self.log)
-        if not self.tables.source.merge_shards:
-            sources = feed.sources = SourceTableCheck(self.state)
-            feed.format_of = lambda seen: job_pipeline(
-                self.tables, seen, choice=sources.choice, restores=True,
-                sets_aside=self._sets_aside,
-            )  # fmt: skip
-        return feed
+        takes_all = self.tables.source.merge_shards
+        sources = None if takes_all else SourceTableCheck(self.state)
+        return self._feed(ONLY_TABLE, table, self.log, sources)
 
     def of_table(self, name: str, table: FileStoreTable) -> TableFeed:
         """The feed of one table of a database; its messages come by their source table."""
@@ -83,7 +78,13 @@ class JobFeeds:
         for job in self._jobs:
             job.close()
 
-    def _feed(self, name: str, table: FileStoreTable, log: EventLog) -> TableFeed:
+    def _feed(
+        self,
+        name: str,
+        table: FileStoreTable,
+        log: EventLog,
+        sources: SourceTableCheck | None = None,
+    ) -> TableFeed:
         if self.log.metrics is not None:
             table = table.counted(self.log.metrics.store.requests)
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
@@ -98,18 +99,19 @@ class JobFeeds:
             name=name,
             job=job,
             format_of=lambda seen: job_pipeline(
-                self.tables, seen, restores=True, sets_aside=self._sets_aside
+                self.tables,
+                seen,
+                choice=None if sources is None else sources.choice,
+                restores=True,
+                sets_aside=self.stream.non_insert_records == "quarantine",
             ),
+            sources=sources,
             dead_letters=self._dead_letters(name),
             listener=log,
             evolution=None
             if rules is None
             else SchemaEvolution(rules, self.tables.full_name(name), self.tables.full_key),
         )
-
-    @property
-    def _sets_aside(self) -> bool:
-        return self.stream.non_insert_records == "quarantine"
 
     def _dead_letters(self, name: str) -> DeadLetters:
         quarantine, limit = self.stream.quarantine, self.stream.max_bad_records

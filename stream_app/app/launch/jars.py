@@ -11,7 +11,6 @@ appears atomically. Jars that a user put there by hand are used as they are.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import re
@@ -40,7 +39,6 @@ from stream_app.errors import StreamAppError, UsageError
 
 MANIFEST = "jars.txt"
 RESOLVE_TIMEOUT_S = 900
-_TOLD_EVERY_S = 5
 _SOURCE_TREE = Path(__file__).resolve().parents[3]
 
 
@@ -111,7 +109,7 @@ class JarCache:
         return by_hand if wanted <= {jar.name for jar in by_hand} else []
 
     def _fetch(self, jar_set: JarSet) -> list[Path]:
-        _tell(f"fetching the jars of {jar_set.name}")
+        _tell(f"fetching the jars of {jar_set.name}, which may take minutes")
         with tempfile.TemporaryDirectory(prefix=".resolving-", dir=self.folder) as scratch:
             staged = _resolved(jar_set, Path(scratch), self.folder / jar_set.name)
             names = [jar.name for jar in _archives(staged)]
@@ -120,7 +118,8 @@ class JarCache:
             shutil.rmtree(target, ignore_errors=True)  # the folder there is incomplete
             staged.rename(target)
         jars = self.find(jar_set)
-        _tell(f"{_size_text(jars)} in {target}")
+        size = sum(jar.stat().st_size for jar in jars)
+        _tell(f"{len(jars)} jars, {size / 1e6:.1f} MB in {target}")
         return jars
 
     @contextmanager
@@ -180,41 +179,19 @@ def _run_ivy(jar_set: JarSet, scratch: Path, staged: Path) -> tuple[int, str]:
     command += ["-settings", settings, "-cache", scratch / "cache", "-ivy", module]
     command += ["-confs", "default", "-retrieve"]
     command += [f"{staged}/[artifact]-[revision](-[classifier]).[ext]"]
-    output = scratch / "ivy.txt"
-    with output.open("wb") as said:
-        process = subprocess.Popen(
+    try:
+        done = subprocess.run(
             command,
             env=unicode_environment(os.environ),
             stdin=subprocess.DEVNULL,
-            stdout=said,
+            stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            timeout=RESOLVE_TIMEOUT_S,
+            check=False,
         )
-    try:
-        code = _watched(process, scratch / "cache")
-    finally:
-        process.kill()
-        process.wait()
-    if code is None:
+    except subprocess.TimeoutExpired:
         return 1, f"no answer within {RESOLVE_TIMEOUT_S} s"
-    return code, output.read_text("utf-8", "replace")
-
-
-def _watched(process: subprocess.Popen[bytes], cache: Path) -> int | None:
-    """The exit code; logs the downloaded size while it waits. None: it took too long."""
-    for seconds in range(_TOLD_EVERY_S, RESOLVE_TIMEOUT_S + 1, _TOLD_EVERY_S):
-        try:
-            return process.wait(_TOLD_EVERY_S)
-        except subprocess.TimeoutExpired:
-            _tell(f"{_size_text(list(cache.rglob('*.jar*')))} so far, {seconds} s")
-    return None
-
-
-def _size_text(jars: Sequence[Path]) -> str:
-    size = 0
-    for jar in jars:
-        with contextlib.suppress(FileNotFoundError):  # Ivy renames it when it is complete
-            size += jar.stat().st_size
-    return f"{len(jars)} jars, {size / 1e6:.1f} MB"
+    return done.returncode, done.stdout.decode("utf-8", "replace")
 
 
 def _tell(text: str) -> None:

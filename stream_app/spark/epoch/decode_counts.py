@@ -28,6 +28,10 @@ COLUMN_NAMES_MAX = 64
 """Limit for unknown and for missing columns: messages may contain any number of names."""
 OTHER_COLUMNS = "(others)"
 _NAME_MAX = 100
+_SUMS = (
+    *("messages", "changes", "skipped", "bad", "decoder_errors", "others"),
+    *("read_s", "decode_s"),
+)
 Where = tuple[str, int]
 """Topic and Kafka partition."""
 TablesSeen = Mapping[tuple[str, str], tuple[int, int]]
@@ -108,18 +112,13 @@ class DecodeCounts:
         for where, end in other.ends.items():
             if where not in ends or end.offset > ends[where].offset:
                 ends[where] = end
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
         return DecodeCounts(
-            messages=self.messages + other.messages,
-            changes=self.changes + other.changes,
-            skipped=self.skipped + other.skipped,
-            bad=self.bad + other.bad,
-            decoder_errors=self.decoder_errors + other.decoder_errors,
+            **sums,
             kinds=tuple(map(sum, zip(self.kinds, other.kinds, strict=True))),
-            read_s=self.read_s + other.read_s,
-            decode_s=self.decode_s + other.decode_s,
             slowest=max(self.slowest, other.slowest),
-            requests=Counter(self.requests) + Counter(other.requests),
             ends=ends,
+            requests=Counter(self.requests) + Counter(other.requests),
             tables={
                 **self.tables,
                 **{
@@ -136,7 +135,6 @@ class DecodeCounts:
                 for where in (*self.truncated, *other.truncated)
             },
             records=Counter(self.records) + Counter(other.records),
-            others=self.others + other.others,
             refusal=self.refusal or other.refusal,
             restored=self.restored or other.restored,
         )

@@ -49,7 +49,7 @@ class DeadLetters:
 
     folder: Folder | None
     bad_records_max: int | None
-    _count: int = field(default=0)
+    _count: int = field(init=False, default=0)
 
     def write(self, epoch: int, bad: pa.Table) -> SetAside | None:
         """Keep an epoch's bad records; None when there are none.

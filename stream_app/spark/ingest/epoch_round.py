@@ -26,7 +26,7 @@ from stream_app.model.snapshot import (
 from stream_app.spark.epoch.decode_counts import DecodeCounts, Where
 from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.epoch.epoch_plan import EpochPlan, TablePlan
-from stream_app.spark.epoch.epoch_runner import EpochRunner, Messages, TableOutput, Writing
+from stream_app.spark.epoch.epoch_runner import Messages, TableOutput, Writing
 from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.job_tables import COMMIT_THREADS, JobTables
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
@@ -89,7 +89,6 @@ class Round(Generic[Messages]):
     times: EpochParts
     room: int
     begins: dict[str, Mapping[Where, int]]
-    runner: EpochRunner[Messages]
     clock: Clock
     tables: JobTables
     totals: DecodeCounts = field(default_factory=DecodeCounts)

@@ -17,7 +17,7 @@ from stream_app.clock import Clock
 from stream_app.errors import CommitError, StoppedError
 from stream_app.model.schema.origin import Origin
 from stream_app.spark.epoch.decode_counts import DecodeCounts, Where
-from stream_app.spark.epoch.epoch_parts import EpochParts, epoch_parts
+from stream_app.spark.epoch.epoch_parts import epoch_parts
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
 from stream_app.spark.epoch.epoch_runner import EpochOutput, EpochRunner, Messages
 from stream_app.spark.ingest.epoch_round import SOURCE_ORDER, EpochBegun, Round, Share
@@ -163,21 +163,31 @@ class EpochRun(Generic[Messages]):
 
     def _round(self, epoch: _Unfinished[Messages]) -> tuple[EpochOutput, list[TableFeed]]:
         """Write and commit the tables that can be; returns also those that need another round."""
-        plan, others, output, times = self._written(epoch)
-        parts = zip(self.tables.feeds, plan.tables, output.tables, strict=True)
+        begun, began = epoch.begun, self.clock.steady_seconds()
+        plan, others = self._ready(epoch)
+        waited = self.clock.steady_seconds()
+        output = begun.write(plan)
+        times = epoch_parts(
+            output.slowest,
+            wait_s=waited - began,
+            routing_s=begun.route_s,
+            writing_s=self.clock.steady_seconds() - waited,
+        )
+        shares = []
+        for feed, part, of_table in zip(self.tables.feeds, plan.tables, output.tables, strict=True):
+            feed.job.table.add_store_requests(of_table.counts.requests)
+            if part is not None:
+                shares.append(Share(feed, part, of_table))
         commits = Round(
-            begun=epoch.begun,
+            begun=begun,
             times=times,
             room=epoch.rounds * _ROOM,
             begins=epoch.begins,
-            runner=self.runner,
             clock=self.clock,
             tables=self.tables,
         )
         try:
-            outdated = commits.commit(
-                [Share(feed, part, of_table) for feed, part, of_table in parts if part is not None]
-            )
+            outdated = commits.commit(shares)
         finally:
             self.totals = self.totals.plus(commits.totals)
         epoch.committed += commits.committed
@@ -209,24 +219,6 @@ class EpochRun(Generic[Messages]):
         return self.begin(
             begun.epoch, begun.messages, epoch.lacking, begun.source_end, epoch.begins, shape
         )
-
-    def _written(
-        self, epoch: _Unfinished[Messages]
-    ) -> tuple[EpochPlan, list[TableFeed], EpochOutput, EpochParts]:
-        """Write what can be written; also the tables that cannot, and the seconds so far."""
-        begun, began = epoch.begun, self.clock.steady_seconds()
-        plan, others = self._ready(epoch)
-        waited = self.clock.steady_seconds()
-        output = begun.write(plan)
-        times = epoch_parts(
-            output.slowest,
-            wait_s=waited - began,
-            routing_s=begun.route_s,
-            writing_s=self.clock.steady_seconds() - waited,
-        )
-        for feed, of_table in zip(self.tables.feeds, output.tables, strict=True):
-            feed.job.table.add_store_requests(of_table.counts.requests)
-        return plan, others, output, times
 
     def make(self, name: str, epoch: int, messages: Messages, source_end: str) -> bool:
         """Make a table that could not be made before; returns whether it has messages."""

@@ -76,8 +76,8 @@ class RunningStream:
     on_drained: Callable[[SourceProgress | None], None]
     stop_requested: threading.Event = field(default_factory=threading.Event)
     watched: Callable[[bool], None] = field(default=lambda _: None)
-    _reported: int = -1
-    _newest: SourceProgress | None = None
+    _reported: int = field(init=False, default=-1)
+    _newest: SourceProgress | None = field(init=False, default=None)
 
     def run(self, stream: Stream) -> None:
         """Run until the source is drained, or the job is stopped or fails.

@@ -11,7 +11,7 @@ import os
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -46,8 +46,8 @@ class SparkStream:
     trigger: str | None
     stop_requested: threading.Event
     query: StreamingQuery | None = None
-    _told: str = ""
-    _epoch: int = -1
+    _reported: str = field(init=False, default="")
+    _epoch: int = field(init=False, default=-1)
 
     def start(self) -> None:
         """See `Stream.start`."""
@@ -81,9 +81,9 @@ class SparkStream:
     def reports(self) -> Sequence[SourceProgress]:
         """See `Stream.reports`."""
         last = None if self.query is None else self.query.lastProgress
-        if self.query is None or last is None or last.json == self._told:
+        if self.query is None or last is None or last.json == self._reported:
             return ()
-        self._told = last.json
+        self._reported = last.json
         newest = source_progress(json.loads(last.json))
         states = [newest]
         if newest.epoch > self._epoch + 1:
