@@ -55,9 +55,7 @@ class Place:
 HDFS = pytest.param("hdfs", marks=pytest.mark.java)
 
 
-@pytest.fixture(
-    params=["local", "synced in the background", "memory", "s3", HDFS]
-)
+@pytest.fixture(params=["local", "synced in the background", "memory", "s3", HDFS])
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     """Of each implementation that writes."""
     if request.param == "memory":

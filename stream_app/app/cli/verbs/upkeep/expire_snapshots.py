@@ -60,12 +60,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--max-deletes", type=int, metavar="N", help="most snapshots to expire; default: no limit"
     )
-    parser.add_argument(
-        "--give-up-unreadable",
-        action="store_true",
-        help="expire unreadable snapshots even if one of them may hold the only record of what a "
-        "job has committed: that job, restarted, might write an epoch twice",
-    )
     return parser
 
 
@@ -78,12 +72,14 @@ class _Plan:
         return not (self.snapshots.numbers or self.changelogs.numbers)
 
     def lines(self) -> Iterator[str]:
-        going, read = self.snapshots.numbers, self.snapshots.versions
+        going = self.snapshots.numbers
         stays = "none is left" if self.snapshots.kept is None else f"{self.snapshots.kept} stays"
         if going:
-            newest = f", the newest of {time_text(read[-1].time_millis)}" if read else ""
-            yield f"{_range_text('snapshot', going)}{newest}; {stays}: {self.snapshots.kept_by}"
-            yield from _unreadable_lines(self.snapshots.unreadable)
+            newest = time_text(self.snapshots.versions[-1].time_millis)
+            yield (
+                f"{_range_text('snapshot', going)}, the newest of {newest}; {stays}: "
+                f"{self.snapshots.kept_by}"
+            )
             if self.snapshots.keeps_changelogs:
                 yield "  their changelogs are kept"
             yield from _file_lines(self.snapshots.files)
@@ -91,7 +87,6 @@ class _Plan:
             yield f"no snapshot goes: {self.snapshots.kept_by}"
         if gone := self.changelogs.numbers:
             yield _range_text("long-lived changelog", gone)
-            yield from _unreadable_lines(self.changelogs.unreadable)
             yield from _file_lines(self.changelogs.files)
 
 
@@ -127,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
         limit=_at_least_one("--max-deletes", args.max_deletes) or _NO_LIMIT,
     )
     _check_newest(table)
-    snapshots = ExpireSnapshots(table, gives_up=args.give_up_unreadable)
+    snapshots = ExpireSnapshots(table)
     changelogs = ExpireChangelogs(table)
     plan = _Plan(snapshots.plan(config), changelogs.plan(config))
 
@@ -150,14 +145,6 @@ def run(args: argparse.Namespace) -> int:
 def _range_text(what: str, going: Sequence[int]) -> str:
     first, last = going[0], going[-1]
     return f"{what} {first} goes" if first == last else f"{what}s {first} to {last} go"
-
-
-def _unreadable_lines(numbers: Sequence[int]) -> Iterator[str]:
-    if numbers:
-        yield (
-            f"  {', '.join(map(str, numbers))} cannot be read: the files that only it needs "
-            f"become orphans for stream-app remove-orphan-files"
-        )
 
 
 def _file_lines(files: FilesToDelete) -> Iterator[str]:
