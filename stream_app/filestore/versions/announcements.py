@@ -11,16 +11,45 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
 from stream_app.format.json_object import JsonObject, encode_object
-from stream_app.model.announcements import ExpiryAnnouncement, RollbackAnnouncement
 
 Announced = TypeVar("Announced")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiryAnnouncement:
+    """An expiry is deleting snapshots; they may be half deleted.
+
+    Attributes:
+        begin, end: the numbers from `begin` up to, and without, `end`.
+        end_list: the delta list of the snapshot `end`, which stays: no other snapshot has it, also
+            when its number is given again after a rollback.
+        tagged: those of the numbers whose files stay, because they have tags.
+    """
+
+    begin: int
+    end: int
+    end_list: str
+    tagged: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackAnnouncement:
+    """A rollback is deleting everything behind one version.
+
+    Attributes:
+        target: the number of that version.
+        going: the delta lists of the expiring snapshots, by number; "" for an unreadable one.
+    """
+
+    target: int
+    going: Mapping[int, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

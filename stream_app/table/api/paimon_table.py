@@ -21,7 +21,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.data_split import DataSplit
 from stream_app.model.options.stream_options import CONSUMER_ID, CONSUMER_IGNORE_PROGRESS
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.read.stream_start import stream_start
+from stream_app.planning.read.stream_step import stream_start
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import (
     POLL_SECONDS,

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from stream_app.errors import CommitConflictError, CorruptFileError
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.commit.conflict_cause import SnapshotDelta, explanation
-from stream_app.planning.commit.conflict_detection import conflicts
+from stream_app.planning.commit.conflict_detection import SnapshotDelta, conflicts, explanation
 from stream_app.planning.commit.index_changes import index_conflict
 from stream_app.planning.commit.live_entries import live_entries
 from stream_app.planning.commit.schema_conflict import schema_conflict, schema_origin

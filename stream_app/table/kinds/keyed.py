@@ -1,12 +1,15 @@
-"""Tables with a primary key and fixed buckets: an LSM tree in each bucket.
+"""Tables with a primary key: an LSM tree in each bucket.
+
+The buckets are fixed; or with ``bucket = -1`` they come as keys come, and an index has the hashes.
 
 Source: Paimon `operation/KeyValueFileStoreWrite.java#createWriter`, `#createCompactManager`,
-`#createRewriter`.
+`#createRewriter`, `index/DynamicBucketIndexMaintainer.java`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from stream_app.clock import local_wall_clock_ms
 from stream_app.mergetree.compact.compact_executor import CompactRequest
@@ -26,7 +29,9 @@ from stream_app.table.kinds.keyed_rewrite import rewrite_keyed
 from stream_app.table.kinds.table_kind import TableKind
 from stream_app.table.write.bucket_assigner import FixedBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds
+from stream_app.table.write.dynamic_buckets import DynamicBuckets, HashIndexWriter
 from stream_app.table.write.old_rows import OldRowsOfTable
+from stream_app.table.write.table_write import BucketIndexes
 
 
 def _bucket_writer(
@@ -82,4 +87,16 @@ KEYED_KIND = TableKind(
     compactions=lambda table, executor: CompactCoordinator(table, executor, bucket_managers),
     planned_compactions=_planned_compactions,
     rewrite=rewrite_keyed,
+)
+
+
+def _bucket_indexes(index: str | None) -> BucketIndexes:
+    def make(table: FileStoreTable, partition: bytes, bucket: int) -> HashIndexWriter:
+        return HashIndexWriter(table, partition, bucket, index)
+
+    return make
+
+
+DYNAMIC_KEYED_KIND = replace(
+    KEYED_KIND, bucket_assigner=DynamicBuckets, bucket_indexes=_bucket_indexes
 )

@@ -14,11 +14,13 @@ import numpy as np
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.format.deletion_vector import DeletionVector
-from stream_app.mergetree.changelog.before_rows import BeforeRows
+from stream_app.mergetree.changelog.before_rows import (
+    BeforeRows,
+    FirstRowChangelog,
+    FullCompactionChangelog,
+    LookupChangelog,
+)
 from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
-from stream_app.mergetree.changelog.first_row_changelog import FirstRowChangelog
-from stream_app.mergetree.changelog.full_compaction_changelog import FullCompactionChangelog
-from stream_app.mergetree.changelog.lookup_changelog import LookupChangelog
 from stream_app.mergetree.changelog.rows_above import RowsAbove
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter

@@ -16,8 +16,7 @@ from collections.abc import Callable, Sequence
 
 from stream_app.errors import TableNotFoundError
 from stream_app.format.casting.arrays import CastError
-from stream_app.format.casting.defaults import default_value
-from stream_app.format.casting.rules import can_be_read_as
+from stream_app.format.casting.rules import can_be_read_as, default_value
 from stream_app.model.schema.data_type import DataType
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.schema.alteration import Casting, altered

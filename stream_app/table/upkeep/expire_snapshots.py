@@ -2,7 +2,7 @@
 
 `plan` reads and decides; `execute` deletes. Each expiry makes a new plan, so the next one finds and
 finishes what a crash has interrupted. An expiry first announces what it deletes, and then reads the
-tags once more (`planning.upkeep.announcements`). The order of deletion:
+tags once more (`table.upkeep.announcements`). The order of deletion:
 
 1. data files that a snapshot took out of the table, unless a tag or a branch has them,
 2. changelog files, unless changelogs are kept longer than snapshots,
@@ -20,12 +20,11 @@ from dataclasses import dataclass, field, replace
 
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.file_io import FileStatus
+from stream_app.filestore.versions.announcements import ExpiryAnnouncement
 from stream_app.filestore.versions.tag_manager import TagFolder
-from stream_app.model.announcements import ExpiryAnnouncement
 from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.job_epochs import oldest_needed
-from stream_app.planning.upkeep.announcements import is_expiring
 from stream_app.planning.upkeep.expire_config import ExpireConfig
 from stream_app.planning.upkeep.expire_range import ExpireRange, but_for_consumer, snapshot_range
 from stream_app.planning.upkeep.unused_files import dropped_files, unprotected, without_flushed
@@ -35,6 +34,7 @@ from stream_app.table.upkeep.announcements import (
     delete_void_tags,
     holding_announcements,
     holding_rollbacks,
+    is_expiring,
     whole_or_staying,
     withdraw_what_is_over,
 )

@@ -10,9 +10,14 @@ import pytest
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.filestore.versions.announcements import EXPIRIES, ROLLBACKS, Announcements
+from stream_app.filestore.versions.announcements import (
+    EXPIRIES,
+    ROLLBACKS,
+    Announcements,
+    ExpiryAnnouncement,
+    RollbackAnnouncement,
+)
 from stream_app.filestore.versions.tag_manager import TagManager
-from stream_app.model.announcements import ExpiryAnnouncement, RollbackAnnouncement
 from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError
 
 EXPIRY = ExpiryAnnouncement(begin=3, end=7, end_list="manifest-list-a-0", tagged=frozenset({4, 6}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from stream_app.errors import UsageError
-from stream_app.planning.read.stream_start import StartMode, StreamStart, stream_start
+from stream_app.planning.read.stream_step import StartMode, StreamStart, stream_start
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.next_snapshot import next_snapshot
 from stream_app.table.versions.time_travel import millis_of

@@ -38,7 +38,7 @@ from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import CommitConflictError, UnsupportedTableError, UsageError
 from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.merge_engine import traits_of
-from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
+from stream_app.model.options.bucket_options import PARTITION_LOOKUP
 from stream_app.model.options.table_options import MERGE_ENGINE
 from stream_app.model.schema.source_table import SourceTable
 from stream_app.model.snapshot import REPLAY_PROPERTY, Snapshot
