@@ -28,8 +28,6 @@ from stream_app.filestore.manifests.hash_index_files import HashIndexFiles
 from stream_app.filestore.manifests.manifest_files import ManifestFiles
 from stream_app.filestore.path_factory import FileStorePathFactory
 from stream_app.filestore.versions.announcements import (
-    EXPIRIES,
-    ROLLBACKS,
     Announcements,
     ExpiryAnnouncement,
     RollbackAnnouncement,
@@ -149,12 +147,12 @@ class FileStoreTable:
     @property
     def expiry_announcements(self) -> Announcements[ExpiryAnnouncement]:
         """Announcements that an expiry makes before it deletes."""
-        return Announcements(self.file_io, self.location, EXPIRIES)
+        return Announcements(self.file_io, self.location, ExpiryAnnouncement)
 
     @property
     def rollback_announcements(self) -> Announcements[RollbackAnnouncement]:
         """Announcements that a rollback makes before it deletes."""
-        return Announcements(self.file_io, self.location, ROLLBACKS)
+        return Announcements(self.file_io, self.location, RollbackAnnouncement)
 
     @property
     def consumers(self) -> ConsumerManager:

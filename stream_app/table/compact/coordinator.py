@@ -31,10 +31,10 @@ from stream_app.planning.compact.waiting_rows import SeenAt, counted_rows, waiti
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.failures import CompactionFailures, DroppedCompactions
 from stream_app.table.compact.metrics import (
-    CompactionLoad,
+    CompactionMetrics,
     CompactionUnderWay,
     OpenWork,
-    compaction_load,
+    present_metrics,
     under_way,
 )
 from stream_app.table.compact.record_expiry import has_expired_rows
@@ -201,7 +201,7 @@ class CompactCoordinator:
         managers = list(self._managers.values())
         return sum(waiting_rows(one.levels.all_files(), rule, num_levels) for one in managers)
 
-    def load(self) -> CompactionLoad:
+    def load(self) -> CompactionMetrics:
         """The work that is open, and the attempts that failed. Any thread may call it."""
         managers, now = list(self._managers.items()), self.age_clock.steady_seconds()
         works = [
@@ -209,7 +209,7 @@ class CompactCoordinator:
             for bucket, manager in managers
             if (future := manager.running)
         ]
-        return compaction_load(
+        return present_metrics(
             [manager.levels for _, manager in managers],
             works,
             now=now,

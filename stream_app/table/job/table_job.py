@@ -17,10 +17,10 @@ from stream_app.model.bucket_change import BucketChange
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.schema.tables_own_options import with_configured
 from stream_app.model.snapshot import Snapshot
+from stream_app.planning.commit.conflict_detection import adoption_conflict
 from stream_app.planning.commit.repeated_records import Offsets
-from stream_app.planning.commit.schema_conflict import adoption_conflict
 from stream_app.planning.compact.waiting_rows import unseen_by, waiting_text
-from stream_app.planning.schema.schema_diff import schema_differences
+from stream_app.planning.schema.schema_changes import schema_differences
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable

@@ -19,9 +19,9 @@ from stream_app.mergetree.changelog.before_rows import (
     FirstRowChangelog,
     FullCompactionChangelog,
     LookupChangelog,
+    RowsAbove,
 )
 from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
-from stream_app.mergetree.changelog.rows_above import RowsAbove
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.compact.compact_task import CompactTask, Rewriter

@@ -1,6 +1,6 @@
 """Maps a table to its kind.
 
-A further kind is a `TableKind` in a module here, a line below, and its traits in `model.table_kind`.
+A further kind is a `TableKind` in a module here, a line below, and traits in `model.table_kind`.
 
 Source: Paimon `table/FileStoreTableFactory.java`, `table/BucketMode.java`.
 """

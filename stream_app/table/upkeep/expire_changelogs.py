@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.upkeep.expire_config import ExpireConfig
-from stream_app.planning.upkeep.expire_range import changelog_range
+from stream_app.planning.upkeep.expire_range import ExpireConfig, changelog_range
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_snapshots import (
     Expiry,

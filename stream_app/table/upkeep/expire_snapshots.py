@@ -25,8 +25,12 @@ from stream_app.filestore.versions.tag_manager import TagFolder
 from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.job_epochs import oldest_needed
-from stream_app.planning.upkeep.expire_config import ExpireConfig
-from stream_app.planning.upkeep.expire_range import ExpireRange, but_for_consumer, snapshot_range
+from stream_app.planning.upkeep.expire_range import (
+    ExpireConfig,
+    ExpireRange,
+    but_for_consumer,
+    snapshot_range,
+)
 from stream_app.planning.upkeep.unused_files import dropped_files, unprotected, without_flushed
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import each, thread_count

@@ -17,9 +17,9 @@ from stream_app.mergetree.changelog.before_rows import (
     BeforeRows,
     FullCompactionChangelog,
     LookupChangelog,
+    RowsAbove,
 )
 from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
-from stream_app.mergetree.changelog.rows_above import RowsAbove
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_manager import files_above
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter, RecordLevelExpire

@@ -47,7 +47,7 @@ from stream_app.planning.schema.schema_changes import AddColumn, ChangeType
 from stream_app.table.commit.job_epochs import epochs_as_of
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.single_append import SingleAppend
-from stream_app.table.schema.evolve import EvolutionRules
+from stream_app.table.schema.alter import EvolutionRules
 from stream_app.table.versions.waiting_rows import waiting_line
 
 _USER = "replay-"

@@ -11,9 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from stream_app.mergetree.changelog.before_rows import FirstRowChangelog
+from stream_app.mergetree.changelog.before_rows import FirstRowChangelog, RowsAbove
 from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
-from stream_app.mergetree.changelog.rows_above import RowsAbove
 from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_manager import files_above
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter

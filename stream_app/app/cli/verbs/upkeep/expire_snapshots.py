@@ -13,7 +13,7 @@ from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_parser, run_
 from stream_app.app.text.listing import size_text, time_text
 from stream_app.app.text.outcomes import counted
 from stream_app.errors import CommitConflictError, CorruptFileError, UsageError
-from stream_app.planning.upkeep.expire_config import expire_config
+from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots, Expiry, SnapshotExpiry
