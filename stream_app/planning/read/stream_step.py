@@ -15,8 +15,10 @@ from dataclasses import dataclass
 
 from stream_app.errors import UsageError
 from stream_app.model.data_split import StreamSplit
+from stream_app.model.options.changelog_producer import ProducerTraits
 from stream_app.model.options.core_options import CoreOptions, unknown_key
 from stream_app.model.options.stream_options import SCAN_MODE, SCAN_SNAPSHOT_ID
+from stream_app.model.snapshot import CommitKind, Snapshot
 
 
 class StartMode(enum.Enum):
@@ -241,3 +243,41 @@ class StreamStep:
     begin: StreamPosition
     end: StreamPosition
     splits: tuple[StreamSplit, ...]
+
+
+class FollowUp(enum.Enum):
+    """Which files of a snapshot are its changes."""
+
+    NOTHING = "nothing"
+    DELTA = "delta"
+    CHANGELOG = "changelog"
+
+
+def follow_up(snapshot: Snapshot, *, has_changelog: bool, reads_overwrites: bool) -> FollowUp:
+    """Where the changes of a snapshot are.
+
+    With a changelog they are the changelog files, for every kind of snapshot. Without one it is the
+    new files of APPEND snapshots: a compaction changes no row.
+
+    Args:
+        has_changelog: whether the table has a ``changelog-producer``.
+        reads_overwrites: ``streaming-read-append-overwrite`` of a table without a primary key.
+    """
+    if reads_overwrites and snapshot.commit_kind is CommitKind.OVERWRITE:
+        return FollowUp.DELTA
+    if has_changelog:
+        has_files = snapshot.changelog_manifest_list is not None
+        return FollowUp.CHANGELOG if has_files else FollowUp.NOTHING
+    return FollowUp.DELTA if snapshot.commit_kind is CommitKind.APPEND else FollowUp.NOTHING
+
+
+def least_full_level(producer: ProducerTraits, num_levels: int) -> int:
+    """The lowest level that belongs to the rows that are read first.
+
+    Levels below have no changelog yet; their rows become changes once they are compacted.
+
+    Source: Paimon `table/source/DataTableStreamScan.java#tryFirstPlan`.
+    """
+    if producer.by_lookup:
+        return 1
+    return num_levels - 1 if producer.by_full_compaction else 0
