@@ -20,7 +20,7 @@ from stream_app.table.compact.report import (
     reports_as_property,
 )
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.write.live_files import LiveFileCounts
+from stream_app.table.write.write_constraints import LiveFileCounts
 
 
 @dataclass(slots=True)
