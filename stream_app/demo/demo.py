@@ -15,7 +15,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from kafka.admin import KafkaAdminClient, NewTopic
 from rich.console import Console
@@ -47,20 +46,18 @@ _REFRESH_S = 0.25
 _TOLD_EVERY_S = 8.0
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "demo",
-        description=(
-            "Start a Kafka broker, let a shop change customers, orders and their items, and run "
-            "the real job, shop.toml, which makes Paimon tables of them in "
-            "DIR/warehouse/demo.db and compacts them meanwhile. In the middle the job is killed "
-            "(SIGKILL) and started again, and the shop alters two tables. At the end each table "
-            "is compared with the shop. Takes less than a minute."
-        ),
-        epilog="examples:\n  stream-app demo\n  stream-app demo --records 500000 --dir /tmp/demo",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+DESCRIPTION = (
+    "Start a Kafka broker, let a shop change customers, orders and their items, and run "
+    "the real job, shop.toml, which makes Paimon tables of them in "
+    "DIR/warehouse/demo.db and compacts them meanwhile. In the middle the job is killed "
+    "(SIGKILL) and started again, and the shop alters two tables. At the end each table "
+    "is compared with the shop. Takes less than a minute."
+)
+EPILOG = "examples:\n  stream-app demo\n  stream-app demo --records 500000 --dir /tmp/demo"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     parser.add_argument(
         "--records",
         type=_records,
@@ -75,7 +72,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         metavar="D",
         help="folder for warehouse/ and demo-work/ (default: the current one)",
     )
-    return parser
 
 
 def _records(text: str) -> int:

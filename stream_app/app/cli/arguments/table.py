@@ -1,4 +1,4 @@
-"""The table that a command line names, and the parsers of the verbs that take one."""
+"""The table that a command line names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from stream_app.app.config.settings import file_io_options
 from stream_app.errors import UsageError
@@ -21,27 +20,12 @@ _WAREHOUSE_VARIABLE = "STREAM_APP_TABLE__WAREHOUSE"
 _DATABASE_AND_NAME = re.compile(r"([^/\\.\s]+)\.([^/\\.\s]+)")
 
 
-def add_table_parser(
-    verbs: Any, name: str, *, description: str, epilog: str, or_all: str = ""
-) -> argparse.ArgumentParser:
-    """The parser of a verb that works on a table; the verb adds what is its own.
+def add_table(parser: argparse.ArgumentParser, or_all: str = "") -> None:
+    """The argument TABLE.
 
     Args:
         or_all: what a command line without a table means; empty: it is wrong.
     """
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        name,
-        description=description,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    add_table(parser, or_all)
-    return parser
-
-
-def add_table(parser: argparse.ArgumentParser, or_all: str = "") -> None:
-    """The argument TABLE."""
     parser.add_argument(
         "table",
         metavar="TABLE",

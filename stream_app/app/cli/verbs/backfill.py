@@ -14,7 +14,7 @@ from stream_app.app.cli.arguments.table import named_table
 from stream_app.app.cli.arguments.table_of_job import table_of_job
 from stream_app.app.cli.arguments.version import timestamp_argument
 from stream_app.app.cli.verbs.check import source_of
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_parser
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.ops.quarantine.kept_records import Quarantine, open_quarantine
 from stream_app.app.text.outcomes import DRY_RUN, NOTHING, counted
@@ -23,7 +23,8 @@ from stream_app.errors import UsageError
 from stream_app.table.versions.time_travel import millis_of
 
 _EARLIEST = "earliest"
-_EPILOG = """\
+DESCRIPTION = "Bring a table to the state that its topics tell."
+EPILOG = """\
 The topics are read again, up to where the table's job has read them, and decoded as the job does.
 The table's rows that differ from theirs become one snapshot: rows are added, changed and deleted,
 with a changelog where the table has one. A second run finds nothing to do.
@@ -41,14 +42,9 @@ examples:
   stream-app backfill warehouse/shop.db/orders --from-topic 127.0.0.1:9092/shop.public.orders"""
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser = add_upkeep_parser(
-        verbs,
-        "backfill",
-        description="Bring a table to the state that its topics tell.",
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_upkeep_arguments(parser)
     parser.add_argument(
         "--conf", type=Path, metavar="FILE", help="the configuration of the table's job"
     )
@@ -65,7 +61,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         metavar="earliest|TIME",
         help="the time of the oldest messages that are read (default: earliest, all of them)",
     )
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

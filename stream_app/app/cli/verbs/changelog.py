@@ -7,12 +7,11 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from typing import Any
 
 import pyarrow as pa
 
 from stream_app.app.cli.arguments.changelog_start import EARLIEST, check_start, start_of
-from stream_app.app.cli.arguments.table import add_table_parser, named_table
+from stream_app.app.cli.arguments.table import add_table, named_table
 from stream_app.app.cli.output.debezium_output import DebeziumMessages
 from stream_app.app.cli.output.row_output import with_constant, write_jsonl, write_table
 from stream_app.app.cli.verbs.read import columns_of
@@ -29,7 +28,8 @@ from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.versions.row_filter import row_filter
 
 _DEBEZIUM = "debezium-json"
-_EPILOG = """\
+DESCRIPTION = "Print the changes that each snapshot brought, oldest first."
+EPILOG = """\
 Row kinds: +I a new row, -U and +U a row before and after an update, -D a row that was deleted.
 The table's changelog-producer decides: 'input' has every change with its old row; 'none' has only
 the new rows and the deletes, as they were flushed.
@@ -61,14 +61,9 @@ examples:
     --to-kafka localhost:9092/orders-changes"""
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser = add_table_parser(
-        verbs,
-        "changelog",
-        description="Print the changes that each snapshot brought, oldest first.",
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_table(parser)
     parser.add_argument(
         "--from",
         dest="start",
@@ -105,7 +100,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         metavar="BROKERS/TOPIC",
         help="send messages instead of printing: HOST:PORT[,…]/TOPIC; key: the primary key as JSON",
     )
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from stream_app.app.cli.arguments.table import add_table_parser, named_table
+from stream_app.app.cli.arguments.table import add_table, named_table
 from stream_app.app.cli.arguments.table_of_job import table_of_job
 from stream_app.app.config.app_config import load_config
 from stream_app.app.config.source_config import SourceConfig
@@ -37,7 +37,8 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 from stream_app.table.upkeep.upkeep_refusals import check_versions_known
 
-_EPILOG = """\
+DESCRIPTION = "Check a table's metadata against its files, and both against the format."
+EPILOG = """\
 checks of every snapshot, tag and changelog of the table and of its branches:
   snapshots    consecutive numbers, hints, record counts, epochs that were written twice
   consumers    whether the next snapshot exists or is still to come
@@ -69,15 +70,9 @@ wait for a compaction"""
 _NOTHING_WRONG = {FindingKind.NOT_COMPARED, FindingKind.WAITING_ROWS}
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser = add_table_parser(
-        verbs,
-        "check",
-        description="Check a table's metadata against its files, and both against the format.",
-        epilog=_EPILOG,
-        or_all="absent: all tables of --conf",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_table(parser, "absent: all tables of --conf")
     parser.add_argument(
         "--quick", action="store_true", help="metadata alone: no data file is opened"
     )
@@ -95,7 +90,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         "as the job does",
     )
     parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

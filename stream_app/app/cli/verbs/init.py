@@ -7,7 +7,6 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -30,7 +29,11 @@ from stream_app.model.schema.source_table import SourceTable
 from stream_app.planning.sync.column_remarks import remarks_of_new
 from stream_app.planning.sync.partition_roots import PARTITIONED, PUBLISH_FIX
 
-_EPILOG = """\
+DESCRIPTION = (
+    "Write the configuration of a job from the messages of its topic, or from the "
+    "definition of the table in its database."
+)
+EPILOG = """\
 From a topic it reads a few messages of both ends, from a database the definition of a table. It
 writes neither a table nor a checkpoint. Look through the result: of a topic, types are exact where
 the messages bring their schema. The result never has the database's user or password.
@@ -42,16 +45,8 @@ examples:
     --topic shop.public.orders --bootstrap-servers 127.0.0.1:9092"""
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "init",
-        description="Write the configuration of a job from the messages of its topic, or from the "
-        "definition of the table in its database.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     of = parser.add_mutually_exclusive_group(required=True)
     of.add_argument("--from-topic", metavar="TOPIC", help="the topic")
     of.add_argument(
@@ -83,7 +78,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument("--database", metavar="NAME", help="of the table (default: the source's)")
     parser.add_argument("--name", metavar="NAME", help="of the table (default: the source's)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="a new file; default: stdout")
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

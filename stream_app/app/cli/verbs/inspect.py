@@ -6,11 +6,10 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
 
 from rich.console import Console
 
-from stream_app.app.cli.arguments.table import add_table_parser, named_table
+from stream_app.app.cli.arguments.table import add_table, named_table
 from stream_app.app.cli.arguments.version import add_version, version_of
 from stream_app.app.ops.inspect.bucket_choice import BucketChoice
 from stream_app.app.ops.inspect.compactions import CompactionRow, compaction_rows
@@ -42,7 +41,8 @@ _LISTINGS: dict[str, Callable[[FileStoreTable, Snapshot | None, BucketChoice], L
 }
 _WITH_BUCKETS = ("files", "levels", "compactions")
 """What can be shown of some buckets alone."""
-_EPILOG = """\
+DESCRIPTION = "Show the metadata of a table. Reads no row and no data file."
+EPILOG = """\
 what there is to see:
   snapshots    the log of commits: user, time, numbers of records and files
   schemas      every version of the columns, keys and options
@@ -67,14 +67,9 @@ examples:
   stream-app inspect warehouse/shop.db/orders files --format jsonl"""
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser = add_table_parser(
-        verbs,
-        "inspect",
-        description="Show the metadata of a table. Reads no row and no data file.",
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_table(parser)
     parser.add_argument(
         "what",
         metavar="WHAT",
@@ -100,7 +95,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--format", choices=("table", "jsonl"), default="table", help="default: table"
     )
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

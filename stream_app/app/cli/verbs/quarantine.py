@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -38,7 +37,8 @@ from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.opening import open_table
 from stream_app.table.versions.time_travel import millis_of
 
-_EPILOG = """\
+DESCRIPTION = "Look at the records of a quarantine, replay them, or drop them."
+EPILOG = """\
 list    how many records wait, by table, kind of reason, topic and partition
 show    the records themselves, with reason, key and value
 replay  decodes records again, by the configuration and the table of today, and writes the rows
@@ -65,15 +65,8 @@ _COLUMNS = (
 )
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "quarantine",
-        description="Look at the records of a quarantine, replay them, or drop them.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     parser.add_argument("action", choices=tuple(_ACTIONS), metavar="list|show|replay|drop")
     parser.add_argument(
         "folder", nargs="?", metavar="FOLDER", help="the quarantine; instead of --conf"
@@ -102,7 +95,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         "--dry-run", action="store_true", help="replay and drop: tell it, and change nothing"
     )
     parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
