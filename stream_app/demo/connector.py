@@ -56,8 +56,8 @@ class Connector:
 
     def _change(self, table: ShopTable, op: str, before: Row | None, after: Row | None) -> Message:
         self._lsn += 56
-        told = after or before
-        assert told is not None
+        image = after or before
+        assert image is not None
         prefix, schema, name = table.topic.split(".")
         micros, received = self.now_us, self.now_us + 3000
         source = (
@@ -74,7 +74,7 @@ class Connector:
             f'"ts_us":{received},"ts_ns":{received}000}}'
         )
         value = f'{{"schema":{table.envelope.value_schema},"payload":{payload}}}'
-        key_row = _image(table, table.key_of(told))
+        key_row = _image(table, table.key_of(image))
         key = f'{{"schema":{table.envelope.key_schema},"payload":{key_row}}}'
         return table.topic, key.encode(), value.encode()
 

@@ -268,7 +268,7 @@ class _Demo:
 
     def _watch(self, what: str, is_reached: Callable[[], bool]) -> None:
         seen, since = (0, 0), self._clock.steady_seconds()
-        told = since
+        said_at = since
         self._state.waiting = what
         with Live(console=self._console, refresh_per_second=4, transient=True) as live:
             while not is_reached():
@@ -277,8 +277,8 @@ class _Demo:
                 live.update(live_panel(self._state))
                 now, reached = self._clock.steady_seconds(), (self._state.sent, self._latest())
                 seen, since = reached, now if reached != seen else since
-                if not self._console.is_terminal and now - told > _TOLD_EVERY_S:
-                    told = now  # the panel moves on a terminal alone
+                if not self._console.is_terminal and now - said_at > _TOLD_EVERY_S:
+                    said_at = now  # the panel moves on a terminal alone
                     read = self._state.newest.read
                     self._say(f"{what}: {reached[0]:,} sent, {read:,} in the tables")
                 if now - since > SECONDS_WITHOUT_PROGRESS_MAX:

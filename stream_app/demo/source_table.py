@@ -87,7 +87,7 @@ def captured_tables() -> dict[str, ShopTable]:
 
 def _envelope(key: str, value: str) -> Envelope:
     of_key, of_value = json.loads(key)["schema"], json.loads(value)["schema"]
-    [image] = [each for each in of_value["fields"] if each["field"] == "after"]
+    [image] = [field for field in of_value["fields"] if field["field"] == "after"]
     return Envelope(
         columns={column["field"]: column.get("name", "") for column in image["fields"]},
         key=tuple(column["field"] for column in of_key["fields"]),

@@ -90,9 +90,9 @@ def _told(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) -> int:
         print(error, file=sys.stderr)
         return exit_code(error)
     except OSError as error:
-        found = storage_error(error)
-        print(found, file=sys.stderr)
-        return found.exit_code
+        problem = storage_error(error)
+        print(problem, file=sys.stderr)
+        return problem.exit_code
     except Exception:
         traceback.print_exc()
         return FAILED

@@ -20,7 +20,7 @@ def listening(host: str, port: int) -> socket.socket:
         OSError: it cannot listen there.
         OverflowError: the port is none.
     """
-    families = {each[0] for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
+    families = {address[0] for address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
     family = socket.AF_INET if socket.AF_INET in families else socket.AF_INET6
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)

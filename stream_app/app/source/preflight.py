@@ -81,28 +81,28 @@ def uncheckable(kafka_options: Mapping[str, str]) -> list[str]:
 
     The job can run with such settings: the caller warns, and skips the check.
     """
-    found = security_options(kafka_options)
-    reasons = [f"{key}: {what}" for key, what in found.problems.items()]
-    mechanism = found.options.get("sasl.mechanism")
+    security = security_options(kafka_options)
+    reasons = [f"{key}: {what}" for key, what in security.problems.items()]
+    mechanism = security.options.get("sasl.mechanism")
     if mechanism is not None and mechanism not in _SASL_MECHANISMS:
         reasons.append(f"sasl.mechanism = {mechanism}: only {', '.join(_SASL_MECHANISMS)}")
     reasons += [
         f"{key}: certificates are read from PEM files only (ssl.*.location)"
         for key in _NOT_FROM_FILES
-        if key in found.options
+        if key in security.options
     ]
     return reasons
 
 
 def client_settings(kafka_options: Mapping[str, str]) -> dict[str, Any]:
     """Java's security settings in kafka-python's names; other settings do not matter here."""
-    found = security_options(kafka_options).options
+    options = security_options(kafka_options).options
     settings: dict[str, Any] = {
-        name: found[key] for key, name in _PYTHON_NAMES.items() if key in found
+        name: options[key] for key, name in _PYTHON_NAMES.items() if key in options
     }
     if "security_protocol" in settings:
         settings["security_protocol"] = settings["security_protocol"].upper()
-    if found.get("ssl.endpoint.identification.algorithm") == "none":
+    if options.get("ssl.endpoint.identification.algorithm") == "none":
         settings["ssl_check_hostname"] = False
     return settings
 
@@ -161,8 +161,8 @@ class BrokerConnection:
                 )
         for wait_s in (*_NEW_TOPIC_WAITS_S, None):
             described = self._ask(lambda: self._client.describe_topics(list(names)))
-            found = {topic["name"]: topic for topic in described if not topic["error_code"]}
-            absent = set(names) - found.keys()
+            readable = {topic["name"]: topic for topic in described if not topic["error_code"]}
+            absent = set(names) - readable.keys()
             if not absent or wait_s is None or absent.isdisjoint(self._topic_names()):
                 break
             time.sleep(wait_s)  # a topic in creation is listed before it has metadata
@@ -175,7 +175,7 @@ class BrokerConnection:
                 topic_id=str(topic["topic_id"]) if topic.get("topic_id") else None,
                 partitions=len(topic["partitions"]),
             )
-            for name, topic in sorted(found.items())
+            for name, topic in sorted(readable.items())
         }
 
     def begin_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[tuple[str, int], int]:

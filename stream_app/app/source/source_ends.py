@@ -28,10 +28,10 @@ def source_ends(source: SourceConfig, unknown: Callable[[str], None]) -> Offsets
             source.bootstrap_servers, source.kafka_options, timeout_s=_BROKER_S
         ) as connection:
             topics = connection.topics(source.topics, pattern=source.topic_pattern)
-            found: dict[str, dict[str, int]] = {}
+            ends: dict[str, dict[str, int]] = {}
             for (topic, partition), end in connection.end_offsets(topics).items():
-                found.setdefault(topic, {})[str(partition)] = end
-            return found
+                ends.setdefault(topic, {})[str(partition)] = end
+            return ends
     except StreamAppError as error:
         unknown(error.what)
         return None

@@ -70,7 +70,7 @@ def visible(value: str | None) -> str:
     """A value that stays in its place on a line."""
     if value is None:
         return NULL
-    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), value)
+    return CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), value)
 
 
 def _width(column: Column, cells: Iterable[str]) -> int:

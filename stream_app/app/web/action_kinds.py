@@ -74,9 +74,9 @@ def offered(state: str | None, *, can_open: bool, can_replay: bool) -> Sequence[
     Args:
         state: of `job_status`; None: unknown.
     """
-    found = [RESUME] if state == HELD else []
+    actions = [RESUME] if state == HELD else []
     if can_open:
-        found += [TAG, COMPACT, COMPACT_FULL]
+        actions += [TAG, COMPACT, COMPACT_FULL]
     if can_open and can_replay:
-        found.append(REPLAY)
-    return found
+        actions.append(REPLAY)
+    return actions

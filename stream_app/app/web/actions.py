@@ -121,8 +121,8 @@ class Actions:
         if not is_same_origin(headers):
             fix = "act on the page of the table itself"
             return UsageError("the request comes from a page of another server", fix=fix)
-        scheme, _, told = headers.get("authorization", "").partition(" ")
-        given = told.strip() if scheme.lower() == "bearer" else form.get("token", "")
+        scheme, _, credentials = headers.get("authorization", "").partition(" ")
+        given = credentials.strip() if scheme.lower() == "bearer" else form.get("token", "")
         if not hmac.compare_digest(given.encode(), self.token.encode()):
             _LOG.warning("an action was refused: its token is wrong")
             return UsageError("the token is wrong", fix=f"give the one of {TOKEN_VARIABLE}")

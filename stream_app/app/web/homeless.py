@@ -100,7 +100,7 @@ class HomelessRecords:
             if quarantine is None:
                 return Homeless()
             statuses = quarantine.files.list_status(quarantine.location)
-            files = frozenset(each for each in statuses if not each.is_folder)
+            files = frozenset(status for status in statuses if not status.is_folder)
             if self._files != files:
                 self._known = self._read(quarantine)
                 self._files = files

@@ -78,7 +78,7 @@ def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
     return rate
 
 
-def compactions_of_all(found: Iterable[CompactionsNow | None]) -> tuple[int, int]:
+def compactions_of_all(tables: Iterable[CompactionsNow | None]) -> tuple[int, int]:
     """How many run, and how many wait for a thread."""
-    numbers = [one.numbers for one in found if one is not None]
+    numbers = [one.numbers for one in tables if one is not None]
     return sum(one.running for one in numbers), sum(one.queued for one in numbers)

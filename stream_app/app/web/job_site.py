@@ -36,6 +36,7 @@ from stream_app.app.web.homeless import (
     with_refused,
 )
 from stream_app.app.web.job_glance import JobGlance, compactions_of_all, messages_per_s
+from stream_app.app.web.site import Site
 from stream_app.app.web.source_end_watch import PAUSE_S, REST, SourceEndWatch
 from stream_app.app.web.table_parts import BAD_COUNTED
 from stream_app.clock import Clock
@@ -51,7 +52,7 @@ _COUNT_S = 1.0
 
 
 @dataclass(slots=True)
-class JobSite:
+class JobSite(Site):
     """The tables of a job, by its configuration; the job may run or not.
 
     A table is ``DATABASE.TABLE``, as in the warehouse and in metrics.
@@ -109,8 +110,8 @@ class JobSite:
 
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`."""
-        found = list(map(self._shown, self._status(self._ends.look()).tables()))
-        return self._judge(found).judged(found)
+        statuses = list(map(self._shown, self._status(self._ends.look()).tables()))
+        return self._judge(statuses).judged(statuses)
 
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
@@ -123,13 +124,13 @@ class JobSite:
     def glance(self, tables: Sequence[TableStatus]) -> JobGlance:
         """See `Site.glance`."""
         waiting = with_refused(self._waiting_records(), self._homeless.refused())
-        found = replace(self._judge(tables), waiting=waiting)
+        glance = replace(self._judge(tables), waiting=waiting)
         if self.history is None:
-            return found
+            return glance
         names = [one.table for one in tables]
         running, queued = compactions_of_all(map(self.compactions, names))
         rate = messages_per_s(map(self.epochs, names), self.clock.now_ms())
-        return replace(found, messages_per_s=rate, running=running, queued=queued)
+        return replace(glance, messages_per_s=rate, running=running, queued=queued)
 
     @property
     def no_ends(self) -> str | None:
@@ -177,10 +178,10 @@ class JobSite:
         replays = importlib.import_module("stream_app.app.ops.quarantine.job_replay")
         whole = open_quarantine(folder, tables.file_system)
         own = tables.own_name(name) if name else None
-        found = replays.job_replays(tables, whole, own, self.read)
-        if not found:
+        by_table = replays.job_replays(tables, whole, own, self.read)
+        if not by_table:
             yield "no record belongs to a table of the job by the rules of today"
-        for one in found.values():
+        for one in by_table.values():
             yield from replay_lines(one.run(Choice(), dry_run=False), dry_run=False)
         self._waiting_until = float("-inf")
 

@@ -178,16 +178,16 @@ class _Pages:
 
         def read() -> str:
             until = time.monotonic() + READ_S
-            problem, found = None, FoundRows()
+            problem, shown = None, FoundRows()
             try:
-                found = rows_of(
+                shown = rows_of(
                     self.site.open(name), where or None, limit,
                     lambda: time.monotonic() < until and not left.is_set(),
                 )  # fmt: skip
             except UsageError as error:
                 problem = error
             return self._page(
-                "rows", name=name, where=where, limit=limit, found=found, problem=problem,
+                "rows", name=name, where=where, limit=limit, found=shown, problem=problem,
                 read_s=READ_S,
             )  # fmt: skip
 

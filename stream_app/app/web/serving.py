@@ -118,8 +118,10 @@ class _Named:
         if answers_to(asked, self.names):
             await self.app(scope, receive, send)
         else:
-            told = "the page does not answer to this name; add it to stream.web-names, or --name\n"
-            await PlainTextResponse(told, 400)(scope, receive, send)
+            refusal = (
+                "the page does not answer to this name; add it to stream.web-names, or --name\n"
+            )
+            await PlainTextResponse(refusal, 400)(scope, receive, send)
 
 
 @dataclass(frozen=True, slots=True)

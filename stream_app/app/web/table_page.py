@@ -243,8 +243,8 @@ def _last_changes(table: FileStoreTable, number: int, limit: int) -> list[pa.Rec
     return list(kept)
 
 
-def _texts(found: pa.Table) -> list[list[str | None]]:
-    columns = [plain_texts(column.combine_chunks()).to_pylist() for column in found.columns]
+def _texts(table: pa.Table) -> list[list[str | None]]:
+    columns = [plain_texts(column.combine_chunks()).to_pylist() for column in table.columns]
     return [[_cut(value) for value in row] for row in zip(*columns, strict=True)]
 
 
@@ -323,11 +323,11 @@ def _lists(
         ("Consumers", "consumers"),
         ("Partitions", "partitions"),
     ):
-        found = parts.one(title.lower(), partial(listing, name, table, latest))
-        if found is not None:
-            shown = Listing(found.row_type, list(found.rows[-ROWS_SHOWN:])[::-1])
+        rows = parts.one(title.lower(), partial(listing, name, table, latest))
+        if rows is not None:
+            shown = Listing(rows.row_type, list(rows.rows[-ROWS_SHOWN:])[::-1])
             which = "newest" if name in ("snapshots", "schemas") else "last"
-            yield PageList(title=title, listing=shown, total=len(found.rows), which=which)
+            yield PageList(title=title, listing=shown, total=len(rows.rows), which=which)
     shown = Listing(LevelRow, runs[:RUNS_LISTED])
     yield PageList(title="Sorted runs", listing=shown, total=len(runs))
     if latest is not None:

@@ -53,10 +53,10 @@ class Parts:
         try:
             return work()
         except StreamAppError as error:
-            found = error
+            problem = error
         except OSError as error:
-            found = storage_error(error)
-        self._errors.setdefault(str(found), (found, []))[1].append(name)
+            problem = storage_error(error)
+        self._errors.setdefault(str(problem), (problem, []))[1].append(name)
         return None
 
     def problems(self) -> list[Problem]:
@@ -111,14 +111,14 @@ def schema_versions(table: FileStoreTable) -> list[SchemaVersion]:
     """The newest versions, newest first."""
     numbers = table.schemas.ids()[-VERSIONS_SHOWN - 1 :]
     schemas = [table.schemas.schema(number) for number in numbers]
-    found = []
+    versions = []
     for before, schema in zip([None, *schemas], schemas, strict=False):
         if before is None and schema.schema_id > 0:
             continue  # the one before it is not shown
         changes = () if before is None else tuple(schema_differences(before, schema))
         time = time_text(schema.time_millis)
-        found.append(SchemaVersion(number=schema.schema_id, time=time, changes=changes))
-    return found[::-1]
+        versions.append(SchemaVersion(number=schema.schema_id, time=time, changes=changes))
+    return versions[::-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

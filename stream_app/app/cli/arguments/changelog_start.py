@@ -24,9 +24,9 @@ def start_of(text: str) -> StreamStart:
         return stream_start("from-snapshot", snapshot_id=0)
     if text in _NAMED:
         return stream_start(text)
-    if found := re.fullmatch(r"([0-9]+)(-full)?", text):
-        mode = "from-snapshot-full" if found[2] else "from-snapshot"
-        return stream_start(mode, snapshot_id=int(found[1]))
+    if match := re.fullmatch(r"([0-9]+)(-full)?", text):
+        mode = "from-snapshot-full" if match[2] else "from-snapshot"
+        return stream_start(mode, snapshot_id=int(match[1]))
     try:
         return stream_start("from-timestamp", timestamp_millis=millis_of(text))
     except UsageError:

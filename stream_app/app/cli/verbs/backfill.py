@@ -113,7 +113,7 @@ def _quarantines(config: AppConfig | None, location: str) -> Sequence[Quarantine
         return []
     own = config.tables.quarantine_of(folder, location.rstrip("/").rpartition("/")[2])
     with contextlib.suppress(UsageError):
-        return [open_quarantine(each, config.file_system) for each in dict.fromkeys((own, folder))]
+        return [open_quarantine(path, config.file_system) for path in dict.fromkeys((own, folder))]
     return []
 
 
@@ -127,11 +127,11 @@ def _lines(done: Any, *, dry_run: bool) -> Iterator[str]:
     if done.is_empty:
         yield NOTHING
         return
-    told = f"{counted(done.added, 'row')} added, {done.changed} changed, {done.deleted} deleted"
+    rows = f"{counted(done.added, 'row')} added, {done.changed} changed, {done.deleted} deleted"
     if dry_run:
-        yield f"would write: {told}"
+        yield f"would write: {rows}"
         yield DRY_RUN
     else:
-        yield f"wrote in snapshot {done.snapshot.snapshot_id}: {told}"
+        yield f"wrote in snapshot {done.snapshot.snapshot_id}: {rows}"
         if done.waiting:
             yield done.waiting

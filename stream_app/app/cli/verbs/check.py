@@ -122,7 +122,7 @@ def _check_all(
     refused = _of_database().refused_sources(tables)
     choice = _of_database().choice_of(tables)
     _check_source_kind(args, tables.source)
-    found: list[tuple[str, FileStoreTable | None, Any]] = []
+    comparisons: list[tuple[str, FileStoreTable | None, Any]] = []
     for path in _of_database().paths_of(tables, needs_one=not refused):
         table = None
         try:
@@ -131,12 +131,12 @@ def _check_all(
             compared = comparison.add(table, *source_of(args, table, tables), choice)
         except StreamAppError as error:
             compared = error
-        found.append((path, table, compared))
-    taken = [table for _, table, it in found if table and not isinstance(it, StreamAppError)]
+        comparisons.append((path, table, compared))
+    taken = [table for _, table, it in comparisons if table and not isinstance(it, StreamAppError)]
     comparison.read(_of_database().splitter_of(tables, *taken))
     seen: dict[str, set[FindingKind]] = {}
     details: list[str] = []
-    for path, table, compared in found:
+    for path, table, compared in comparisons:
         if table is not None:
             kinds, report = _check(args, table, compared, progress, heading=path)
             details.append(f"{path}: {'; '.join(detail_lines(report, quick=args.quick))}")

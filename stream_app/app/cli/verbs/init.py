@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--inexact",
         default=Inexact.NUMBER.value,
-        choices=[each.value for each in Inexact],
+        choices=[way.value for way in Inexact],
         help="columns for times of day that Paimon's TIME cannot hold (default: number)",
     )
     parser.add_argument("--warehouse", default="./warehouse", metavar="FOLDER")
@@ -106,14 +106,20 @@ def _draft_of_table(args: argparse.Namespace) -> JobDraft:
     if args.topic is None:
         raise UsageError("--from-jdbc needs --topic", fix="name the topic with the table's changes")
     source = _source(args, args.topic)
-    found = jdbc_table(parse_jdbc_url(args.from_jdbc), args.table, mapping)
-    _tell(found.table, source)
-    if found.is_root:
+    source_table = jdbc_table(parse_jdbc_url(args.from_jdbc), args.table, mapping)
+    _tell(source_table.table, source)
+    if source_table.is_root:
         print(f"{PARTITIONED}\n  to fix: {PUBLISH_FIX}", file=sys.stderr)
-    for column in found.untyped:
+    for column in source_table.untyped:
         print(f"{column} has no counterpart: the column is STRING", file=sys.stderr)
-    of = f"{found.schema}.{found.name}"
-    return _job_draft(args, source, (found.schema, found.name), found.table, f"the table {of}")
+    of = f"{source_table.schema}.{source_table.name}"
+    return _job_draft(
+        args,
+        source,
+        (source_table.schema, source_table.name),
+        source_table.table,
+        f"the table {of}",
+    )
 
 
 def _mapping(args: argparse.Namespace) -> MappingOptions:
@@ -134,9 +140,9 @@ def _draft(args: argparse.Namespace) -> JobDraft:
     table = None if messages is None else reader.describe(messages, mapping)
     if messages is None or table is None:
         notice = None if messages is None else other_format(source.format, [messages])
-        told = "" if notice is None else f": {notice.what}"
+        reason = "" if notice is None else f": {notice.what}"
         raise WrongSourceError(
-            f"no message tells a column{told}",
+            f"no message tells a column{reason}",
             where=f"topic {args.from_topic}",
             fix="begin again when the topic has rows, or name their format with --source-format",
         )
@@ -147,9 +153,11 @@ def _draft(args: argparse.Namespace) -> JobDraft:
 
 def _tell(table: SourceTable, source: SourceConfig) -> None:
     """What the columns lose on their way, as far as it is known."""
-    found = format_named(source.format)
-    for each in remarks_of_new(table.columns):
-        print(f"{each.what()}\n  to fix: {each.remedy(found.full_key)}", file=sys.stderr)
+    message_format = format_named(source.format)
+    for remark in remarks_of_new(table.columns):
+        print(
+            f"{remark.what()}\n  to fix: {remark.remedy(message_format.full_key)}", file=sys.stderr
+        )
 
 
 def _job_draft(
@@ -160,17 +168,17 @@ def _job_draft(
     origin: str,
 ) -> JobDraft:
     """Args: names: of the table's database and of the table; origin: what is written of."""
-    found = format_named(source.format)
+    message_format = format_named(source.format)
     options = dict(source.format_options)
     if args.inexact != Inexact.NUMBER.value:
         options[INEXACT] = args.inexact
-    given = {f"{found.section}.{key}": value for key, value in options.items()}
+    given = {f"{message_format.section}.{key}": value for key, value in options.items()}
     return JobDraft(
         origin=origin,
         topic=source.topics[0],
         bootstrap_servers=source.bootstrap_servers,
-        format=found.name,
-        format_section=found.section,
+        format=message_format.name,
+        format_section=message_format.section,
         warehouse=args.warehouse,
         database=args.database or names[0],
         name=args.name or names[1],
@@ -223,7 +231,7 @@ def _names(
 
 
 def _checked(table: SourceTable) -> SourceTable:
-    odd = [each.name for each in table.columns if "`" in each.name and '"' in each.name]
+    odd = [column.name for column in table.columns if "`" in column.name and '"' in column.name]
     if odd:
         raise WrongSourceError(
             f"the column {odd[0]!r} has a name that no configuration can spell",

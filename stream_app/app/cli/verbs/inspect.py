@@ -114,17 +114,17 @@ def run(args: argparse.Namespace) -> int:
     table = named_table(args.table)
     choice.check(table, without_partitions="leave --partition out")
     snapshot = snapshot_of(table, version_of(args))
-    found = _LISTINGS[args.what](table, snapshot, choice)
-    if not found.rows:
+    rows = _LISTINGS[args.what](table, snapshot, choice)
+    if not rows.rows:
         here = "" if choice.is_all else " in what was chosen"
         print(f"there are no {args.what}{here}", file=sys.stderr)
     if args.format == "jsonl":
-        _print_lines(found.json_lines())
+        _print_lines(rows.json_lines())
     elif args.what == "overview":
-        _print_lines(overview_lines(found.rows[0]))
+        _print_lines(overview_lines(rows.rows[0]))
     else:
-        _print_lines(found.lines())
-        if args.what == "levels" and found.rows:
+        _print_lines(rows.lines())
+        if args.what == "levels" and rows.rows:
             print()
             picture = levels_picture(
                 run_rows(table, snapshot, choice), next_compactions(table, snapshot)

@@ -147,14 +147,14 @@ def _quarantine(args: argparse.Namespace, config: AppConfig | None) -> Quarantin
 
 
 def _of_folder(folder: str) -> Quarantine:
-    found = open_quarantine(folder, {})
-    if not found.is_there:
+    quarantine = open_quarantine(folder, {})
+    if not quarantine.is_there:
         raise UsageError(
             "there is no such folder",
             where=folder,
             fix="give the folder of a quarantine, or --conf with the job's configuration",
         )
-    return found
+    return quarantine
 
 
 def _of_job(args: argparse.Namespace, config: AppConfig) -> Quarantine:
@@ -203,8 +203,8 @@ class _Records:
         """Of no table nothing is chosen: the tables that have such records."""
         counts = {name: len(records) for name, records in self.of_tables().items() if records}
         if counts:
-            told = ", ".join(f"{name} ({count})" for name, count in counts.items())
-            yield f"such records wait in tables; choose one with --table: {told}"
+            tables = ", ".join(f"{name} ({count})" for name, count in counts.items())
+            yield f"such records wait in tables; choose one with --table: {tables}"
 
     def _committed(self, name: str | None) -> frozenset[str]:
         """Commit users in the tables; without a configuration the marks alone must tell."""
@@ -234,15 +234,15 @@ def _list(args: argparse.Namespace, records: _Records) -> Iterator[str]:
     columns: tuple[Column, ...] = _COLUMNS
     if tables:
         columns = (Column("table"), *_COLUMNS)
-        summaries = [{"table": None, **each} for each in summaries]
+        summaries = [{"table": None, **summary} for summary in summaries]
         for name, some in tables.items():
-            summaries += [{"table": name, **each} for each in _summaries(some)]
+            summaries += [{"table": name, **summary} for summary in _summaries(some)]
     if args.format == "jsonl":
         yield from (orjson.dumps(summary).decode() for summary in summaries)
     elif not summaries:
         yield f"no record waits in {records.quarantine.location}"
     else:
-        yield from text_lines(columns, ([*map(_cell, each.values())] for each in summaries))
+        yield from text_lines(columns, ([*map(_cell, summary.values())] for summary in summaries))
 
 
 def _summaries(records: Sequence[KeptRecord]) -> list[dict[str, object]]:
@@ -288,17 +288,17 @@ def _show(args: argparse.Namespace, records: _Records) -> Iterator[str]:
 
 
 def _as_json(record: KeptRecord) -> Mapping[str, object]:
-    found: dict[str, object] = {
+    document: dict[str, object] = {
         name: getattr(record, name)
         for name in ("file", "topic", "partition", "offset", "timestamp", "kind", "reason")
     }
     for name in ("key", "value"):
         data: bytes | None = getattr(record, name)
         try:
-            found[name] = None if data is None else data.decode()
+            document[name] = None if data is None else data.decode()
         except UnicodeDecodeError:
-            found[f"{name}_base64"] = base64.b64encode(data or b"").decode()
-    return found
+            document[f"{name}_base64"] = base64.b64encode(data or b"").decode()
+    return document
 
 
 def _text(data: bytes | None) -> str:
@@ -335,13 +335,13 @@ def _replay(args: argparse.Namespace, records: _Records) -> Iterator[str]:
         )
     # Imported only when it is asked for: it needs Spark's package and a broker's client.
     replays = importlib.import_module("stream_app.app.ops.quarantine.job_replay")
-    found = replays.job_replays(tables, records.whole, args.table)
-    for name, replay in found.items():
+    by_table = replays.job_replays(tables, records.whole, args.table)
+    for name, replay in by_table.items():
         if args.table is None and not isinstance(tables, SingleTable):
             yield f"{name}:"
         done = replay.run(records.choice, dry_run=args.dry_run)
         yield from replay_lines(done, dry_run=args.dry_run)
-    if not found:
+    if not by_table:
         yield NOTHING
         yield from records.elsewhere()
 

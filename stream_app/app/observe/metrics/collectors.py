@@ -42,12 +42,12 @@ class TablesCollector(Collector, Generic[_Metrics]):
 
     def collect(self) -> Iterator[Metric]:
         """Families with a sample for each label."""
-        found = [(table, source()) for table, source in list(self._sources)]
+        of_tables = [(table, source()) for table, source in list(self._sources)]
         yield from _families(
-            (table, each)
-            for table, metrics in found
+            (table, number)
+            for table, metrics in of_tables
             if metrics is not None
-            for each in self._numbers(metrics)
+            for number in self._numbers(metrics)
         )
 
 
@@ -93,7 +93,7 @@ class StoreCollector(Collector):
             _Number("lookup_disk_bytes", copies_bytes(self.copies),
                     "Bytes of the local copies on the driver's machine."),
         )  # fmt: skip
-        yield from _families((self.label, each) for each in numbers)
+        yield from _families((self.label, number) for number in numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +171,6 @@ def _families(numbers: Iterable[tuple[str, _Number]]) -> Iterator[Metric]:
         family: Metric
         kind = CounterMetricFamily if first.is_counter else GaugeMetricFamily
         family = kind(PREFIX + name, first.meaning, labels=["table"])
-        for table, found in by_table.items():
-            family.add_metric([table], first.together(each.value for each in found))
+        for table, samples in by_table.items():
+            family.add_metric([table], first.together(sample.value for sample in samples))
         yield family

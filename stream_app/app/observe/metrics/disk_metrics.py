@@ -31,7 +31,7 @@ class DiskCollector(Collector):
         size = self._family("disk_size_bytes", "Size of that disk.")
         for name, folder in self.folders.items():
             try:
-                there = next((each for each in (folder, *folder.parents) if each.exists()), None)
+                there = next((path for path in (folder, *folder.parents) if path.exists()), None)
                 usage = None if there is None else shutil.disk_usage(there)
             except OSError:
                 continue  # a mount that hangs must not take the other numbers

@@ -110,8 +110,8 @@ class JobMetrics:
         self.source = SourceMetrics(self._gauge, self.clock)
         self.store, self.jvm = StoreCollector(self.table), JvmCollector(self.table)
         self.disks = DiskCollector(self.table)
-        for each in (self.compactions, self.maintenance, self.store, self.jvm, self.disks):
-            self.registry.register(each)
+        for collector in (self.compactions, self.maintenance, self.store, self.jvm, self.disks):
+            self.registry.register(collector)
         ProcessCollector(registry=self.registry)
         build = Gauge(
             PREFIX + "build_info", "1, with the versions.", ["version", "python"],

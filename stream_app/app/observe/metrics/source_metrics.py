@@ -191,9 +191,9 @@ class SourceMetrics:
             ends = self._seen.committed
         begins = {key: waiting.begin for key, waiting in dict(self._waiting).items()}
         topics = {key: set(names) for key, names in dict(self._topics).items()}
-        found = table_lags(topics, behind, ends, begins)
+        lags = table_lags(topics, behind, ends, begins)
         totals: Counter[str] = Counter()
-        for (label, _), lag in found.items():
+        for (label, _), lag in lags.items():
             totals[label] += lag
         for label in self._lagging - totals.keys():  # their topics have become other tables' too
             self._table_lags.remove(label)

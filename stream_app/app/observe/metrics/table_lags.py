@@ -30,7 +30,7 @@ def table_lags(
     unread: Counter[str] = Counter()
     for (topic, _), lag in behind.items():
         unread[topic] += lag
-    found = {}
+    lags = {}
     for table, names in topics.items():
         if not names or any(owners[topic] > 1 for topic in names):
             continue
@@ -41,5 +41,5 @@ def table_lags(
                 for topic in names
                 for partition, end in ends.get(topic, {}).items()
             )
-        found[table] = lacks
-    return found
+        lags[table] = lacks
+    return lags

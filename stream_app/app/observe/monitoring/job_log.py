@@ -56,9 +56,9 @@ def told(work: Callable[[], None]) -> int:
     try:
         work()
     except (StreamAppError, OSError) as error:
-        found = readable(error)
-        tell_end(error, str(found))
-        return found.exit_code if isinstance(found, StreamAppError) else FAILED
+        problem = readable(error)
+        tell_end(error, str(problem))
+        return problem.exit_code if isinstance(problem, StreamAppError) else FAILED
     except Exception as error:
         tell_end(error, None)
         return FAILED

@@ -59,21 +59,23 @@ def _remarks(tables: TablesOfJob, origin: Origin, part: pa.RecordBatch) -> Itera
     describe: Describe = reader.describe
     if tables.lowers_names:
         describe = LoweredDescription(describe)
-    told = describe(part, options)
-    if told is not None:
-        yield from _beside_table(tables, location, told)
+    description = describe(part, options)
+    if description is not None:
+        yield from _beside_table(tables, location, description)
     yield from read_alone(reader, part, options)
 
 
-def _beside_table(tables: TablesOfJob, location: str, told: SourceTable) -> Iterable[TableRemark]:
+def _beside_table(
+    tables: TablesOfJob, location: str, description: SourceTable
+) -> Iterable[TableRemark]:
     try:
         table = open_table(location, file_io_options=tables.file_system)
     except TableNotFoundError:
         if not isinstance(tables, SingleTable):
-            return remarks_of_new(told.columns)
+            return remarks_of_new(description.columns)
         columns = tables.table.columns
         ids = frozenset(field.field_id for field in columns)
-        return remarks_of_existing(told, columns, ids, inexact=INEXACT)
+        return remarks_of_existing(description, columns, ids, inexact=INEXACT)
     first = table.schemas.schema(min(table.schemas.ids()))
     ids = frozenset(field.field_id for field in first.fields)
-    return remarks_of_existing(told, table.schema.fields, ids, inexact=INEXACT)
+    return remarks_of_existing(description, table.schema.fields, ids, inexact=INEXACT)

@@ -135,9 +135,9 @@ class Examination:
             yield problem("checkpoint", f"its offsets cannot be read: {error!r}", fix)
             return
         lost = {
-            str(each)
+            str(lost_range)
             for position in positions.values()
-            for each in lost_ranges(position, self._broker.begins)
+            for lost_range in lost_ranges(position, self._broker.begins)
         }
         if not lost:
             yield fine("checkpoint", "belongs to this job, which goes on where it was")
@@ -182,13 +182,13 @@ class Examination:
         table = with_configuration(table, only.table.options)
         yield from self._merging(table.schema)
         latest = table.snapshots.latest()
-        told = "no snapshot yet" if latest is None else f"snapshot {latest.snapshot_id}"
-        yield fine("table", f"{table.location} fits the configuration: {told}")
+        newest = "no snapshot yet" if latest is None else f"snapshot {latest.snapshot_id}"
+        yield fine("table", f"{table.location} fits the configuration: {newest}")
         yield from newest_snapshot(table)
 
     def _merging(self, schema: TableSchema) -> Iterator[Observation]:
-        for each in changes_that_fail(self.config.source.format, schema):
-            yield warning("table", each.what, each.fix)
+        for change in changes_that_fail(self.config.source.format, schema):
+            yield warning("table", change.what, change.fix)
 
 
 def _bound_to(tables: TablesOfJob) -> tuple[str, str]:

@@ -67,8 +67,10 @@ def tables_of_database(
             bad += 1
             yield seen
     if not bad:
-        told = "tables are made from the messages" if not paths else f"all {len(paths)} are sound"
-        yield fine("table", told)
+        verdict = (
+            "tables are made from the messages" if not paths else f"all {len(paths)} are sound"
+        )
+        yield fine("table", verdict)
 
 
 def refused(reasons: Mapping[Origin, str]) -> Iterator[Observation]:

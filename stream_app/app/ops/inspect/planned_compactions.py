@@ -46,7 +46,7 @@ def planned_compactions(
     """
     requests = kind_of(table.schema).planned_compactions(table, snapshot, buckets, full=full)
     plan = [_planned(table, request) for request in requests]
-    return sorted(plan, key=lambda each: (each.partition, each.bucket))
+    return sorted(plan, key=lambda compaction: (compaction.partition, compaction.bucket))
 
 
 def _planned(table: FileStoreTable, request: CompactRequest) -> PlannedCompaction:
