@@ -24,9 +24,15 @@ from rich.text import Text
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.clock import Clock, SystemClock
 from stream_app.demo.job import DemoJob, ShopProducer
-from stream_app.demo.progress import TableProgress
 from stream_app.demo.proof import source_side, table_side
-from stream_app.demo.screen import DemoState, live_panel, next_steps, program, proof_panel
+from stream_app.demo.screen import (
+    DemoState,
+    TableProgress,
+    live_panel,
+    next_steps,
+    program,
+    proof_panel,
+)
 from stream_app.demo.shop import ALTERS, TABLES, Shop
 from stream_app.demo.story import story
 from stream_app.errors import StreamAppError, UsageError

@@ -13,7 +13,6 @@ import socket
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 from kafka import IsolationLevel, TopicPartition
@@ -21,11 +20,14 @@ from kafka.admin import KafkaAdminClient, OffsetSpec
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndTimestamp
 
+from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.source.bootstrap_servers import bootstrap_servers
-from stream_app.errors import SourceError, WrongSourceError
+from stream_app.errors import SourceError, StreamAppError, WrongSourceError
+from stream_app.kafka.offset_ranges import Offsets
 from stream_app.kafka.security_options import security_options
 
 TIMEOUT_S = 15.0
+_ENDS_S = 5.0
 RECREATED_FIX = "give the job a new checkpoint folder, and a new table unless its rows stay right"
 """What the job and the doctor say of a topic that was made anew."""
 _NEAR_TOPICS_MAX = 5
@@ -212,12 +214,7 @@ class BrokerConnection:
     def __enter__(self) -> BrokerConnection:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _offsets(
@@ -274,6 +271,31 @@ class BrokerConnection:
             if near
             else f"create the topic first; topics there: {_some(existing)}",
         )
+
+
+def source_ends(source: SourceConfig, unknown: Callable[[str], None]) -> Offsets | None:
+    """Topic → Kafka partition → the offset of the next message.
+
+    Args:
+        unknown: gets the reason when the broker does not tell.
+
+    Returns:
+        None: the source is no topic, or the broker does not tell.
+    """
+    if source.kind != "kafka" or uncheckable(source.kafka_options):
+        return None
+    try:
+        with BrokerConnection(
+            source.bootstrap_servers, source.kafka_options, timeout_s=_ENDS_S
+        ) as connection:
+            topics = connection.topics(source.topics, pattern=source.topic_pattern)
+            ends: dict[str, dict[str, int]] = {}
+            for (topic, partition), end in connection.end_offsets(topics).items():
+                ends.setdefault(topic, {})[str(partition)] = end
+            return ends
+    except StreamAppError as error:
+        unknown(error.what)
+        return None
 
 
 def _some(names: Sequence[str], *, names_max: int = 10) -> str:

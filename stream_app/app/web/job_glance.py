@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from stream_app.app.observe.events.epoch_history import CompactionsNow, PastEpoch
 from stream_app.app.ops.inspect.job_status import BEHIND, READY, TableStatus
-from stream_app.app.text.age_text import age_text
+from stream_app.app.text.listing import age_text
 
 _WINDOW_S = 300
 """Seconds of a throughput; a table's epochs may be kept for less."""

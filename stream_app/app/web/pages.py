@@ -14,8 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from stream_app import __version__
-from stream_app.app.text.age_text import age_text
-from stream_app.app.text.listing import size_text, time_text
+from stream_app.app.text.listing import age_text, size_text, time_text
 from stream_app.app.text.text_table import CONTROL, visible
 from stream_app.app.web.lists import short_times
 

@@ -35,14 +35,14 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from stream_app.app.ops.inspect.job_status import TableStatus
-from stream_app.app.web.action_kinds import (
+from stream_app.app.web.actions import (
     ACTIONS,
     HELD_TOLD,
     REPLAY,
     ActionKind,
+    Actions,
     offered,
 )
-from stream_app.app.web.actions import Actions
 from stream_app.app.web.drawings.epochs import epoch_chart
 from stream_app.app.web.drawings.trees import BUCKETS_OPEN
 from stream_app.app.web.page_version import LOOK_S, Live, PageVersion

@@ -22,8 +22,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from stream_app.app.http.guard import BACKLOG, Guard, Limits, limit_for_port
-from stream_app.app.http.listener import is_taken, listening
+from stream_app.app.http.guard import BACKLOG, Guard, Limits, is_taken, limit_for_port, listening
 from stream_app.app.web.actions import PATIENCE_S, Actions
 from stream_app.app.web.server import web_app
 from stream_app.app.web.site import Site

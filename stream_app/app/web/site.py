@@ -37,7 +37,13 @@ _THREADS = 8
 
 
 class Site(Protocol):
-    """Some tables, by name; without a job they have no epochs, no quarantine and no settings."""
+    """Some tables, by name; without a job they have no epochs, no quarantine and no settings.
+
+    Attributes:
+        clock: the time of ages.
+    """
+
+    clock: Clock
 
     @property
     def title(self) -> str:
@@ -47,11 +53,6 @@ class Site(Protocol):
     @property
     def secrets(self) -> Secrets:
         """Texts that no page may hold."""
-        ...
-
-    @property
-    def clock(self) -> Clock:
-        """The time of ages."""
         ...
 
     @property

@@ -16,8 +16,7 @@ from stream_app.app.cli.top.keyboard import DOWN, PAGE_DOWN, PAGE_UP, UP
 from stream_app.app.ops.inspect.compactions import compactions_of
 from stream_app.app.ops.inspect.job_status import EMPTY, READY, WAITING, TableStatus, in_short
 from stream_app.app.ops.inspect.levels import next_compactions
-from stream_app.app.text.age_text import age_text
-from stream_app.app.text.listing import size_text, time_text
+from stream_app.app.text.listing import age_text, size_text, time_text
 from stream_app.app.text.text_table import visible
 from stream_app.app.web.site import Site
 from stream_app.app.web.table_list import ORDERS, TROUBLE, ListChoice

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from stream_app.app.cli.arguments.table import named_table
+from stream_app.app.cli.arguments.table import named_table, timestamp_argument
 from stream_app.app.cli.arguments.table_of_job import table_of_job
-from stream_app.app.cli.arguments.version import timestamp_argument
 from stream_app.app.cli.verbs.check import source_of
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments
 from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.ops.backfill.backfill import Backfill, Backfilled
+from stream_app.app.ops.check.of_database import choice_of, splitter_of
 from stream_app.app.ops.quarantine.kept_records import Quarantine, open_quarantine
-from stream_app.app.text.outcomes import DRY_RUN, NOTHING, counted
+from stream_app.app.text.listing import DRY_RUN, NOTHING, counted
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import UsageError
 from stream_app.table.versions.time_travel import millis_of
@@ -85,23 +84,20 @@ def run(args: argparse.Namespace) -> int:
             "no topic is named",
             fix="give --conf with the configuration of the table's job, or --from-topic",
         )
-    # Imported only when it is asked for: it needs Spark's package and a broker's client.
-    backfills = importlib.import_module("stream_app.app.ops.backfill.backfill")
-    of_database = importlib.import_module("stream_app.app.ops.check.of_database")
     progress = ProgressLine.of_terminal()
-    backfill = backfills.Backfill(
+    backfill = Backfill(
         table=table,
         source=source,
         rules=rules,
         progress=progress,
         since_ms=since,
-        splitter=of_database.splitter_of(tables, table),
-        choice=of_database.choice_of(tables),
+        splitter=splitter_of(tables, table),
+        choice=choice_of(tables),
         quarantines=_quarantines(config, table.location),
     )
     done = backfill.run(dry_run=args.dry_run)
     progress.clear()
-    for line in _lines(done, dry_run=args.dry_run):
+    for line in _lines(done):
         print(line)
     return 0
 
@@ -117,7 +113,7 @@ def _quarantines(config: AppConfig | None, location: str) -> Sequence[Quarantine
     return []
 
 
-def _lines(done: Any, *, dry_run: bool) -> Iterator[str]:
+def _lines(done: Backfilled) -> Iterator[str]:
     yield f"read {counted(done.read, 'change')}"
     if not done.is_whole:
         yield "keys that no message tells were left alone"
@@ -128,7 +124,7 @@ def _lines(done: Any, *, dry_run: bool) -> Iterator[str]:
         yield NOTHING
         return
     rows = f"{counted(done.added, 'row')} added, {done.changed} changed, {done.deleted} deleted"
-    if dry_run:
+    if done.snapshot is None:
         yield f"would write: {rows}"
         yield DRY_RUN
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -10,13 +11,13 @@ from contextlib import ExitStack
 
 import pyarrow as pa
 
-from stream_app.app.cli.arguments.changelog_start import EARLIEST, check_start, start_of
 from stream_app.app.cli.arguments.table import add_table, named_table
 from stream_app.app.cli.output.debezium_output import DebeziumMessages
 from stream_app.app.cli.output.row_output import with_constant, write_jsonl, write_table
 from stream_app.app.cli.verbs.read import columns_of
 from stream_app.app.source.kafka_output import KafkaOutput
 from stream_app.errors import UsageError
+from stream_app.planning.read.stream_start import StartMode, StreamStart, stream_start
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import (
     ChangelogBatch,
@@ -24,8 +25,10 @@ from stream_app.table.follow.changelog_follow import (
     Following,
     changelog_batches,
 )
+from stream_app.table.follow.next_snapshot import next_snapshot
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.versions.row_filter import row_filter
+from stream_app.table.versions.time_travel import millis_of
 
 _DEBEZIUM = "debezium-json"
 DESCRIPTION = "Print the changes that each snapshot brought, oldest first."
@@ -211,3 +214,48 @@ def _rows(batches: Iterable[ChangelogBatch], schema: pa.Schema) -> Iterator[pa.R
 def _lines(messages: DebeziumMessages, batch: ChangelogBatch) -> bytes:
     _, values = messages.values(batch)
     return ("\n".join(values.to_pylist()) + "\n").encode()
+
+
+EARLIEST = "earliest"
+_NAMED = (StartMode.LATEST.value, StartMode.LATEST_FULL.value, StartMode.COMPACTED_FULL.value)
+
+
+def start_of(text: str) -> StreamStart:
+    """The start that a text means: ``N``, ``N-full``, a time, or a name.
+
+    Raises:
+        UsageError: it is none of them.
+    """
+    if text == EARLIEST:
+        return stream_start("from-snapshot", snapshot_id=0)
+    if text in _NAMED:
+        return stream_start(text)
+    if match := re.fullmatch(r"([0-9]+)(-full)?", text):
+        mode = "from-snapshot-full" if match[2] else "from-snapshot"
+        return stream_start(mode, snapshot_id=int(match[1]))
+    try:
+        return stream_start("from-timestamp", timestamp_millis=millis_of(text))
+    except UsageError:
+        raise UsageError(
+            f"--from {text!r} is no place to begin at",
+            fix=f"give a snapshot such as 7, 7-full, {EARLIEST}, {', '.join(_NAMED)}, or a time "
+            "such as 2026-01-31T12:00:00",
+        ) from None
+
+
+def check_start(table: FileStoreTable, start: StreamStart, *, follow: bool) -> None:
+    """See that a snapshot that was asked for by number is there.
+
+    Raises:
+        UsageError: it has expired; or, without `follow`, it is still to come.
+    """
+    number, latest = start.snapshot_id, table.snapshots.latest_id()
+    if not number or latest is None:
+        return
+    if number > latest and not follow:
+        raise UsageError(
+            f"snapshot {number} does not exist yet, the latest is {latest}",
+            where=table.location,
+            fix="give an earlier one, or wait for it with --follow",
+        )
+    next_snapshot(table, number)

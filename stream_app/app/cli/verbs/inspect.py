@@ -9,10 +9,9 @@ from functools import partial
 
 from rich.console import Console
 
-from stream_app.app.cli.arguments.table import add_table, named_table
-from stream_app.app.cli.arguments.version import add_version, version_of
-from stream_app.app.ops.inspect.bucket_choice import BucketChoice
+from stream_app.app.cli.arguments.table import add_table, add_version, named_table, version_of
 from stream_app.app.ops.inspect.compactions import CompactionRow, compaction_rows
+from stream_app.app.ops.inspect.files import BucketChoice
 from stream_app.app.ops.inspect.levels import (
     LevelRow,
     level_rows,

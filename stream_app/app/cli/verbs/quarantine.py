@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import base64
 import contextlib
-import importlib
 import os
 import uuid
 from collections import defaultdict
@@ -15,11 +14,13 @@ from pathlib import Path
 
 import orjson
 
+from stream_app.app.cli.arguments.table import timestamp_argument
 from stream_app.app.cli.arguments.table_of_job import known_table, names_of_job
-from stream_app.app.cli.arguments.version import timestamp_argument
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
+from stream_app.app.ops.check.of_database import paths_of
 from stream_app.app.ops.quarantine.choice import Choice, offset_range
+from stream_app.app.ops.quarantine.job_replay import job_replays
 from stream_app.app.ops.quarantine.kept_records import (
     DROPPED,
     KeptRecord,
@@ -27,9 +28,8 @@ from stream_app.app.ops.quarantine.kept_records import (
     Quarantine,
     open_quarantine,
 )
-from stream_app.app.ops.quarantine.outcome import replay_lines
-from stream_app.app.text.listing import time_text
-from stream_app.app.text.outcomes import DRY_RUN, NOTHING, counted
+from stream_app.app.ops.quarantine.replay import replay_lines
+from stream_app.app.text.listing import DRY_RUN, NOTHING, counted, time_text
 from stream_app.app.text.text_table import Column, text_lines
 from stream_app.cdc.bad_reasons import REASON_KINDS
 from stream_app.errors import TableNotFoundError, UsageError
@@ -211,21 +211,12 @@ class _Records:
         users: set[str] = set()
         if self.tables is None:
             return frozenset()
-        for path in _paths(self.tables, name):
+        one = None if name is None else [self.tables.path(name)]
+        for path in one or paths_of(self.tables, needs_one=False):
             with contextlib.suppress(TableNotFoundError):
                 table = open_table(path, file_io_options=self.tables.file_system)
                 users.update(newest_epochs(table.snapshots))
         return frozenset(users)
-
-
-def _paths(tables: TablesOfJob, name: str | None) -> Sequence[str]:
-    """The tables into which records of a quarantine may have been replayed."""
-    if name is not None:
-        return [tables.path(name)]
-    # Imported only when it is asked for: it needs Spark's package.
-    of_database = importlib.import_module("stream_app.app.ops.check.of_database")
-    paths: Sequence[str] = of_database.paths_of(tables, needs_one=False)
-    return paths
 
 
 def _list(args: argparse.Namespace, records: _Records) -> Iterator[str]:
@@ -333,9 +324,7 @@ def _replay(args: argparse.Namespace, records: _Records) -> Iterator[str]:
         raise UsageError(
             "a replay needs the job's configuration", fix="give --conf instead of the folder"
         )
-    # Imported only when it is asked for: it needs Spark's package and a broker's client.
-    replays = importlib.import_module("stream_app.app.ops.quarantine.job_replay")
-    by_table = replays.job_replays(tables, records.whole, args.table)
+    by_table = job_replays(tables, records.whole, args.table)
     for name, replay in by_table.items():
         if args.table is None and not isinstance(tables, SingleTable):
             yield f"{name}:"

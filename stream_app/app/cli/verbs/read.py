@@ -7,8 +7,7 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 
-from stream_app.app.cli.arguments.table import add_table, table_location
-from stream_app.app.cli.arguments.version import add_version, version_of
+from stream_app.app.cli.arguments.table import add_table, add_version, table_location, version_of
 from stream_app.app.cli.output.row_output import WRITERS, output
 from stream_app.app.config.settings import file_io_options
 from stream_app.errors import UsageError

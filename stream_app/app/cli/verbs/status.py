@@ -18,7 +18,7 @@ from stream_app.app.ops.inspect.job_status import (
     TableStatus,
     in_short,
 )
-from stream_app.app.source.source_ends import source_ends
+from stream_app.app.source.preflight import source_ends
 from stream_app.app.tables.job_folders import checkpoint_of, not_begun
 from stream_app.app.text.listing import Listing
 from stream_app.clock import SystemClock

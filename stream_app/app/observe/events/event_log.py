@@ -16,17 +16,15 @@ from functools import partial
 from typing import IO
 
 from stream_app.app.observe.events.epoch_history import EpochHistory
-from stream_app.app.observe.events.event_objects import (
-    epoch_event,
-    idle_event,
-    rounded,
-    set_aside_event,
-)
 from stream_app.app.observe.events.event_texts import (
     bytes_text,
     compaction_text,
     drained_text,
+    epoch_event,
+    idle_event,
     report_line,
+    rounded,
+    set_aside_event,
     snapshots_text,
 )
 from stream_app.app.observe.metrics.collectors import CompactionSource

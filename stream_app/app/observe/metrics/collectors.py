@@ -5,6 +5,7 @@ Source: Paimon `operation/metrics/CompactionMetrics.java`.
 
 from __future__ import annotations
 
+import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -94,6 +95,37 @@ class StoreCollector(Collector):
                     "Bytes of the local copies on the driver's machine."),
         )  # fmt: skip
         yield from _families((self.label, number) for number in numbers)
+
+
+@dataclass(slots=True, eq=False)
+class DiskCollector(Collector):
+    """Free space of the disks that a job on this machine writes to, asked for at each scrape.
+
+    Attributes:
+        label: of the job.
+        folders: what is written there → the folder; a missing one will be made below its parents.
+    """
+
+    label: str
+    folders: Mapping[str, Path] = field(default_factory=dict)
+
+    def collect(self) -> Iterator[Metric]:
+        """A sample for each folder."""
+        free = self._family("disk_free_bytes", "Free space of the disk of a folder.")
+        size = self._family("disk_size_bytes", "Size of that disk.")
+        for name, folder in self.folders.items():
+            try:
+                there = next((path for path in (folder, *folder.parents) if path.exists()), None)
+                usage = None if there is None else shutil.disk_usage(there)
+            except OSError:
+                continue  # a mount that hangs must not take the other numbers
+            if usage is not None:
+                free.add_metric([self.label, name], usage.free)
+                size.add_metric([self.label, name], usage.total)
+        yield from (free, size)
+
+    def _family(self, name: str, meaning: str) -> GaugeMetricFamily:
+        return GaugeMetricFamily(PREFIX + name, meaning, labels=["table", "folder"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,13 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.ops.doctor.clocks import clock_observations
-from stream_app.app.ops.doctor.observation import Observation, fine, problem, warning
+from stream_app.app.ops.doctor.observation import (
+    Observation,
+    clock_observations,
+    fine,
+    problem,
+    warning,
+)
 from stream_app.app.source.preflight import (
     BrokerConnection,
     TopicInfo,

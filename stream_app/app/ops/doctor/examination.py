@@ -16,10 +16,16 @@ from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
 from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.broker import Broker
-from stream_app.app.ops.doctor.clocks import clock_observations
-from stream_app.app.ops.doctor.columns import columns_of_source
-from stream_app.app.ops.doctor.observation import Observation, fine, observed, problem, warning
+from stream_app.app.ops.doctor.observation import (
+    Observation,
+    clock_observations,
+    fine,
+    observed,
+    problem,
+    warning,
+)
 from stream_app.app.ops.doctor.tables import (
+    columns_of_source,
     held_tables,
     newest_snapshot,
     refused,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from stream_app.app.ops.inspect.bucket_choice import EVERYTHING, BucketChoice
+from stream_app.app.ops.inspect.files import EVERYTHING, BucketChoice
 from stream_app.app.text.listing import time_text
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import make_dataclass
 from operator import attrgetter
+from typing import Any
 
-from stream_app.app.ops.inspect.bucket_choice import EVERYTHING, BucketChoice
-from stream_app.app.ops.inspect.files import key_text, live_files
+from stream_app.app.ops.inspect.files import EVERYTHING, BucketChoice, key_text, live_files
 from stream_app.app.text.listing import Listing, time_text
+from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
@@ -34,10 +35,28 @@ def listing(
         arrow = system(table, snapshot)
         row_type = make_dataclass(name, arrow.schema.names, frozen=True)
         return Listing(row_type, [row_type(**row) for row in arrow.to_pylist()])
-    is_files = name == "files"
-    facts = _files(table) if is_files else _COLUMNS[name]
-    rows = live_files(table, snapshot, choice) if is_files else system.rows(table, snapshot)
-    values = system.values(table, rows, list(facts.values()))
+    if name == "files":
+        return file_listing(table, live_files(table, snapshot, choice))
+    return _listing(name, table, system.rows(table, snapshot), _COLUMNS[name])
+
+
+def file_listing(
+    table: FileStoreTable, entries: Iterable[ManifestEntry], names: Collection[str] = ()
+) -> Listing:
+    """Data files.
+
+    Args:
+        names: of the columns that are shown; empty: all.
+    """
+    facts = _files(table)
+    shown = {name: fact for name, fact in facts.items() if not names or name in names}
+    return _listing("files", table, entries, shown)
+
+
+def _listing(
+    name: str, table: FileStoreTable, rows: Iterable[Any], facts: Mapping[str, Fact]
+) -> Listing:
+    values = SYSTEM_TABLES[name].values(table, rows, list(facts.values()))
     row_type = make_dataclass(name, facts, frozen=True)
     return Listing(row_type, [row_type(*row) for row in values])
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -33,6 +33,7 @@ from stream_app.app.ops.quarantine.kept_records import (
     same_places,
 )
 from stream_app.app.ops.quarantine.later_changes import LaterChanges, ReadRange, Where
+from stream_app.app.text.listing import DRY_RUN, NOTHING, counted
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import CommitConflictError, UnsupportedTableError, UsageError
@@ -276,6 +277,29 @@ def check_replayable(table: FileStoreTable) -> None:
             where=table.location,
             fix="correct the rows at their source, whose next change brings them",
         )
+
+
+def replay_lines(done: Replayed, *, dry_run: bool) -> Iterator[str]:
+    """A line for each fate, and one for what was written."""
+    for record, reason in done.bad:
+        yield f"still bad: {record.place}: {reason}"
+    for what, records in (
+        ("their epoch is not in the table yet", done.early),
+        ("a newer change of their row is in the table", done.overtaken),
+        ("their epoch was written again, perhaps with them", done.old),
+    ):
+        if records:
+            yield f"{counted(len(records), 'record')}: {what}; the first is {records[0].place}"
+    if not (done.replayed or done.overtaken):
+        yield NOTHING
+    elif dry_run:
+        yield f"would replay {counted(len(done.replayed), 'record')}: {done.rows} changes"
+        yield DRY_RUN
+    else:
+        where = "" if done.snapshot is None else f" in snapshot {done.snapshot.snapshot_id}"
+        yield f"replayed {counted(len(done.replayed), 'record')}: {done.rows} changes{where}"
+        if done.waiting:
+            yield done.waiting
 
 
 def messages_of(records: Sequence[KeptRecord]) -> pa.RecordBatch:

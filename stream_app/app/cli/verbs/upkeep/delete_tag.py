@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from stream_app.app.cli.arguments.table import named_table
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
-from stream_app.app.text.listing import size_text, time_text
-from stream_app.app.text.outcomes import counted
+from stream_app.app.text.listing import counted, size_text, time_text
 from stream_app.errors import CorruptFileError
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.tags import TagDeletion, delete_tags, plan_tag_deletion

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from stream_app.app.cli.arguments.table import named_table
 from stream_app.app.cli.verbs.upkeep.dropped_rows import committer, dropped_rows
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
-from stream_app.app.ops.inspect.bucket_choice import BucketChoice
-from stream_app.app.text.outcomes import counted
+from stream_app.app.ops.inspect.files import BucketChoice
+from stream_app.app.text.listing import counted
 from stream_app.errors import UsageError
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.compact.compacted_buckets import parse_partition

@@ -6,8 +6,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from stream_app.app.text.listing import size_text
-from stream_app.app.text.outcomes import counted
+from stream_app.app.text.listing import counted, size_text
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.table.commit.commit_history import CommitHistory

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from stream_app.app.cli.arguments.table import named_table
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import (
@@ -13,8 +12,8 @@ from stream_app.app.cli.verbs.upkeep.upkeep_frame import (
     duration_argument,
     run_upkeep,
 )
-from stream_app.app.text.listing import Listing, time_text
-from stream_app.app.text.outcomes import counted
+from stream_app.app.text.listing import counted, size_text, time_text
+from stream_app.app.text.text_table import Column, text_lines
 from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_writing
@@ -59,34 +58,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(name, metavar=metavar, help=meaning)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpiredPartitionRow:
-    """A partition that goes.
-
-    Attributes:
-        time: by which its age counts, local.
-        rows: of all files, deletes and older versions included.
-    """
-
-    partition: str
-    time: str | None
-    files: int
-    rows: int
-    bytes: int
+_COLUMNS = (
+    Column("partition", width_max=None),
+    Column("time"),  # by which its age counts, local
+    Column("files", right=True),
+    Column("rows", right=True),  # of all files, deletes and older versions included
+    Column("bytes", right=True),
+)
 
 
 def _plan_lines(table: FileStoreTable, expiry: PartitionExpiry) -> Iterator[str]:
     rows = [
-        ExpiredPartitionRow(
-            partition=table.paths.partition(partition.partition),
-            time=time_text(partition.time_ms, zone=""),
-            files=partition.files,
-            rows=partition.rows,
-            bytes=partition.bytes,
+        (
+            table.paths.partition(partition.partition),
+            time_text(partition.time_ms, zone=""),
+            str(partition.files),
+            str(partition.rows),
+            size_text(partition.bytes),
         )
         for partition in expiry.partitions
     ]
-    yield from Listing(ExpiredPartitionRow, rows).lines()
+    yield from text_lines(_COLUMNS, rows)
     if expiry.undated:
         yield f"kept, because they have no time: {counted(expiry.undated, 'partition')}"
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 
-from stream_app.app.cli.arguments.table import named_table
-from stream_app.app.cli.arguments.version import timestamp_argument
+from stream_app.app.cli.arguments.table import named_table, timestamp_argument
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
-from stream_app.app.text.listing import size_text, time_text
-from stream_app.app.text.outcomes import counted
+from stream_app.app.text.listing import counted, size_text, time_text
 from stream_app.errors import CommitConflictError, CorruptFileError, UsageError
 from stream_app.planning.upkeep.expire_config import expire_config
 from stream_app.table.file_store_table import FileStoreTable

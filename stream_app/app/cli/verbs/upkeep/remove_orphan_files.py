@@ -11,8 +11,7 @@ from stream_app.app.cli.verbs.upkeep.upkeep_frame import (
     duration_argument,
     run_upkeep,
 )
-from stream_app.app.text.listing import size_text
-from stream_app.app.text.outcomes import counted
+from stream_app.app.text.listing import counted, size_text
 from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.orphan_files import (

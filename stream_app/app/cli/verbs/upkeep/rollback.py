@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from stream_app.app.cli.arguments.table import named_table
-from stream_app.app.cli.arguments.version import timestamp_argument
+from stream_app.app.cli.arguments.table import named_table, timestamp_argument
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
-from stream_app.app.text.listing import size_text, time_text
-from stream_app.app.text.outcomes import counted
+from stream_app.app.text.listing import counted, size_text, time_text
 from stream_app.table.upkeep.rollback import RollbackPlan, plan_rollback, roll_back, rollback_target
 from stream_app.table.upkeep.upkeep_refusals import check_expirable, check_publishes_safely
 from stream_app.table.versions.time_travel import Version

@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable, Iterable
 
 from stream_app.app.cli.arguments.table import add_table
-from stream_app.app.text.outcomes import DRY_RUN, NOTHING
+from stream_app.app.text.listing import DRY_RUN, NOTHING
 from stream_app.errors import UsageError
 from stream_app.model.options.option import parse_duration_ms
 
