@@ -9,7 +9,6 @@ stay as they are: they are relative to the current directory, as spark-submit's 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -44,7 +43,7 @@ from stream_app.errors import UsageError
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.s3.s3_options import is_s3_option, s3_options
 from stream_app.message_formats import FORMATS
-from stream_app.model.options.core_options import unknown_key
+from stream_app.model.near_names import nearest, unknown_name
 from stream_app.model.schema.data_type import RowType
 
 
@@ -167,7 +166,7 @@ def _convert(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, 
                 raise WrongValueError(
                     f"must be a table, [{section}]"
                     if section in KEYS
-                    else unknown_key("section", section, KEYS)
+                    else unknown_name("section", section, KEYS)
                 )
             _put(values[section], section, key, setting)
         except WrongValueError as problem:
@@ -199,10 +198,10 @@ def _unknown(section: str, key: str) -> str:
     if instead := REMOVED.get(f"{section}.{key}"):
         return f"was removed: {instead}"
     known = [*KEYS[section], *(f"{prefix}…" for prefix in PREFIXES.get(section, {}))]
-    found = unknown_key("key", key, known)
+    found = unknown_name("key", key, known)
     begin, dot, rest = key.partition(".")
     heads = [prefix.rstrip(".") for prefix in PREFIXES.get(section, {})]
-    if dot and (near := difflib.get_close_matches(begin, heads, n=1)):
+    if dot and (near := nearest(begin, heads)):
         return f"unknown key {key!r}; did you mean '{near[0]}.{rest}'?"
     if section == "sync" and "mean" in found:
         return found

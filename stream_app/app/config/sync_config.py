@@ -36,7 +36,7 @@ from stream_app.cdc.column_drift import (
     DriftKind,
     Reaction,
 )
-from stream_app.model.options.core_options import unknown_key
+from stream_app.model.near_names import unknown_name
 from stream_app.model.schema.mapping_options import Inexact, MappingOptions, parse_mapping_options
 from stream_app.planning.sync.new_tables import Names, OneTable, TableRules
 from stream_app.planning.sync.target_tables import SyncRules
@@ -116,7 +116,7 @@ def of_one_table(setting: Setting, key: str) -> OneSetting:
         return OneSetting(free_text(setting))
     if not dot:
         raise WrongValueError("must be a table, such as [sync.tables.orders]")
-    raise WrongValueError(unknown_key("key", rest, [*OF_ONE_TABLE, "options.…"]))
+    raise WrongValueError(unknown_name("key", rest, [*OF_ONE_TABLE, "options.…"]))
 
 
 def _none() -> Mapping[str, str]:

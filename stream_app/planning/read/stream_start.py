@@ -12,7 +12,8 @@ import enum
 from dataclasses import dataclass
 
 from stream_app.errors import UsageError
-from stream_app.model.options.core_options import CoreOptions, unknown_key
+from stream_app.model.near_names import unknown_name
+from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.stream_options import SCAN_MODE, SCAN_SNAPSHOT_ID
 
 
@@ -94,7 +95,7 @@ def stream_start(
     name = "latest-full" if mode == "full" else mode
     if name not in names:
         raise UsageError(
-            unknown_key("start mode", mode, names),
+            unknown_name("start mode", mode, names),
             fix=f"use one of {', '.join(names)}; Paimon's other modes are for batch reads",
         )
     return StreamStart(
