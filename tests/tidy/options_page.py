@@ -23,6 +23,7 @@ from stream_app.model.options.core_options import OPTIONS
 from stream_app.model.options.option import Option
 from stream_app.model.options.option_support import IGNORED_KEYS
 from stream_app.model.options.source_options import SOURCE_OPTIONS
+from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.tables_own_options import is_tables_own
 from tests.tidy.option_support_page import (
     HARMLESS,
@@ -281,7 +282,7 @@ def _configuration_default(section: str, key: str) -> str:
         return ""
     defaults = {field.name: field.default for field in dataclasses.fields(_SECTIONS[section])}
     default = defaults.get(key.replace("-", "_"))
-    if default in (None, "", ()) or default is dataclasses.MISSING:
+    if default in (None, "", (), RowType(())) or default is dataclasses.MISSING:
         return ""
     return _code(default)
 

@@ -19,23 +19,23 @@ from stream_app.app.config.format_problems import format_problems
 from stream_app.app.config.made_columns import made_problems
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, shown
-from stream_app.app.config.source_config import SOURCE_KEYS, SourceConfig
-from stream_app.app.config.stream_config import STREAM_KEYS, StreamConfig, with_limit
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.stream_config import StreamConfig, with_limit
 from stream_app.app.config.sync_config import (
-    SYNC_KEYS,
-    SYNC_PREFIXES,
     OneSetting,
     SyncConfig,
     of_one_table,
 )
 from stream_app.app.config.sync_problems import drift_problems, sync_problems
-from stream_app.app.config.table_config import TABLE_KEYS, TableConfig, table_problems
+from stream_app.app.config.table_config import TableConfig, table_problems
 from stream_app.app.config.tables_of_job import SingleTable, WholeDatabase
 from stream_app.app.config.values import (
     SET_BY_SPARK,
     Setting,
     WrongValueError,
+    families_of,
     free_text,
+    keys_of,
     names,
 )
 from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
@@ -74,7 +74,7 @@ class AppConfig:
             found[name] = {
                 one.name: self._plain(getattr(section, one.name))
                 for one in fields(section)
-                if one.metadata.get("is_shown", True)
+                if one.metadata
             }
         return found
 
@@ -103,23 +103,19 @@ class AppConfig:
         )
 
 
+_SECTIONS = {
+    "source": SourceConfig,
+    "table": TableConfig,
+    "sync": SyncConfig,
+    "stream": StreamConfig,
+}
 KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
-    "source": SOURCE_KEYS,
-    "table": TABLE_KEYS,
-    "sync": SYNC_KEYS,
-    "stream": STREAM_KEYS,
+    **{name: keys_of(section) for name, section in _SECTIONS.items()},
     "file-system": {},
     "spark": {},
 }
 REMOVED = {"stream.spark-metrics": "stream.metrics-port serves the job's numbers"}
-PREFIXES: Mapping[str, Mapping[str, str]] = {
-    "source": {
-        "kafka.": "kafka_options",
-        **{f"{each.section}.": "format_options" for each in FORMATS.values()},
-    },
-    "table": {"options.": "options"},
-    "sync": SYNC_PREFIXES,
-}
+PREFIXES = {name: families_of(section) for name, section in _SECTIONS.items()}
 """By section: the beginning of keys that are handed on, and the field that holds them."""
 
 
