@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -30,11 +29,12 @@ from stream_app.cdc.record_images import UnreadableRecordError
 from stream_app.cdc.source_tables import Origins
 from stream_app.errors import UsageError
 from stream_app.kafka.schema_registry import REGISTRIES
+from stream_app.model.near_names import known_names
 
 _DEBEZIUM_AVRO = debezium_avro(REGISTRIES)
 _DEBEZIUM = (DEBEZIUM_JSON, _DEBEZIUM_AVRO, DEBEZIUM_BSON)
 _OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON, PLAIN_JSON)
-FORMATS: dict[str, Format] = {each.name: each for each in (*_DEBEZIUM, *_OTHERS)}
+FORMATS: dict[str, Format] = {declared.name: declared for declared in (*_DEBEZIUM, *_OTHERS)}
 DEFAULT_FORMAT = DEBEZIUM_JSON.name
 _CONFLUENT_MAGIC = b"\0"
 """Before the number of a registry's schema."""
@@ -47,12 +47,10 @@ def format_named(name: str) -> Format:
         UsageError: there is no such format.
     """
     if name not in FORMATS:
-        near = difflib.get_close_matches(name, FORMATS, n=1, cutoff=0.3)
-        meant = f"did you mean {near[0]!r}? " if near else ""
         raise UsageError(
             f"unknown message format {name!r}",
             where="source.format",
-            fix=f"{meant}known: {', '.join(FORMATS)}",
+            fix=known_names(name, FORMATS),
         )
     return FORMATS[name]
 
@@ -62,8 +60,8 @@ def likely_format(values: Sequence[bytes]) -> str | None:
 
     A third of them must have signs: heartbeats and markers of transactions have none.
     """
-    found = Counter(filter(None, map(_likely_format, values)))
-    name, count = found.most_common(1)[0] if found else (None, 0)
+    counts = Counter(filter(None, map(_likely_format, values)))
+    name, count = counts.most_common(1)[0] if counts else (None, 0)
     return name if 3 * count > len(values) else None
 
 
@@ -83,9 +81,9 @@ def _likely_format(value: bytes) -> str | None:
         document = document["payload"]
     names = document.keys() if isinstance(document, dict) else set[str]()
     signs = [
-        (len(fields), each.name)
-        for each in FORMATS.values()
-        for fields in each.signs
+        (len(fields), declared.name)
+        for declared in FORMATS.values()
+        for fields in declared.signs
         if fields <= names
     ]
     return max(signs)[1] if signs else None

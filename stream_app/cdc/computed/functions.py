@@ -7,7 +7,6 @@ Source: Paimon `flink/action/cdc/Expression.java`.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from stream_app.cdc.computed.date_pattern import parse_pattern
 from stream_app.cdc.computed.definition import Definition, DefinitionError
 from stream_app.cdc.computed.time_functions import PRECISIONS, date_format, time_field
 from stream_app.errors import UsageError
+from stream_app.model.near_names import known_names
 from stream_app.model.schema.data_type import (
     INTEGER_ROOTS,
     STRING_MAX,
@@ -92,17 +92,13 @@ def function_of(definition: Definition) -> Function:
     Raises:
         DefinitionError: there is none of that name, or it takes a column and none is given.
     """
-    found = FUNCTIONS.get(definition.function)
-    if found is None:
-        near = difflib.get_close_matches(definition.function, FUNCTIONS, n=1, cutoff=0.5)
-        meant = f"did you mean {near[0]!r}? " if near else ""
-        raise DefinitionError(
-            f"has the unknown function {definition.function!r}; {meant}known: "
-            f"{', '.join(FUNCTIONS)}"
-        )
-    if found.takes_column and not (definition.arguments and definition.arguments[0]):
-        raise DefinitionError(f"names no column; write {found.usage}")
-    return found
+    function = FUNCTIONS.get(definition.function)
+    if function is None:
+        near = known_names(definition.function, FUNCTIONS)
+        raise DefinitionError(f"has the unknown function {definition.function!r}; {near}")
+    if function.takes_column and not (definition.arguments and definition.arguments[0]):
+        raise DefinitionError(f"names no column; write {function.usage}")
+    return function
 
 
 def applied(definition: Definition, argument: DataType, arrow_type_of: ArrowTypeOf) -> Applied:
@@ -217,9 +213,9 @@ def _constant(value: str, data_type: DataType, arrow_type: pa.DataType) -> pa.Ar
     text = value.lower() if family is Family.BOOLEAN else value
     try:
         kind, wire = wire_value(reading, JsonKind.STRING, text)
-        found, failed = cast_alone(reading, kind, [wire])
+        constant, failed = cast_alone(reading, kind, [wire])
         if failed is None:
-            return found
+            return constant
     except ValueError:
         pass
     raise DefinitionError(f"{value!r} is no value of the type {data_type}")

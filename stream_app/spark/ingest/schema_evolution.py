@@ -18,7 +18,7 @@ from stream_app.errors import WrongSourceError
 from stream_app.model.schema.source_table import SourceTable
 from stream_app.spark.ingest.job_state import JobWarning
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.schema.evolve import EvolutionRules, evolve
+from stream_app.table.schema.alter import EvolutionRules, evolve
 
 _LOG = logging.getLogger(__name__)
 _ALTER = "change the column with stream-app alter"
