@@ -136,8 +136,7 @@ class JobStateFile:
             _LOG.warning("%s", warning)
             known = self.state.warnings
             if warning not in known and len(known) < _WARNINGS_MAX:
-                self.note(warnings=(*known, warning))
-        self.save()
+                self.update(warnings=(*known, warning))
 
     def save(self) -> None:
         """Persist the state atomically, unless it is there; then delete the file of 0.1.0.

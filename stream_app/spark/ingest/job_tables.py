@@ -77,8 +77,7 @@ class JobTables:
         self._now_ms = now_ms
         self._on_change = on_change
         self._begin: Offsets = {}
-        self._checked: set[str] = set()
-        self._failed: set[str] = set()
+        self._checked, self._failed = set[str](), set[str]()
         for name, waiting in self.held.items():
             on_change(name, waiting)
 
@@ -146,9 +145,8 @@ class JobTables:
         """
         self.newest_begun = epoch
         self._begin = begins_for(source_begin, source_end)
-        begins = {name: one.begin for name, one in self.held.items()}
-        for name, begin in begins.items():
-            self.go_on(name, with_new_partitions(begin, self._begin))
+        for name, one in list(self.held.items()):
+            self.go_on(name, with_new_partitions(one.begin, self._begin))
         # Some tables were opened before the job knew where its first epoch begins.
         for feed in self.ready():
             if feed.name not in self._checked and feed.job.is_open:
@@ -191,8 +189,7 @@ class JobTables:
         """
         if not self.stops:
             newest = {**self._file.state.newest, **changed}
-            self._file.note(epoch=self.newest_begun, newest=newest)
-            self._file.save()
+            self._file.update(epoch=self.newest_begun, newest=newest)
 
     def fail(self, feed: TableFeed, error: BaseException) -> None:
         """A table lacks the epoch in progress because of an error.
@@ -249,8 +246,7 @@ class JobTables:
 
     def warn(self, feed: TableFeed) -> None:
         """Log and remember what a table's messages have shown of its columns."""
-        if warnings := feed.take_warnings():
-            self._file.warn(warnings)
+        self._file.warn(feed.take_warnings())
 
     def hold(self, name: str, error: BaseException) -> HeldTable:
         """Hold a table back from the epoch in progress on; it need not have been made."""
