@@ -1,7 +1,7 @@
 """Which rows and columns a read returns; the last step of `split_read` and `incremental_read`.
 
-On request a column ``rowkind`` (``+I``, ``-U``, ``+U`` or ``-D``) stands in front. Some system tables
-show the table's own rows in another form.
+On request a column ``rowkind`` (``+I``, ``-U``, ``+U`` or ``-D``) stands in front. Some system
+tables show the table's own rows in another form.
 
 Source: Paimon `table/system/AuditLogTable.java`, `BinlogTable.java`, `ReadOptimizedTable.java`.
 """
