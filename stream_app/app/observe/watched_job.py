@@ -87,16 +87,16 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
 
 def _local_folders(warehouse: str, stream: StreamConfig) -> dict[str, Path]:
     """What the job writes on disks of this machine; what tasks of a cluster spill is elsewhere."""
-    found = {
+    locations = {
         "warehouse": warehouse,
         "checkpoint": stream.checkpoint,
         "temporary": str(local_disk()),
     }
     if stream.quarantine is not None:
-        found["quarantine"] = stream.quarantine
+        locations["quarantine"] = stream.quarantine
     return {
         name: Path(local_path(location)).absolute()
-        for name, location in found.items()
+        for name, location in locations.items()
         if is_local(location)
     }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import Any
 
 from stream_app.app.cli.arguments.configuration import add_configuration
 from stream_app.app.cli.arguments.table_of_job import known_table
@@ -19,7 +18,7 @@ from stream_app.app.ops.inspect.job_status import (
     TableStatus,
     in_short,
 )
-from stream_app.app.source.source_ends import source_ends
+from stream_app.app.source.preflight import source_ends
 from stream_app.app.tables.job_folders import checkpoint_of, not_begun
 from stream_app.app.text.listing import Listing
 from stream_app.clock import SystemClock
@@ -29,33 +28,31 @@ from stream_app.spark.ingest.job_state import read_state
 _TROUBLES = (HELD, MISSING, UNREADABLE, REFUSED)
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "status",
-        description=(
-            "Show the state of each table of a job: its newest epoch and snapshot, how far it is "
-            "behind its topics, its sorted runs, and why it is held back. Reads the checkpoint and "
-            "the tables; the job may run or not."
-        ),
-        epilog=(
-            "states:\n"
-            "  ready       the table has all epochs, and readers get them\n"
-            "  waiting     it waits for its compactions: rows that nobody gets before, or its next "
-            "epoch\n"
-            "  held        an error holds it back, and the other tables go on\n"
-            "  empty       no epoch had rows for it\n"
-            "  missing, unreadable   see the reason\n"
-            "  refused     nothing of a table of the source is stored: see the reason\n\n"
-            "examples:\n"
-            "  stream-app status --conf conf/shop-database.toml\n"
-            "  stream-app status --conf conf/shop-database.toml --table orders\n"
-            "  stream-app status --conf conf/shop-database.toml --json\n\n"
-            "exit codes: 0 no trouble; 1 a table is held, missing, unreadable or refused, or no "
-            "job has begun"
-        ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+DESCRIPTION = (
+    "Show the state of each table of a job: its newest epoch and snapshot, how far it is "
+    "behind its topics, its sorted runs, and why it is held back. Reads the checkpoint and "
+    "the tables; the job may run or not."
+)
+EPILOG = (
+    "states:\n"
+    "  ready       the table has all epochs, and readers get them\n"
+    "  waiting     it waits for its compactions: rows that nobody gets before, or its next "
+    "epoch\n"
+    "  held        an error holds it back, and the other tables go on\n"
+    "  empty       no epoch had rows for it\n"
+    "  missing, unreadable   see the reason\n"
+    "  refused     nothing of a table of the source is stored: see the reason\n\n"
+    "examples:\n"
+    "  stream-app status --conf conf/shop-database.toml\n"
+    "  stream-app status --conf conf/shop-database.toml --table orders\n"
+    "  stream-app status --conf conf/shop-database.toml --json\n\n"
+    "exit codes: 0 no trouble; 1 a table is held, missing, unreadable or refused, or no "
+    "job has begun"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     add_configuration(parser)
     parser.add_argument(
         "--table",
@@ -63,7 +60,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         help="one table, by its name in the warehouse, with the whole reason",
     )
     parser.add_argument("--json", action="store_true", help="a JSON object for each table")
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

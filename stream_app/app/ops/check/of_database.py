@@ -59,7 +59,7 @@ def choice_of(tables: TablesOfJob | None) -> SourceChoice:
     known = state_of(folder).own_source_tables
     if not known:
         return EVERY_SOURCE
-    names = frozenset(name for each in known.values() for name in each if name)
+    names = frozenset(name for names_of_topic in known.values() for name in names_of_topic if name)
     others = frozenset((topic, "") for topic in tables.source.topics if topic not in known)
     return SourceChoice(own=names, others=others)
 
@@ -74,7 +74,7 @@ def splitter_of(job: TablesOfJob | None, *tables: FileStoreTable) -> MessageSpli
     """
     if not isinstance(job, WholeDatabase):
         return AllToOneTable()
-    names = [job.sync.name_of(each.location) for each in tables]
+    names = [job.sync.name_of(table.location) for table in tables]
     origins: Mapping[Origin, str] = {}
     if job.rules.may_collide:  # else the names tell it, and the checkpoint may be gone
         origins = state_of(_checkpoint(job)).origins
