@@ -24,8 +24,8 @@ from stream_app.app.ops.inspect.job_status import (
 from stream_app.app.ops.inspect.table_facts import RememberedFacts
 from stream_app.app.ops.quarantine.choice import Choice
 from stream_app.app.ops.quarantine.job_replay import job_replays
-from stream_app.app.ops.quarantine.kept_records import Quarantine, can_open, open_quarantine
 from stream_app.app.ops.quarantine.later_changes import ReadRange
+from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, can_open, open_quarantine
 from stream_app.app.ops.quarantine.replay import replay_lines
 from stream_app.app.ops.resume import resume_tables
 from stream_app.app.source.preflight import source_ends
@@ -38,7 +38,7 @@ from stream_app.app.web.homeless import (
 from stream_app.app.web.job_glance import JobGlance, compactions_of_all, messages_per_s
 from stream_app.app.web.rested import Rested
 from stream_app.app.web.site import Site
-from stream_app.app.web.table_parts import BAD_COUNTED
+from stream_app.app.web.table_parts import QUARANTINED_READ
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.kafka.offset_ranges import Offsets
@@ -90,7 +90,7 @@ class JobSite(Site):
         self._watch: QuarantineWatch | None = None
         if folder is not None and can_open(folder):
             quarantine = open_quarantine(folder, config.file_system)
-            self._watch = QuarantineWatch(quarantine, clock, self._counted, most=BAD_COUNTED)
+            self._watch = QuarantineWatch(quarantine, clock, self._counted, most=QUARANTINED_READ)
 
     @property
     def title(self) -> str:

@@ -29,8 +29,8 @@ from stream_app.spark.epoch.decode_counts import DecodeCounts, Where
 from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.epoch.epoch_plan import EpochPlan, TablePlan
 from stream_app.spark.epoch.epoch_runner import EpochRunner, Messages, TableOutput, Writing
-from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.job_tables import COMMIT_THREADS, JobTables
+from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.ingest.truncation import counts_from, partition_counts
 from stream_app.spark.task_errors import first_line
@@ -52,7 +52,7 @@ class Share:
     feed: TableFeed
     plan: TablePlan
     output: TableOutput
-    set_aside: SetAside | None = None
+    quarantined: Quarantined | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +167,7 @@ class Round(Generic[Messages]):
                 job.table.discard(share.output.changes)
                 return None
             if bad is not None:  # counted here: a further round would count them once more
-                share.set_aside = share.feed.dead_letters.write(self.begun.epoch, bad)
+                share.quarantined = share.feed.quarantine.write(self.begun.epoch, bad)
             discarded = True  # by the commit, if it fails
             report = self._commit(share)
             job.upkeep.after_commit()
@@ -208,7 +208,7 @@ class Round(Generic[Messages]):
     def _bad_records(self, share: Share) -> pa.Table:
         """A share's bad records with their keys, in the order of the source."""
         bad = share.output.bad_records().sort_by(SOURCE_ORDER)
-        is_kept = share.feed.dead_letters.folder is not None
+        is_kept = share.feed.quarantine.folder is not None
         if bad.num_rows and is_kept and not self.begun.plan.reads_keys:
             try:
                 return self.runner.with_keys(self.begun.messages, bad).sort_by(SOURCE_ORDER)
@@ -239,7 +239,7 @@ class Round(Generic[Messages]):
         return EpochReport(
             epoch=self.begun.epoch,
             counts=feed.counts_to_tell(output.counts),
-            set_aside=share.set_aside,
+            quarantined=share.quarantined,
             buckets=len(output.changes),
             files=len(files),
             bytes=sum(file.file_size for file in files),

@@ -15,7 +15,7 @@ from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.ops.backfill.backfill import Backfill, Backfilled
 from stream_app.app.ops.check.of_database import choice_of, splitter_of
-from stream_app.app.ops.quarantine.kept_records import Quarantine, open_quarantine
+from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, open_quarantine
 from stream_app.app.text.listing import DRY_RUN, NOTHING, counted
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import UsageError
