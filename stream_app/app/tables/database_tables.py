@@ -41,11 +41,9 @@ from stream_app.model.schema.source_table import SourceTable, merged
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.schema.tables_own_options import is_tables_own, option_differences
 from stream_app.planning.schema.schema_changes import AddColumn
-from stream_app.planning.sync.assignment import Assignment
-from stream_app.planning.sync.column_remarks import remarks_of_new
+from stream_app.planning.sync.assignment import Assignment, TableLimit
+from stream_app.planning.sync.column_remarks import remarks_of_new, shard_differences
 from stream_app.planning.sync.new_tables import new_table, options_for
-from stream_app.planning.sync.shards import shard_differences
-from stream_app.planning.sync.table_limit import TableLimit
 from stream_app.planning.sync.target_tables import LeftOut, Refusal, decide
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.spark.ingest.held_tables import is_temporary

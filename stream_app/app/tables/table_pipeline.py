@@ -36,7 +36,7 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import And, column_names, to_expression
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.schema.evolve import EvolutionRules
+from stream_app.table.schema.alter import EvolutionRules
 from stream_app.table.schema.narrowed_columns import NarrowedColumns, column_times
 from stream_app.table.write.column_defaults import default_values
 from stream_app.table.write.located_rows import lookup_hints, named_partitions

@@ -17,8 +17,8 @@ from stream_app.app.text.listing import Listing, time_text
 from stream_app.errors import StreamAppError
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.schema.schema_diff import schema_differences
-from stream_app.planning.upkeep.expire_config import expire_config
+from stream_app.planning.schema.schema_changes import schema_differences
+from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.storage_errors import storage_error
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots, SnapshotExpiry

@@ -1,4 +1,5 @@
-"""Options of tables with ``bucket = -1`` and a primary key, whose buckets come as rows come.
+"""Options of tables with ``bucket = -1`` and a primary key, whose buckets come as rows come; and
+of tables in which a key finds its row in any partition.
 
 Keys and defaults are Paimon's (1.4, `CoreOptions.java`).
 """
@@ -7,7 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from stream_app.model.options.option import Option, integer_option, parse_integer, parse_long
+from stream_app.model.options.option import (
+    Option,
+    boolean_option,
+    duration_option,
+    integer_option,
+    parse_integer,
+    parse_long,
+)
 
 BUCKET_COUNT_MAX = 32_767
 """Paimon keeps numbers of buckets in 16 bits (`utils/Int2ShortHashMap.java`)."""
@@ -66,4 +74,28 @@ BUCKET_OPTIONS: tuple[Option[Any], ...] = (
     DYNAMIC_BUCKET_INITIAL_BUCKETS,
     DYNAMIC_BUCKET_ASSIGNER_PARALLELISM,
     DYNAMIC_BUCKET_MAX_BUCKETS,
+)
+CROSS_PARTITION_UPSERT_INDEX_TTL = duration_option(
+    "cross-partition-upsert.index-ttl",
+    None,
+    "Age of a bucket's newest file from which on its keys are left out of a new index. A change "
+    "of such a key does not find its older row (default: never).",
+)
+CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM = integer_option(
+    "cross-partition-upsert.bootstrap-parallelism",
+    10,
+    "Files that a task reads at a time to make the index of keys.",
+    minimum=1,
+)
+PARTITION_LOOKUP = boolean_option(
+    "partition-lookup",
+    False,
+    "The primary key without its partition columns is unique in the whole table, and the source "
+    "knows a row by it: a change finds its older row in any partition.",
+    is_own=True,
+)
+CROSS_PARTITION_OPTIONS: tuple[Option[Any], ...] = (
+    CROSS_PARTITION_UPSERT_INDEX_TTL,
+    CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM,
+    PARTITION_LOOKUP,
 )

@@ -15,9 +15,8 @@ from typing import Any
 
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.merge_engine import traits_of
-from stream_app.model.options.bucket_options import BUCKET_OPTIONS
+from stream_app.model.options.bucket_options import BUCKET_OPTIONS, CROSS_PARTITION_OPTIONS
 from stream_app.model.options.changelog_producer import ProducerTraits, producer_traits
-from stream_app.model.options.commit_options import COMMIT_OPTIONS
 from stream_app.model.options.compaction_options import (
     COMMIT_FORCE_COMPACT,
     COMPACTION_OPTIONS,
@@ -33,9 +32,7 @@ from stream_app.model.options.compaction_options import (
     WRITE_ONLY,
     WRITE_ONLY_STOP_TRIGGER,
 )
-from stream_app.model.options.cross_partition_options import CROSS_PARTITION_OPTIONS
 from stream_app.model.options.expire_options import EXPIRE_OPTIONS
-from stream_app.model.options.lookup_options import LOOKUP_OPTIONS
 from stream_app.model.options.option import (
     Option,
     Value,
@@ -55,9 +52,9 @@ from stream_app.model.options.paimon_option_keys import (
     PREFIXES,
     VALUE_CHECKS,
 )
-from stream_app.model.options.read_options import READ_OPTIONS
+from stream_app.model.options.read_options import LOOKUP_OPTIONS, READ_OPTIONS
 from stream_app.model.options.stream_options import STREAM_OPTIONS
-from stream_app.model.options.table_options import BUCKET, TABLE_OPTIONS
+from stream_app.model.options.table_options import BUCKET, COMMIT_OPTIONS, TABLE_OPTIONS
 from stream_app.model.options.tag_options import TAG_OPTIONS
 from stream_app.model.table_kind import is_writable
 
@@ -86,8 +83,6 @@ def option_named(key: str) -> Option[Any] | None:
 
 _OLD_DEFAULT = "default-value"
 """Of a column, in Paimon before 1.0; no version since acts on it."""
-
-
 _SAID_IN_CONFIGURATION = {
     "path": "the warehouse, the database and the name say where the table is",
     "primary-key": "primary-keys of the configuration says it",

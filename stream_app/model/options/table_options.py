@@ -1,4 +1,4 @@
-"""Options of a table that have no page of their own: buckets, keys, files, statistics, buffers.
+"""Options of a table that have no page of their own: buckets, keys, files, commits.
 
 Keys and defaults are Paimon's (1.4, `CoreOptions.java`). `core_options` has them all by key.
 """
@@ -13,10 +13,12 @@ from stream_app.model.options.option import (
     Option,
     boolean_option,
     choice_option,
+    duration_option,
     integer_option,
     parse_exact_columns,
     parse_integer,
     parse_stats_mode,
+    parse_text,
     size_option,
     text_option,
 )
@@ -222,4 +224,49 @@ TABLE_OPTIONS: tuple[Option[Any], ...] = (
     DATA_FILE_PATH_DIRECTORY,
     DATA_FILE_PREFIX,
     CHANGELOG_FILE_PREFIX,
+)
+MANIFEST_FORMAT = choice_option("manifest.format", "avro", "Format of manifests.", "avro")
+MANIFEST_COMPRESSION = choice_option(
+    "manifest.compression",
+    "zstd",
+    "Codec of manifests; null is none.",
+    "zstd",
+    "null",
+    "deflate",
+    "snappy",
+    "bzip2",
+    parse=parse_text,
+)
+MANIFEST_TARGET_FILE_SIZE = size_option(
+    "manifest.target-file-size", "8 mb", "Size at which manifests are merged."
+)
+MANIFEST_MERGE_MIN_COUNT = integer_option(
+    "manifest.merge-min-count", 30, "Small manifests that trigger a merge.", minimum=1
+)
+MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE = size_option(
+    "manifest.full-compaction-threshold-size",
+    "16 mb",
+    "Total size of small manifests and of those with deletions that triggers their full merge.",
+)
+COMMIT_MAX_RETRIES = integer_option("commit.max-retries", 10, "Attempts after a lost commit race.")
+COMMIT_TIMEOUT = duration_option(
+    "commit.timeout", None, "Time after which a committer gives up (default: never)."
+)
+COMMIT_MIN_RETRY_WAIT = duration_option(
+    "commit.min-retry-wait", "10 ms", "First wait after a lost commit race."
+)
+COMMIT_MAX_RETRY_WAIT = duration_option(
+    "commit.max-retry-wait", "10 s", "Longest wait after a lost commit race."
+)
+
+COMMIT_OPTIONS: tuple[Option[Any], ...] = (
+    MANIFEST_FORMAT,
+    MANIFEST_COMPRESSION,
+    MANIFEST_TARGET_FILE_SIZE,
+    MANIFEST_MERGE_MIN_COUNT,
+    MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE,
+    COMMIT_MAX_RETRIES,
+    COMMIT_TIMEOUT,
+    COMMIT_MIN_RETRY_WAIT,
+    COMMIT_MAX_RETRY_WAIT,
 )

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from stream_app.errors import WrongSourceError
 from stream_app.model.schema.source_table import SourceTable
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.schema.evolve import EvolutionRules, evolve
+from stream_app.table.schema.alter import EvolutionRules, evolve
 
 _LOG = logging.getLogger(__name__)
 

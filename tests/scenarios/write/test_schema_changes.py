@@ -15,7 +15,7 @@ from stream_app.model.schema.source_table import SourceTable
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
-from stream_app.table.schema.evolve import EvolutionRules
+from stream_app.table.schema.alter import EvolutionRules
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.evolving_job import Job, a_job, alter
 from tests.support.small_table import SmallTable

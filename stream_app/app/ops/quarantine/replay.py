@@ -39,7 +39,7 @@ from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import CommitConflictError, UnsupportedTableError, UsageError
 from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.merge_engine import traits_of
-from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
+from stream_app.model.options.bucket_options import PARTITION_LOOKUP
 from stream_app.model.options.table_options import MERGE_ENGINE
 from stream_app.model.schema.source_table import SourceTable
 from stream_app.model.snapshot import REPLAY_PROPERTY, Snapshot
@@ -48,7 +48,7 @@ from stream_app.planning.schema.schema_changes import AddColumn, ChangeType
 from stream_app.table.commit.job_epochs import epochs_as_of
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.single_append import SingleAppend
-from stream_app.table.schema.evolve import EvolutionRules
+from stream_app.table.schema.alter import EvolutionRules
 from stream_app.table.versions.waiting_rows import waiting_line
 
 _USER = "replay-"

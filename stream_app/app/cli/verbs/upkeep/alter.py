@@ -10,7 +10,7 @@ from stream_app.app.cli.arguments.schema_changes import add_schema_changes, sche
 from stream_app.app.cli.arguments.table import named_table
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
 from stream_app.model.options.core_options import lasting_refusals
-from stream_app.planning.schema.schema_diff import schema_differences
+from stream_app.planning.schema.schema_changes import schema_differences
 from stream_app.table.opening import open_for_altering
 from stream_app.table.schema.alter import alter_table, next_schema
 

@@ -9,7 +9,7 @@ from stream_app.app.cli.arguments.table import named_table, timestamp_argument
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
 from stream_app.app.text.listing import counted, size_text, time_text
 from stream_app.errors import CommitConflictError, CorruptFileError, UsageError
-from stream_app.planning.upkeep.expire_config import expire_config
+from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots, Expiry, SnapshotExpiry
@@ -52,21 +52,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-deletes", type=int, metavar="N", help="most snapshots to expire; default: no limit"
     )
-    parser.add_argument(
-        "--give-up-unreadable",
-        action="store_true",
-        help="expire unreadable snapshots even if one of them may hold the only record of what a "
-        "job has committed: that job, restarted, might write an epoch twice",
-    )
 
 
 def _plan_lines(snapshots: SnapshotExpiry, changelogs: Expiry) -> Iterator[str]:
-    going, read = snapshots.numbers, snapshots.versions
+    going = snapshots.numbers
     stays = "none is left" if snapshots.kept is None else f"{snapshots.kept} stays"
     if going:
-        newest = f", the newest of {time_text(read[-1].time_millis)}" if read else ""
-        yield f"{_range_text('snapshot', going)}{newest}; {stays}: {snapshots.kept_by}"
-        yield from _unreadable_lines(snapshots.unreadable)
+        newest = f"the newest of {time_text(snapshots.versions[-1].time_millis)}"
+        yield f"{_range_text('snapshot', going)}, {newest}; {stays}: {snapshots.kept_by}"
         if snapshots.keeps_changelogs:
             yield "  their changelogs are kept"
         yield from _file_lines(snapshots.files)
@@ -74,7 +67,6 @@ def _plan_lines(snapshots: SnapshotExpiry, changelogs: Expiry) -> Iterator[str]:
         yield f"no snapshot goes: {snapshots.kept_by}"
     if gone := changelogs.numbers:
         yield _range_text("long-lived changelog", gone)
-        yield from _unreadable_lines(changelogs.unreadable)
         yield from _file_lines(changelogs.files)
 
 
@@ -110,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
         limit=_at_least_one("--max-deletes", args.max_deletes) or _NO_LIMIT,
     )
     _check_newest(table)
-    expire_snapshots = ExpireSnapshots(table, gives_up=args.give_up_unreadable)
+    expire_snapshots = ExpireSnapshots(table)
     expire_changelogs = ExpireChangelogs(table)
     snapshots, changelogs = expire_snapshots.plan(config), expire_changelogs.plan(config)
 
@@ -132,14 +124,6 @@ def run(args: argparse.Namespace) -> int:
 def _range_text(what: str, going: Sequence[int]) -> str:
     first, last = going[0], going[-1]
     return f"{what} {first} goes" if first == last else f"{what}s {first} to {last} go"
-
-
-def _unreadable_lines(numbers: Sequence[int]) -> Iterator[str]:
-    if numbers:
-        yield (
-            f"  {', '.join(map(str, numbers))} cannot be read: the files that only it needs "
-            f"become orphans for stream-app remove-orphan-files"
-        )
 
 
 def _file_lines(files: FilesToDelete) -> Iterator[str]:
