@@ -7,7 +7,6 @@ Kafka gives each topic a unique id, which reveals that. Reads metadata only, nev
 
 from __future__ import annotations
 
-import difflib
 import re
 import socket
 import time
@@ -25,6 +24,7 @@ from stream_app.app.source.bootstrap_servers import bootstrap_servers
 from stream_app.errors import SourceError, StreamAppError, WrongSourceError
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.kafka.security_options import security_options
+from stream_app.model.near_names import nearest
 
 TIMEOUT_S = 15.0
 _ENDS_S = 5.0
@@ -259,11 +259,7 @@ class BrokerConnection:
             f"topic {name!r} {_TOPIC_ERRORS.get(code, f'cannot be read (Kafka error {code})')}"
             for name, code in sorted(codes.items())
         )
-        near = {
-            match
-            for name in codes
-            for match in difflib.get_close_matches(name, existing, n=_NEAR_TOPICS_MAX)
-        }
+        near = {match for name in codes for match in nearest(name, existing, _NEAR_TOPICS_MAX)}
         return WrongSourceError(
             f"{said} at {self._bootstrap}",
             where="source.topics",

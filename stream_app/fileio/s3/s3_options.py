@@ -9,7 +9,6 @@ Source: Paimon `s3/S3FileIO.java`, whose names are those of Hadoop's S3A without
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import re
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from urllib.parse import urlsplit
 from stream_app.errors import UsageError
 from stream_app.fileio.reference import NotThereError, names_file, put_in
 from stream_app.fileio.s3.s3_keys import KeyFiles, KeySource, S3Keys, aws_profile
+from stream_app.model.near_names import unknown_name
 
 _PREFIXES = ("s3.", "s3a.", "fs.s3a.")
 _NAMES: Mapping[str, str] = {
@@ -243,9 +243,9 @@ def _name(key: str, short: str) -> str:
     for beginning, advice in _REFUSED:
         if short.startswith(beginning):
             raise UsageError(f"option {key!r} is not taken", fix=advice)
-    near = difflib.get_close_matches(short, _NAMES, n=1)
-    hint = f"; did you mean {key.removesuffix(short) + near[0]!r}?" if near else ""
-    raise UsageError(f"unknown option {key!r}{hint}", fix=f"known: {', '.join(S3_OPTION_NAMES)}")
+    prefix = key.removesuffix(short)
+    what = unknown_name("option", key, [prefix + name for name in _NAMES])
+    raise UsageError(what, fix=f"known: {', '.join(S3_OPTION_NAMES)}")
 
 
 def _value(key: str, name: str, text: str, environ: Mapping[str, str]) -> object:

@@ -27,6 +27,7 @@ from stream_app.model.options.expire_options import (
     SNAPSHOT_NUM_RETAINED_MAX,
     SNAPSHOT_NUM_RETAINED_MIN,
 )
+from stream_app.model.options.option import is_on
 from stream_app.model.options.stream_options import SCAN_MODE, STREAMING_READ_OVERWRITE
 from stream_app.model.options.table_options import (
     BUCKET_KEY,
@@ -152,7 +153,7 @@ def _key_problems(primary_keys: Collection[str], options: Mapping[str, str]) -> 
     has_buckets = kind_traits((), (), core.bucket).has_bucket_number
     if not has_buckets and core[FULL_COMPACTION_DELTA_COMMITS] is not None:
         yield "full-compaction.delta-commits needs primary-keys or buckets: leave it out"
-    if options.get("table-read.sequence-number.enabled", "").lower() == "true":
+    if is_on(options, "table-read.sequence-number.enabled"):
         yield "table-read.sequence-number.enabled needs primary-keys: leave it out"
 
 

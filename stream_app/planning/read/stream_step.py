@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 from stream_app.errors import UsageError
 from stream_app.model.data_split import StreamSplit
+from stream_app.model.near_names import unknown_name
 from stream_app.model.options.changelog_producer import ProducerTraits
-from stream_app.model.options.core_options import CoreOptions, unknown_key
+from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.stream_options import SCAN_MODE, SCAN_SNAPSHOT_ID
 from stream_app.model.snapshot import CommitKind, Snapshot
 
@@ -99,7 +100,7 @@ def stream_start(
     name = "latest-full" if mode == "full" else mode
     if name not in names:
         raise UsageError(
-            unknown_key("start mode", mode, names),
+            unknown_name("start mode", mode, names),
             fix=f"use one of {', '.join(names)}; Paimon's other modes are for batch reads",
         )
     return StreamStart(

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
-from stream_app.model.options.core_options import unknown_key
+from stream_app.model.near_names import unknown_name
 from stream_app.model.options.source_options import PATH, READ_CHANGELOG, read_source_options
 from stream_app.spark.read.batch_reader import BatchReader
 from stream_app.spark.read.scan_choice import given_start
@@ -140,7 +140,7 @@ def _known(names: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
     unknown = [name for name in names if name not in schema.names]
     if unknown:
         raise UsageError(
-            "; ".join(unknown_key("column", name, schema.names) for name in unknown),
+            "; ".join(unknown_name("column", name, schema.names) for name in unknown),
             where="read.columns",
             fix=f"there are {', '.join(schema.names)}",
         )
@@ -155,7 +155,7 @@ def _fitting(wanted: StructType, found: StructType) -> list[str]:
     """
     types = {field.name: field.dataType.simpleString() for field in found}
     problems = [
-        unknown_key("column", field.name, types)
+        unknown_name("column", field.name, types)
         if field.name not in types
         else f"column {field.name!r} is {types[field.name]}, not {field.dataType.simpleString()}"
         for field in wanted

@@ -253,8 +253,8 @@ class _Measured:
 
     def _stray_buckets(self, batch: pa.RecordBatch) -> int:
         schema, total = self.table.schema, self.entry.total_buckets
-        function = schema.options.get("bucket-function.type", "default").lower()
-        if total < 1 or not schema.bucket_keys or not self.hashes_alike or function != "default":
+        can_tell = self.hashes_alike and schema.core_options.hashes_by_default
+        if total < 1 or not schema.bucket_keys or not can_tell:
             return 0
         keys = [batch.column(name) for name in schema.bucket_keys]
         types = schema.fields.project(schema.bucket_keys).types

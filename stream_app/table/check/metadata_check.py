@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.model.options.option import is_on
 from stream_app.model.options.table_options import DELETION_VECTORS_ENABLED
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.model.version_kind import VersionKind
@@ -205,7 +206,7 @@ class MetadataCheck:
     def _has_sorted_runs(self) -> bool:
         """False for files sorted by ``clustering.columns``, whose key ranges may overlap."""
         schema = self.table.schema
-        is_clustered = schema.options.get("pk-clustering-override", "").lower() == "true"
+        is_clustered = is_on(schema.options, "pk-clustering-override")
         return schema.kind.merges_by_key and not is_clustered
 
     def _counts(

@@ -1,7 +1,7 @@
 """Which rows and columns a read returns; the last step of `split_read` and `incremental_read`.
 
-On request a column ``rowkind`` (``+I``, ``-U``, ``+U`` or ``-D``) stands in front. Some system tables
-show the table's own rows in another form.
+On request a column ``rowkind`` (``+I``, ``-U``, ``+U`` or ``-D``) stands in front. Some system
+tables show the table's own rows in another form.
 
 Source: Paimon `table/system/AuditLogTable.java`, `BinlogTable.java`, `ReadOptimizedTable.java`.
 """
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.options.core_options import unknown_key
+from stream_app.model.near_names import unknown_name
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.table.file_store_table import FileStoreTable
@@ -45,7 +45,7 @@ class RowChoice:
         unknown = [name for name in wanted if name not in names]
         if unknown:
             raise UsageError(
-                "; ".join(unknown_key("column", name, names) for name in unknown),
+                "; ".join(unknown_name("column", name, names) for name in unknown),
                 where=self.table.location,
                 fix=f"the table has {', '.join(names)}",
             )

@@ -11,7 +11,7 @@ from stream_app.app.config.settings import file_io_options
 from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.ops.check.of_database import paths_of
 from stream_app.errors import TableNotFoundError, UsageError
-from stream_app.planning.sync.named_tables import nearest
+from stream_app.planning.sync.named_tables import nearest_table
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 
@@ -26,7 +26,7 @@ def known_table(name: str, known: Collection[str], where: str) -> None:
     """
     if name in known:
         return
-    near = nearest(name, known)
+    near = nearest_table(name, known)
     meant = f"did you mean {near}? " if near else ""
     names = ", ".join(sorted(known)[:_SHOWN_MAX])
     more = f" and {len(known) - _SHOWN_MAX} more" if len(known) > _SHOWN_MAX else ""

@@ -58,15 +58,16 @@ def _plan_lines(snapshots: SnapshotExpiry, changelogs: Expiry) -> Iterator[str]:
     going = snapshots.numbers
     stays = "none is left" if snapshots.kept is None else f"{snapshots.kept} stays"
     if going:
-        newest = f"the newest of {time_text(snapshots.versions[-1].time_millis)}"
-        yield f"{_range_text('snapshot', going)}, {newest}; {stays}: {snapshots.kept_by}"
+        newest = time_text(snapshots.versions[-1].time_millis)
+        gone = _range_text("snapshot", going)
+        yield f"{gone}, the newest of {newest}; {stays}: {snapshots.kept_by}"
         if snapshots.keeps_changelogs:
             yield "  their changelogs are kept"
         yield from _file_lines(snapshots.files)
     else:
         yield f"no snapshot goes: {snapshots.kept_by}"
-    if gone := changelogs.numbers:
-        yield _range_text("long-lived changelog", gone)
+    if changelogs.numbers:
+        yield _range_text("long-lived changelog", changelogs.numbers)
         yield from _file_lines(changelogs.files)
 
 
