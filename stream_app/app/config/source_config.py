@@ -49,8 +49,3 @@ class SourceConfig:
         *dict.fromkeys(f"{known.section}." for known in FORMATS.values())
     )
     lowers_names: bool = False
-
-    @property
-    def only_topic(self) -> str | None:
-        """The topic of all messages, if there can be only one."""
-        return self.topics[0] if self.kind == "kafka" and len(self.topics) == 1 else None

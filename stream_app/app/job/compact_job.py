@@ -247,7 +247,7 @@ class _Compaction:
             for report in self._reports(self.work.committer.draining(rests=False)):
                 self._say(report_line(report))
             self.work.upkeep.while_idle()
-            self.listeners.tell(lambda each: each.looked())
+            self.listeners.tell(lambda listener: listener.looked())
             self.stop_requested.wait(interval)
 
     def _adopt(self) -> None:

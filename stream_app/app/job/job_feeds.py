@@ -102,7 +102,9 @@ class JobFeeds:
             ),
             quarantine=self._quarantine_writer(name),
             listener=log,
-            evolution=None if rules is None else SchemaEvolution(rules, self.tables.full_key),
+            evolution=None
+            if rules is None
+            else SchemaEvolution(rules, self.tables.full_name(name), self.tables.full_key),
         )
 
     @property

@@ -151,7 +151,7 @@ class TableRows:
         shared = {*keys, *(name for name in made.names if made.is_shared(name, keys))}
         predicate = parse_predicate(self.rules.filter, self.schema.fields)
         parts = predicate.parts if isinstance(predicate, And) else (predicate,)
-        chosen = [each for each in parts if shared.issuperset(column_names(each)) is of_messages]
+        chosen = [part for part in parts if shared.issuperset(column_names(part)) is of_messages]
         if not chosen:
             return None
         is_whole = format_named(self.source.format).has_whole_before(self.source.format_options)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from stream_app.app.observe.events.epoch_history import CompactionsNow, PastEpoch
 from stream_app.app.ops.inspect.job_status import BEHIND, READY, TableStatus
 from stream_app.app.text.listing import age_text
+from stream_app.spark.ingest.job_state import JobWarning
 
 _WINDOW_S = 300
 """Seconds of a throughput; a table's epochs may be kept for less."""
@@ -26,6 +27,7 @@ class JobGlance:
         running, queued: compactions of all tables; None: the job runs elsewhere.
         waiting: records in quarantine by table, of which there are some; '' has those of no table;
             None: nobody has counted them.
+        warnings: of the job.
     """
 
     is_here: bool = False
@@ -36,6 +38,7 @@ class JobGlance:
     running: int | None = None
     queued: int | None = None
     waiting: Mapping[str, int] | None = field(default_factory=dict)
+    warnings: Sequence[JobWarning] = ()
 
     def is_late(self, tables: Iterable[TableStatus]) -> bool:
         """Whether the job commits nothing, though messages wait for tables without trouble."""

@@ -118,7 +118,8 @@ class JobSite(Site):
     def glance(self, tables: Sequence[TableStatus]) -> JobGlance:
         """See `Site.glance`."""
         waiting = with_refused(self._waiting_records(), self._homeless.refused())
-        glance = replace(self._judge(tables), waiting=waiting)
+        warnings = self._status(None).warnings()
+        glance = replace(self._judge(tables), waiting=waiting, warnings=warnings)
         if self._history is None:
             return glance
         names = [one.table for one in tables]

@@ -81,7 +81,14 @@ class PageVersion:
             glance = self.site.glance(tables)
             return (
                 tuple((_coarse(one), one.snapshot) for one in tables),
-                glance and (glance.no_ends, glance.running, glance.queued, glance.waiting),
+                glance
+                and (
+                    glance.no_ends,
+                    glance.running,
+                    glance.queued,
+                    glance.waiting,
+                    glance.warnings,
+                ),
                 glance and glance.is_late(tables),
                 self.actions.pulse(""),
             )

@@ -225,10 +225,10 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
             )
         mode = options[INCREMENTAL_BETWEEN_SCAN_MODE] or "auto"
         return ChangesScan(table.with_options(options.of_table()), choice, mode, row_kind)
-    found, snapshot = _at(table, choice)
+    versioned, snapshot = _at(table, choice)
     if system in SYSTEM_TABLES:
-        return SystemScan(found, system, snapshot)
-    store = found.with_options(options.of_table())
+        return SystemScan(versioned, system, snapshot)
+    store = versioned.with_options(options.of_table())
     shown = ROW_TABLES.get(system, ROWS)
     shown = replace(shown, row_kind=shown.row_kind or row_kind)
     return VersionScan(store, snapshot, shown, retained_ms=retained_ms)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -263,8 +263,8 @@ def test_a_replayed_epoch_finds_its_schema(tmp_path: Path, dies: str) -> None:
 class EndsBehind(SchemaEvolution):
     """The job ends behind the commit of a schema."""
 
-    def apply(self, table: FileStoreTable, told: SourceTable) -> bool:
-        super().apply(table, told)
+    def apply(self, table: FileStoreTable, description: SourceTable) -> NoReturn:
+        super().apply(table, description)
         raise EndedError
 
 

@@ -18,7 +18,13 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.ops.check.comparison import Compared, Comparison
-from stream_app.app.ops.check.of_database import choice_of, paths_of, refused_sources, splitter_of
+from stream_app.app.ops.check.of_database import (
+    choice_of,
+    paths_of,
+    refused_sources,
+    splitter_of,
+    warnings_of,
+)
 from stream_app.app.source.bootstrap_servers import bootstrap_servers
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import (
@@ -153,6 +159,10 @@ def _check_all(
     if args.format == "text":
         for line in (summary_of(seen), *details):
             print(line)
+    for warning in warnings_of(tables):
+        fields = {"kind": "warning", "what": warning.what, "where": warning.table}
+        in_json = orjson.dumps({**fields, "fix": warning.fix}).decode()
+        print(f"warning: {warning}" if args.format == "text" else in_json)
     return set().union(*seen.values())
 
 

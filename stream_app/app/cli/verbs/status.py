@@ -6,6 +6,8 @@ import argparse
 import os
 import sys
 
+import orjson
+
 from stream_app.app.cli.arguments.configuration import add_configuration
 from stream_app.app.cli.arguments.table_of_job import known_table
 from stream_app.app.config.app_config import load_config
@@ -41,7 +43,8 @@ EPILOG = (
     "  held        an error holds it back, and the other tables go on\n"
     "  empty       no epoch had rows for it\n"
     "  missing, unreadable   see the reason\n"
-    "  refused     nothing of a table of the source is stored: see the reason\n\n"
+    "  refused     nothing of a table of the source is stored: see the reason\n"
+    "Below the tables stand the job's warnings: of columns that lose something, for example.\n\n"
     "examples:\n"
     "  stream-app status --conf conf/shop-database.toml\n"
     "  stream-app status --conf conf/shop-database.toml --table orders\n"
@@ -59,7 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="one table, by its name in the warehouse, with the whole reason",
     )
-    parser.add_argument("--json", action="store_true", help="a JSON object for each table")
+    parser.add_argument(
+        "--json", action="store_true", help="a JSON object for each table and each warning"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -90,6 +95,9 @@ def run(args: argparse.Namespace) -> int:
         print("the job has met no table yet", file=sys.stderr)
     for line in whole.json_lines() if args.json else shown.lines():
         print(line)
+    for warning in status.warnings():
+        of_table = {"table": warning.table, "warning": warning.what, "fix": warning.fix}
+        print(orjson.dumps(of_table).decode() if args.json else f"warning: {warning}")
     for row in rows if args.table is not None and not args.json else ():
         if row.reason is not None:
             print(f"\n{row.reason}")

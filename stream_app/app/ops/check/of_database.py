@@ -13,7 +13,7 @@ from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.assignment import Assignment
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
-from stream_app.spark.ingest.job_state import read_state, state_of
+from stream_app.spark.ingest.job_state import JobWarning, read_state, state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -46,6 +46,15 @@ def refused_sources(tables: TablesOfJob) -> Mapping[Origin, str]:
     if isinstance(tables, SingleTable):
         return {}
     return refused_tables(state_of(_checkpoint(tables)), tables.rules)
+
+
+def warnings_of(tables: TablesOfJob) -> Sequence[JobWarning]:
+    """What the job has warned of, as its checkpoint has it.
+
+    Raises:
+        UsageError: only Spark reads the checkpoint.
+    """
+    return state_of(_checkpoint(tables)).warnings
 
 
 def choice_of(tables: TablesOfJob | None) -> SourceChoice:

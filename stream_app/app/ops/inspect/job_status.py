@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,7 +21,7 @@ from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.job_state import ONLY_TABLE, JobState, state_of
+from stream_app.spark.ingest.job_state import ONLY_TABLE, JobState, JobWarning, state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.commit.job_epochs import newest_epoch
 from stream_app.table.opening import open_table
@@ -135,6 +135,14 @@ class JobStatus:
             CheckpointError: a file of the checkpoint is damaged.
         """
         return refused_tables(self._state(), self.tables_of_job.rules)
+
+    def warnings(self) -> Sequence[JobWarning]:
+        """What the job has warned of.
+
+        Raises:
+            CheckpointError: a file of the checkpoint is damaged.
+        """
+        return self._state().warnings
 
     def _state(self) -> JobState:
         return state_of(self.checkpoint)
