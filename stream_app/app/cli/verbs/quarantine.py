@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import base64
 import contextlib
-import os
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,9 +13,10 @@ from pathlib import Path
 
 import orjson
 
+from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.cli.arguments.table import timestamp_argument
 from stream_app.app.cli.arguments.table_of_job import known_table, names_of_job
-from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
 from stream_app.app.ops.check.of_database import paths_of
 from stream_app.app.ops.quarantine.choice import Choice, offset_range
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             "name one quarantine", fix="give its folder, or --conf with the job's configuration"
         )
-    config = None if args.conf is None else load_config(args.conf, [], os.environ)
+    config = configuration_of(args)
     records = _Records(
         whole=_quarantine(args, config),
         tables=None if config is None else config.tables,
