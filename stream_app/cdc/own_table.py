@@ -140,7 +140,7 @@ class OwnTable:
 
     def _names(self, messages: pa.RecordBatch) -> list[str]:
         """The source table of each message; empty: it names none, or means no row."""
-        found = self.origins(messages)
-        names = [*map(str, found.tables), ""]
+        origins = self.origins(messages)
+        names = [*map(str, origins.tables), ""]
         assert NO_TABLE == -1, "the last"
-        return [names[code] for code in found.codes.tolist()]
+        return [names[code] for code in origins.codes.tolist()]
