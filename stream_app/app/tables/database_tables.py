@@ -21,7 +21,7 @@ import pyarrow as pa
 from stream_app.app.config.made_columns import check_made_keys, columns_with_made, rules_for
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.tables_of_job import WholeDatabase
-from stream_app.app.tables.one_table import changes_that_fail
+from stream_app.app.tables.one_table import changes_that_fail, column_warnings
 from stream_app.app.tables.refused_tables import with_refused
 from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
@@ -46,7 +46,7 @@ from stream_app.planning.sync.new_tables import new_table, options_for
 from stream_app.planning.sync.target_tables import LeftOut, Refusal, decide
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.spark.ingest.held_tables import is_temporary
-from stream_app.spark.ingest.job_state import JobStateFile, JobWarning, column_warnings
+from stream_app.spark.ingest.job_state import JobStateFile, JobWarning
 from stream_app.spark.ingest.table_feed import Arrived, TableFeed
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import (
