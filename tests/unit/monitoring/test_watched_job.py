@@ -97,15 +97,3 @@ def test_the_quarantine_and_the_disks_are_counted(tmp_path: Path, receiver: Http
     assert wanted in text
     for folder in ("warehouse", "checkpoint", "quarantine", "temporary"):
         assert f'stream_app_disk_free_bytes{{folder="{folder}",table="db.t"}}' in text
-
-
-@pytest.mark.parametrize("port", [None, "a free one"])
-def test_a_collector_of_traces_alone_is_told(
-    tmp_path: Path, receiver: HttpReceiver, caplog: pytest.LogCaptureFixture, port: str | None
-) -> None:
-    pytest.importorskip("opentelemetry.sdk")
-    ports = {} if port is None else {"metrics-port": a_free_port()}
-    config = a_config(tmp_path, receiver, **{"otlp-endpoint": "http://127.0.0.1:1", **ports})
-    with watched_job(config, StandingClock()):
-        pass
-    assert ("set stream.metrics-port" in caplog.text) is (port is None)
