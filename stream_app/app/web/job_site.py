@@ -10,7 +10,7 @@ from functools import partial
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import Secrets, is_secret
 from stream_app.app.config.settings import file_io_variables
-from stream_app.app.config.tables_of_job import SingleTable
+from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
 from stream_app.app.config.toml_text import toml_settings
 from stream_app.app.observe.events.epoch_history import CompactionsNow, EpochHistory, PastEpoch
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
@@ -208,22 +208,12 @@ class JobSite(Site):
             return replace(one, reason=refused_reason(one.reason or ""))
         one = replace(one, table=self.config.tables.full_name(one.table))
         if one.state == MISSING:
-            return replace(one, reason=f"{one.reason}\nto fix: {self._remade}")
+            return replace(one, reason=f"{one.reason}\nto fix: {_remedy(self.config.tables)}")
         now = self.compactions(one.table)
         if now is None or not now.numbers.buckets:
             return one
         one = replace(one, sorted_runs=now.numbers.sorted_runs_max)
         return with_waiting_rows(one, now.numbers.waiting_rows)
-
-    @property
-    def _remade(self) -> str:
-        """How a table that is gone comes again."""
-        if isinstance(self.config.tables, SingleTable):
-            return "start the job, which makes the table, or correct table.path"
-        return (
-            "start the job again: it makes the table with the next message of its source; "
-            "stream-app backfill brings the rows from before"
-        )
 
     def _counts_runs(self, path: str) -> bool:
         """Whether manifests have to tell the sorted runs of the table in a folder."""
@@ -281,3 +271,13 @@ class JobSite(Site):
     def _newest_message_ms(self) -> int | None:
         """As `JobStatus.newest_ms`, but not always of now: that looks at all tables."""
         return self._newest.look() if self._history is None else self._history.source_ms
+
+
+def _remedy(tables: TablesOfJob) -> str:
+    """How a table that is gone comes again."""
+    if isinstance(tables, SingleTable):
+        return "start the job, which makes the table, or correct table.path"
+    return (
+        "start the job again: it makes the table with the next message of its source; "
+        "stream-app backfill brings the rows from before"
+    )
