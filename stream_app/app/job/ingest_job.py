@@ -313,7 +313,7 @@ def _work(
             state=state,
             clock=driver.clock,
             feed_of=feeds.of_table,
-            set_aside=feeds.set_aside,
+            quarantine=feeds.quarantine,
         )
         # What cannot be made now is tried again with its first message.
         known = [*newcomers.known(), *newcomers.feeds(prepared.first_messages).feeds]

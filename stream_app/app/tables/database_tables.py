@@ -82,14 +82,14 @@ class DatabaseTables:
     Attributes:
         state: what the job remembers.
         feed_of: makes the feed of a table by its name.
-        set_aside: gets an epoch's messages that no table takes.
+        quarantine: gets an epoch's messages that no table takes.
     """
 
     tables: WholeDatabase
     state: JobStateFile
     clock: Clock
     feed_of: Callable[[str, FileStoreTable], TableFeed]
-    set_aside: Callable[[int, pa.Table], None]
+    quarantine: Callable[[int, pa.Table], None]
     _taken: dict[Origin, str] = field(init=False)
     _refused: dict[Origin, str] = field(init=False, default_factory=dict)
     _feeds: dict[str, TableFeed] = field(init=False, default_factory=dict)
@@ -165,7 +165,7 @@ class DatabaseTables:
         parts = of_each_origin(self.tables.reader.origins, messages)
         reasons = {origin: part.column("reason")[0].as_py() for origin, part in parts}
         self._remember(reasons)
-        self.set_aside(epoch, messages)
+        self.quarantine(epoch, messages)
 
     def _by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """The name of each new table → the messages of each of its source tables."""
