@@ -167,18 +167,18 @@ class SyncConfig:
 
     def _one(self, name: str) -> OneTable:
         own = {
-            key.removeprefix(f"{name}."): each.value
-            for key, each in self.tables.items()
+            key.removeprefix(f"{name}."): setting.value
+            for key, setting in self.tables.items()
             if key.startswith(f"{name}.")
         }
 
         def some(key: str) -> Names | None:
-            found = own.get(key)
-            return found if isinstance(found, tuple) else None
+            value = own.get(key)
+            return value if isinstance(value, tuple) else None
 
         def one(key: str) -> str | None:
-            found = own.get(key)
-            return found if isinstance(found, str) else None
+            value = own.get(key)
+            return value if isinstance(value, str) else None
 
         return OneTable(
             primary_keys=None if (keys := some("primary-keys")) is None else self.cased(keys),
