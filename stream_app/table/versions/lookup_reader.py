@@ -28,7 +28,7 @@ from stream_app.mergetree.lookup.key_lookup import WantedKeys
 from stream_app.mergetree.lookup.lookup_plan import keys_in
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.options.lookup_options import (
+from stream_app.model.options.table_options import (
     LOOKUP_CACHE_FILE_RETENTION,
     LOOKUP_CACHE_MAX_DISK_SIZE,
 )

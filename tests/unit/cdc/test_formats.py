@@ -17,9 +17,9 @@ def test_a_format_takes_every_value_that_it_declares_and_no_other(of: Format) ->
     for option in of.options:
         if "NAME" in option.key:
             continue
-        for value in option.values or (option.example or "id",):
+        for value in option.only or (option.default or option.example or "id",):
             of.check({option.key: value}, COLUMNS)
-        if option.values:
+        if option.only:
             with pytest.raises(UsageError, match=option.key):
                 of.check({option.key: "none-of-them"}, COLUMNS)
 
