@@ -34,7 +34,7 @@ from stream_app.model.near_names import known_names
 _DEBEZIUM_AVRO = debezium_avro(REGISTRIES)
 _DEBEZIUM = (DEBEZIUM_JSON, _DEBEZIUM_AVRO, DEBEZIUM_BSON)
 _OTHERS = (CANAL_JSON, MAXWELL_JSON, OGG_JSON, DMS_JSON, PLAIN_JSON)
-FORMATS: dict[str, Format] = {each.name: each for each in (*_DEBEZIUM, *_OTHERS)}
+FORMATS: dict[str, Format] = {declared.name: declared for declared in (*_DEBEZIUM, *_OTHERS)}
 DEFAULT_FORMAT = DEBEZIUM_JSON.name
 _CONFLUENT_MAGIC = b"\0"
 """Before the number of a registry's schema."""
@@ -60,8 +60,8 @@ def likely_format(values: Sequence[bytes]) -> str | None:
 
     A third of them must have signs: heartbeats and markers of transactions have none.
     """
-    found = Counter(filter(None, map(_likely_format, values)))
-    name, count = found.most_common(1)[0] if found else (None, 0)
+    counts = Counter(filter(None, map(_likely_format, values)))
+    name, count = counts.most_common(1)[0] if counts else (None, 0)
     return name if 3 * count > len(values) else None
 
 
@@ -81,9 +81,9 @@ def _likely_format(value: bytes) -> str | None:
         document = document["payload"]
     names = document.keys() if isinstance(document, dict) else set[str]()
     signs = [
-        (len(fields), each.name)
-        for each in FORMATS.values()
-        for fields in each.signs
+        (len(fields), declared.name)
+        for declared in FORMATS.values()
+        for fields in declared.signs
         if fields <= names
     ]
     return max(signs)[1] if signs else None

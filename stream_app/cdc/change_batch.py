@@ -11,15 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.cdc.column_drift import Column, Sighting, sightings_together
+from stream_app.cdc.columns.arrow_buffers import Int32s, valid_of
+from stream_app.errors import WrongSourceError
 from stream_app.model.schema.source_table import SourceTable, merged
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import UNCHANGED
-
-Int32s = npt.NDArray[np.int32]
 
 ROW_KIND = VALUE_KIND
 """Name of the first column of a change batch; its int8 values are `RowKind`s."""
@@ -110,6 +109,8 @@ class DecodedBatch:
         told: what messages tell of the source's table, where that is not what the table has.
         records: name of a source table → its records with rows; of `OwnTable` alone.
         others: records of source tables that the table does not take, which are bad.
+        refusal: why nothing of the batch is decoded, where the job must first learn which source
+            table is its own; of `OwnTable` alone.
         truncated: position of the last message that empties the table; None: there is none. Rows
             of messages before it are here all the same.
     """
@@ -125,6 +126,7 @@ class DecodedBatch:
     truncated: int | None = None
     records: Mapping[str, int] = field(default_factory=dict)
     others: int = 0
+    refusal: WrongSourceError | None = None
 
     def setting_aside(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
         """The same without the rows of messages that are bad for other reasons.
@@ -155,17 +157,17 @@ def moved(decoded: DecodedBatch, at: Int32s) -> DecodedBatch:
         changes=ChangeBatch(rows=changes.rows, message_index=at[changes.message_index]),
         tables={name: int(at[first]) for name, first in decoded.tables.items()},
         columns={
-            each: Sighting(seen.records, int(at[seen.first]))
-            for each, seen in decoded.columns.items()
+            key: Sighting(seen.records, int(at[seen.first]))
+            for key, seen in decoded.columns.items()
         },
-        schemas={each: int(at[first]) for each, first in decoded.schemas.items()},
+        schemas={key: int(at[first]) for key, first in decoded.schemas.items()},
         truncated=None if decoded.truncated is None else int(at[decoded.truncated]),
     )
 
 
 def together(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
     """What came of two parts of a batch, at positions of the whole; without `OwnTable`'s counts."""
-    told = merged(left.told, right.told) if left.told and right.told else left.told or right.told
+    table = merged(left.told, right.told) if left.told and right.told else left.told or right.told
     emptied = [part.truncated for part in (left, right) if part.truncated is not None]
     return DecodedBatch(
         changes=concat_changes(left.changes.rows.schema, [left.changes, right.changes]),
@@ -175,7 +177,7 @@ def together(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
         tables=_earliest(left.tables, right.tables),
         columns=sightings_together(left.columns, right.columns),
         schemas=_earliest(left.schemas, right.schemas),
-        told=told,
+        told=table,
         truncated=max(emptied, default=None),
     )
 
@@ -255,6 +257,12 @@ def _column(messages: pa.RecordBatch, field: pa.Field) -> pa.Array:
         return pa.nulls(messages.num_rows, field.type)
     column = messages.column(field.name)
     return column if column.type == field.type else column.cast(field.type)
+
+
+def present_values(messages: pa.RecordBatch) -> tuple[pa.Array, Int32s]:
+    """The values that are no tombstones, as binary [m], and their positions: int32 [m]."""
+    values = messages.column("value").cast(pa.binary())
+    return values.drop_null(), np.flatnonzero(valid_of(values)).astype(np.int32)
 
 
 def place(messages: pa.RecordBatch, at: int) -> str:

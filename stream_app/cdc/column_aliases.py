@@ -125,22 +125,22 @@ class ColumnAliases:
             rows=rebuilt(rows, arrays, self.schema),
             message_index=decoded.changes.message_index,
         )
-        found = replace(
+        renamed = replace(
             decoded,
             changes=changes,
-            columns={each: seen for each, seen in decoded.columns.items() if each[1] not in names},
+            columns={key: seen for key, seen in decoded.columns.items() if key[1] not in names},
         )
-        return found.setting_aside(messages, nulls)
+        return renamed.setting_aside(messages, nulls)
 
     def _nulls(self, arrays: list[pa.Array], changes: ChangeBatch) -> dict[int, str]:
         """Messages whose rows lack a value; old rows may."""
         is_new = ~np.isin(
             changes.rows.column(VALUE_KIND).to_numpy(), (RowKind.DELETE, RowKind.UPDATE_BEFORE)
         )
-        found: dict[int, str] = {}
+        reasons: dict[int, str] = {}
         for column, array in zip(self.schema, arrays, strict=True):
             if not column.nullable and column.name in self.aliases.values():
                 lacking = changes.message_index[~valid_of(array) & is_new]
                 reason = f"column {column.name!r} is NOT NULL and has no value"
-                found |= dict.fromkeys(np.unique(lacking).tolist(), reason)
-        return found
+                reasons |= dict.fromkeys(np.unique(lacking).tolist(), reason)
+        return reasons

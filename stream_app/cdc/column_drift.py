@@ -52,7 +52,9 @@ class Reaction(enum.Enum):
     """The table gets the column: of unknown ones alone."""
 
 
-NARROWED_REACTIONS = tuple(each.value for each in Reaction if each is not Reaction.EVOLVE)
+NARROWED_REACTIONS = tuple(
+    reaction.value for reaction in Reaction if reaction is not Reaction.EVOLVE
+)
 """The values of `NARROWED_COLUMNS`."""
 CUT_REACTIONS = (Reaction.WARN.value, Reaction.IGNORE.value, Reaction.QUARANTINE.value)
 """The values of `CUT_VALUES`."""
@@ -91,11 +93,11 @@ def drift_of(
         before, after: the fields of the images; None: there is none.
         ignored: how fields begin that the format adds to an image, and that are no columns.
     """
-    found = (set(before or ()) | set(after or ())) - columns
+    unknown = (set(before or ()) | set(after or ())) - columns
     if ignored is not None:
-        found = {name for name in found if not name.startswith(ignored)}
+        unknown = {name for name in unknown if not name.startswith(ignored)}
     lacking = frozenset() if after is None else columns.difference(after)
-    return Drift(frozenset(found), lacking) if found or lacking else NO_DRIFT
+    return Drift(frozenset(unknown), lacking) if unknown or lacking else NO_DRIFT
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ class ColumnPolicy:
 
     def refusal(self, drift: Drift) -> DriftRefusal | None:
         """Why a record is not stored; None: it is. A reason that stops the job comes first."""
-        found = [
+        refusals = [
             DriftRefusal(
                 f"column {min(names)!r} {what} = {reaction.value})", reaction is Reaction.STOP
             )
@@ -138,7 +140,7 @@ class ColumnPolicy:
             )
             if names and reaction in (Reaction.STOP, Reaction.QUARANTINE)
         ]
-        return min(found, key=lambda refusal: not refusal.stops, default=None)
+        return min(refusals, key=lambda refusal: not refusal.stops, default=None)
 
     def told(self, sightings: Mapping[Column, Sighting]) -> dict[Column, Sighting]:
         """Those that are not to be ignored."""

@@ -43,18 +43,18 @@ class DescribedColumns:
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
         """See `Step`."""
-        told = self._described(messages, self._telling(decoded))
+        table = self._described(messages, self._telling(decoded))
         known = self._of_known_columns(self._described(messages, self._typed(messages, decoded)))
         bad = decoded.bad.slice(0, BAD_DESCRIBED_MAX).select(MESSAGE_SCHEMA.names)
         fitting = self._of_known_columns(self._described(bad, range(bad.num_rows)))
         for other in (known, fitting):
-            told = merged(told, other) if told and other else told or other
-        if told is None or not differs(told, self.columns):
+            table = merged(table, other) if table and other else table or other
+        if table is None or not differs(table, self.columns):
             if len(decoded.schemas) == 1:
                 self.followed.clear()
                 self.followed.update(decoded.schemas)
             return decoded
-        return replace(decoded, told=told)
+        return replace(decoded, told=table)
 
     def _telling(self, decoded: DecodedBatch) -> Collection[int]:
         """Positions of messages whose columns the table gets."""
@@ -77,23 +77,23 @@ class DescribedColumns:
         if not positions:
             return None
         picked = whole_messages(messages.take(pa.array(sorted(positions), pa.int32())))
-        told = self.describe(picked, self.options)
-        return renamed(told, self.aliases) if told is not None and self.aliases else told
+        table = self.describe(picked, self.options)
+        return renamed(table, self.aliases) if table is not None and self.aliases else table
 
-    def _of_known_columns(self, told: SourceTable | None) -> SourceTable | None:
+    def _of_known_columns(self, table: SourceTable | None) -> SourceTable | None:
         """The types of the table's columns alone: a record that is bad must not add columns."""
-        if told is None:
+        if table is None:
             return None
         names = set(self.columns.names)
-        known = (each for each in told.columns if each.is_typed and each.name in names)
+        known = (column for column in table.columns if column.is_typed and column.name in names)
         columns = tuple(known)
-        return replace(told, columns=columns) if columns else None
+        return replace(table, columns=columns) if columns else None
 
 
-def differs(told: SourceTable, columns: RowType) -> bool:
+def differs(table: SourceTable, columns: RowType) -> bool:
     """Whether a source's table has anything that the table may have to follow."""
     there = {column.name: column for column in columns}
-    for source in told.columns:
+    for source in table.columns:
         column = there.get(source.name)
         if column is None:
             return True
@@ -104,6 +104,6 @@ def differs(told: SourceTable, columns: RowType) -> bool:
             return True
         if source.comment is not None and source.comment != column.description:
             return True
-    return told.is_typed and any(
-        not column.data_type.nullable and told.column(column.name) is None for column in columns
+    return table.is_typed and any(
+        not column.data_type.nullable and table.column(column.name) is None for column in columns
     )

@@ -54,12 +54,13 @@ class InsertOnly:
             skipped = len(np.unique(changes.message_index[dropped]))
         other = np.flatnonzero((kinds != RowKind.INSERT) & ~dropped)
         at, first = np.unique(changes.message_index[other], return_index=True)
-        found = kinds[other[first]]
+        first_kinds = kinds[other[first]]
         if len(at) and not self.sets_aside:
-            raise _no_insert(messages, int(at[0]), RowKind(int(found[0])))
+            raise _no_insert(messages, int(at[0]), RowKind(int(first_kinds[0])))
         # A loop over bad records, which are few.
         reasons = {
-            int(index): _reason(RowKind(int(kind))) for index, kind in zip(at, found, strict=True)
+            int(index): _reason(RowKind(int(kind)))
+            for index, kind in zip(at, first_kinds, strict=True)
         }
         left = replace(
             decoded,

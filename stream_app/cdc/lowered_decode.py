@@ -47,16 +47,16 @@ def spellings(names: Iterable[str]) -> dict[str, str]:
     Raises:
         WrongSourceError: two names differ in their case alone.
     """
-    found: dict[str, str] = {}
+    spelled: dict[str, str] = {}
     for name in names:
-        other = found.setdefault(name.lower(), name)
+        other = spelled.setdefault(name.lower(), name)
         if other != name:
             raise WrongSourceError(
                 f"the columns {other!r} and {name!r} of the source would both become "
                 f"{name.lower()!r}",
                 fix="rename one of them at the source, or set sync.case-sensitive = true",
             )
-    return found
+    return spelled
 
 
 def lowered(table: SourceTable) -> SourceTable:
@@ -68,7 +68,7 @@ def lowered(table: SourceTable) -> SourceTable:
     spellings(column.name for column in table.columns)
     return replace(
         table,
-        columns=tuple(replace(each, name=each.name.lower()) for each in table.columns),
+        columns=tuple(replace(column, name=column.name.lower()) for column in table.columns),
         primary_keys=tuple(name.lower() for name in table.primary_keys),
     )
 
@@ -84,8 +84,10 @@ class LoweredDescription:
 
     def __call__(self, messages: pa.RecordBatch, options: MappingOptions) -> SourceTable | None:
         """See `Format.describe`."""
-        each = (self.describe(messages.slice(at, 1), options) for at in range(messages.num_rows))
-        tables = [lowered(told) for told in each if told is not None]
+        described = (
+            self.describe(messages.slice(at, 1), options) for at in range(messages.num_rows)
+        )
+        tables = [lowered(table) for table in described if table is not None]
         return functools.reduce(merged, tables) if tables else None
 
 
@@ -106,24 +108,19 @@ class LoweredDecode:
     _spelled: dict[Origin | None, dict[str, str]] = field(init=False, default_factory=dict)
     _made: dict[tuple[str, ...], MessageFormat] = field(init=False, default_factory=dict)
 
-    @property
-    def reads_keys(self) -> bool:
-        """See `MessageFormat.reads_keys`."""
-        return self._format({}).reads_keys
-
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode every message for itself; see `MessageFormat.decode`.
 
         Raises:
             WrongSourceError: two columns of a message differ in their case alone.
         """
-        found = self.origins(messages)
-        if len(found.tables) <= 1:
-            return self._of_one(next(iter(found.tables), None), messages)
+        origins = self.origins(messages)
+        if len(origins.tables) <= 1:
+            return self._of_one(next(iter(origins.tables), None), messages)
         parts = []
-        for code in np.unique(found.codes).tolist():  # a loop over source tables
-            at = np.flatnonzero(found.codes == code)
-            origin = None if code == NO_TABLE else found.tables[code]
+        for code in np.unique(origins.codes).tolist():  # a loop over source tables
+            at = np.flatnonzero(origins.codes == code)
+            origin = None if code == NO_TABLE else origins.tables[code]
             part = self._of_one(origin, messages.take(pa.array(at)))
             parts.append(moved(part, at.astype(np.int32)))
         whole = functools.reduce(together, parts)
@@ -170,8 +167,8 @@ class LoweredDecode:
                 known = spelled.get(name.lower(), name)
                 if known != name and name.lower() in self.setup.columns.names:
                     first[name] = min(at, first.get(name, at))
-        found = min(first.values(), default=None)
-        return found, sorted(name for name, seen in first.items() if seen == found)
+        earliest = min(first.values(), default=None)
+        return earliest, sorted(name for name, seen in first.items() if seen == earliest)
 
     def _learn(
         self, spelled: dict[str, str], messages: pa.RecordBatch, at: int, others: Iterable[str]
@@ -189,8 +186,8 @@ class LoweredDecode:
     def _names(self, messages: pa.RecordBatch, at: int) -> list[str]:
         """The columns of which a message tells."""
         picked = whole_messages(messages.slice(at, 1))
-        told = self.describe(picked, self.setup.mapping or NO_MAPPING_OPTIONS)
-        return [] if told is None else [column.name for column in told.columns]
+        table = self.describe(picked, self.setup.mapping or NO_MAPPING_OPTIONS)
+        return [] if table is None else [column.name for column in table.columns]
 
     def _decoded(self, spelled: Mapping[str, str], messages: pa.RecordBatch) -> DecodedBatch:
         decoded = self._format(spelled).decode(messages)
@@ -222,8 +219,8 @@ class LoweredDecode:
             )
             schema = pa.schema(
                 [
-                    each.with_name(name)
-                    for each, name in zip(self.setup.arrow_schema, names, strict=True)
+                    field.with_name(name)
+                    for field, name in zip(self.setup.arrow_schema, names, strict=True)
                 ]
             )
             setup = replace(

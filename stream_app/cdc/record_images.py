@@ -35,6 +35,7 @@ from stream_app.cdc.row_assembly import (
 
 Cell = tuple[JsonKind, str]
 """A value: its kind and its text; of a number, array or object the JSON text as it was written."""
+NULL_CELL: Cell = (JsonKind.NULL, "")
 Image = Mapping[str, Cell]
 """By column; absent columns have no cell, null ones have kind NULL."""
 
@@ -90,10 +91,11 @@ def rows_of_records(
     records: Sequence[RecordImages], readings: Sequence[ColumnReading], rules: RowRules
 ) -> RecordRows:
     """Cast the cells, choose the rows, and drop records of which a row is bad."""
-    before = [_column(reading, [each.before for each in records], rules) for reading in readings]
-    after = [_column(reading, [each.after for each in records], rules) for reading in readings]
-    has_before = np.array([record.before is not None for record in records], np.bool_)
-    has_after = np.array([record.after is not None for record in records], np.bool_)
+    befores, afters = [one.before for one in records], [one.after for one in records]
+    before = [_column(reading, befores, rules) for reading in readings]
+    after = [_column(reading, afters, rules) for reading in readings]
+    has_before = np.array([image is not None for image in befores], np.bool_)
+    has_after = np.array([image is not None for image in afters], np.bool_)
     ops = np.array([ord(record.op) for record in records], np.uint8)
     at = np.arange(len(records))
     wanted: Any = rules.keep_update_before or key_changes(

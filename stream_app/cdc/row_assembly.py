@@ -69,7 +69,7 @@ def of_new_rows(unchanged: Mapping[str, Bools], plan: RowPlan) -> dict[str, Bool
     Args:
         unchanged: name of a column → bool [n]; records whose image after the change does so.
     """
-    return {name: found[plan.record] & plan.is_after for name, found in unchanged.items()}
+    return {name: left_out[plan.record] & plan.is_after for name, left_out in unchanged.items()}
 
 
 def with_unchanged(rows: pa.RecordBatch, unchanged: Mapping[str, Bools]) -> pa.RecordBatch:
@@ -78,7 +78,7 @@ def with_unchanged(rows: pa.RecordBatch, unchanged: Mapping[str, Bools]) -> pa.R
     Args:
         unchanged: name of a column → bool [m]; where its value is left out.
     """
-    unchanged = {name: found for name, found in unchanged.items() if found.any()}
+    unchanged = {name: left_out for name, left_out in unchanged.items() if left_out.any()}
     if not unchanged:
         return rows
     # Few sets of columns are left out together, so each set's names are joined once.
@@ -200,7 +200,7 @@ def _zero(kind: pa.DataType) -> object:
     if pa.types.is_binary(kind):
         return b""
     if pa.types.is_struct(kind):
-        return {each.name: None if each.nullable else _zero(each.type) for each in kind}
+        return {field.name: None if field.nullable else _zero(field.type) for field in kind}
     if pa.types.is_nested(kind):
         return []
     return False if pa.types.is_boolean(kind) else 0

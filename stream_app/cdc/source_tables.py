@@ -51,9 +51,9 @@ def origins_of(
     known = np.flatnonzero(valid_of(names[2]))
     if not len(known):
         return Origins(tables=(), codes=codes, unreadable=unreadable)
-    told = [column.take(pa.array(known)) for column in names]
+    known_names = [column.take(pa.array(known)) for column in names]
     joined = pc.binary_join_element_wise(
-        *told, "\0", null_handling="replace", null_replacement=""
+        *known_names, "\0", null_handling="replace", null_replacement=""
     ).dictionary_encode()
     tables = tuple(Origin(*text.split("\0")) for text in joined.dictionary.to_pylist())
     codes[known] = joined.indices.to_numpy()
@@ -67,9 +67,9 @@ def of_each_origin(
     batch = messages.combine_chunks().to_batches()
     if not batch:
         return
-    found = origins_in(batch[0])
-    for code, origin in sorted(enumerate(found.tables), key=lambda each: each[1]):
-        yield origin, batch[0].filter(pa.array(found.codes == code))
+    origins = origins_in(batch[0])
+    for code, origin in sorted(enumerate(origins.tables), key=lambda item: item[1]):
+        yield origin, batch[0].filter(pa.array(origins.codes == code))
 
 
 def _plain(column: pa.Array) -> pa.Array:
@@ -106,11 +106,11 @@ def first_records(columns: Sequence[pa.Array], wanted: Bools) -> dict[str, int]:
         )
         codes = joined.dictionary_encode().indices.to_numpy()
         first = np.sort(np.unique(codes, return_index=True)[1])
-    found: dict[str, int] = {}
+    first_by_name: dict[str, int] = {}
     for row in first.tolist():  # a loop over tables
         name = table_name(*(column[row].as_py() or "" for column in columns))
-        found.setdefault(name, int(records[row]))
-    return found
+        first_by_name.setdefault(name, int(records[row]))
+    return first_by_name
 
 
 def _is_constant(column: pa.Array) -> bool:

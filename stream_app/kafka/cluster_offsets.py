@@ -18,21 +18,24 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from stream_app.clock import Clock, SystemClock
-from stream_app.errors import SourceError, WrongSourceError
-from stream_app.kafka.librdkafka import Client, KafkaCode, Library, library
+from stream_app.errors import SourceError
+from stream_app.kafka.librdkafka import (
+    GONE_CODES,
+    LOGIN_CODES,
+    SEE_BROKERS,
+    Client,
+    KafkaCode,
+    Library,
+    library,
+    login_refused,
+    reading_forbidden,
+)
 from stream_app.kafka.offset_ranges import Offsets
 
 _ASK_MS = 5_000
 _PAUSE_S = 0.2
-_PASSING = {
-    KafkaCode.LEADER_NOT_AVAILABLE,
-    KafkaCode.UNKNOWN_PARTITION,
-    KafkaCode.UNKNOWN_TOPIC,
-    KafkaCode.UNKNOWN_TOPIC_OR_PART,
-    KafkaCode.UNKNOWN_TOPIC_ID,
-}
+_PASSING = {KafkaCode.LEADER_NOT_AVAILABLE, *GONE_CODES}
 """A broker that starts, or a topic in creation, answers with these for a while."""
-_LOGIN = {KafkaCode.AUTHENTICATION, KafkaCode.SSL}
 _INTERNAL = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
 """Kafka's own topics. No pattern chooses them."""
 GONE_AFTER_S = 10.0
@@ -149,13 +152,12 @@ class ClusterOffsets:
             else:
                 self._has_answered = True
                 return ends
-            last = self._told_errors() or last
+            last = self._newest_error() or last
             if waited > self.timeout_s or self._has_given_up.is_set():
                 raise SourceError(
                     f"Kafka has told no offsets for {waited:.0f} s; the last error was: {last}",
                     where=self._where,
-                    fix="see that the brokers run and that this host reaches the addresses that "
-                    "they advertise (advertised.listeners)",
+                    fix=SEE_BROKERS,
                 )
             self.clock.sleep(_PAUSE_S)
 
@@ -198,7 +200,7 @@ class ClusterOffsets:
         self, client: Client, name: str, topic: _Topic, accepts_gone: bool
     ) -> Iterable[tuple[str, int]]:
         if topic.err == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
-            raise _not_allowed(name, client.text(topic.err))
+            raise reading_forbidden(name, client.text(topic.err), f"topic {name}")
         if topic.err in _PASSING and (accepts_gone or name in self._gone):
             self._gone.add(name)  # the next questions do not wait for it
             return ()
@@ -220,33 +222,20 @@ class ClusterOffsets:
                 place = filled.elems[at]
                 name = place.topic.decode()
                 if place.err == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
-                    raise _not_allowed(name, client.text(place.err))
+                    raise reading_forbidden(name, client.text(place.err), f"topic {name}")
                 if place.err or place.offset < 0:
                     raise _NoAnswerError(f"{name}/{place.partition}: {client.text(place.err)}")
                 offsets.setdefault(name, {})[str(place.partition)] = place.offset
         return offsets
 
-    def _told_errors(self) -> str:
+    def _newest_error(self) -> str:
         """The newest error that the client has met on its own."""
         last = ""
         for code, text in self._open().errors():
             last = text
-            if code in _LOGIN and not self._has_answered:
-                raise WrongSourceError(
-                    f"Kafka's client cannot log in: {text}",
-                    where=self._where,
-                    fix="see security.protocol, sasl.mechanism, sasl.jaas.config and ssl.* of "
-                    "source.kafka, and the files that they name, on the driver",
-                )
+            if code in LOGIN_CODES and not self._has_answered:
+                raise login_refused(text, self._where, "driver")
         return last
-
-
-def _not_allowed(topic: str, text: str) -> WrongSourceError:
-    return WrongSourceError(
-        f"the user may not read the topic {topic} ({text})",
-        where=f"topic {topic}",
-        fix="allow Read and Describe on it",
-    )
 
 
 @contextmanager
@@ -266,11 +255,11 @@ def _metadata(client: Client, *, has_all: bool) -> Iterator[Sequence[_Topic]]:
 @contextmanager
 def _places(functions: Library, partitions: Sequence[tuple[str, int]], end: End) -> Iterator[int]:
     """A list in C, with the end to ask for in place of an offset."""
-    places = functions.list_new(len(partitions))
+    places = functions.topic_partition_list_new(len(partitions))
     try:
         for topic, partition in partitions:
-            added = functions.list_add(places, topic.encode(), partition)
+            added = functions.topic_partition_list_add(places, topic.encode(), partition)
             c.cast(added, c.POINTER(_Place)).contents.offset = end
         yield places
     finally:
-        functions.list_destroy(places)
+        functions.topic_partition_list_destroy(places)

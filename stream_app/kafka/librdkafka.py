@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stream_app.errors import UsageError
+from stream_app.errors import UsageError, WrongSourceError
 
 Int64s = npt.NDArray[np.int64]
 
@@ -40,7 +40,6 @@ class KafkaCode(IntEnum):
     PARTITION_EOF = -191
     UNKNOWN_PARTITION = -190
     UNKNOWN_TOPIC = -188
-    TIMED_OUT = -185
     SSL = -181
     AUTHENTICATION = -169
     AUTO_OFFSET_RESET = -140
@@ -49,6 +48,39 @@ class KafkaCode(IntEnum):
     LEADER_NOT_AVAILABLE = 5
     TOPIC_AUTHORIZATION_FAILED = 29
     UNKNOWN_TOPIC_ID = 100
+
+
+LOGIN_CODES = {KafkaCode.AUTHENTICATION, KafkaCode.SSL}
+GONE_CODES = {
+    KafkaCode.UNKNOWN_TOPIC,
+    KafkaCode.UNKNOWN_PARTITION,
+    KafkaCode.UNKNOWN_TOPIC_OR_PART,
+    KafkaCode.UNKNOWN_TOPIC_ID,
+}
+"""No broker knows the partition."""
+SEE_BROKERS = (
+    "see that the brokers run and that this host reaches the addresses that they advertise "
+    "(advertised.listeners)"
+)
+
+
+def login_refused(text: str, where: str, hosts: str) -> WrongSourceError:
+    """The error of a client that cannot log in from these hosts."""
+    return WrongSourceError(
+        f"Kafka's client cannot log in: {text}",
+        where=where,
+        fix="see security.protocol, sasl.mechanism, sasl.jaas.config and ssl.* of source.kafka, "
+        f"and the files that they name, on the {hosts}",
+    )
+
+
+def reading_forbidden(topic: str, text: str, where: str) -> WrongSourceError:
+    """The error of a user without the right to read."""
+    return WrongSourceError(
+        f"the user may not read the topic {topic} ({text})",
+        where=where,
+        fix="allow Read and Describe on it",
+    )
 
 
 class Message(c.Structure):
@@ -65,6 +97,49 @@ class Message(c.Structure):
         ("offset", c.c_int64),
         ("_private", c.c_void_p),
     )
+
+
+_POINTER, _TEXT, _INT = c.c_void_p, c.c_char_p, c.c_int
+_OUT = c.POINTER(c.c_int64)
+_Calls = Mapping[str, tuple[Any, ...]]
+_FREE: _Calls = {
+    "conf_new": (_POINTER,),
+    "conf_destroy": (None, _POINTER),
+    "conf_set": (_INT, _POINTER, _TEXT, _TEXT, _TEXT, c.c_size_t),
+    "conf_get": (_INT, _POINTER, _TEXT, _TEXT, c.POINTER(c.c_size_t)),
+    "conf_set_events": (None, _POINTER, _INT),
+    "new": (_POINTER, _INT, _POINTER, _TEXT, c.c_size_t),
+    "destroy": (None, _POINTER),
+    "conf_enable_sasl_queue": (None, _POINTER, _INT),
+    "sasl_background_callbacks_enable": (_POINTER, _POINTER),
+    "topic_new": (_POINTER, _POINTER, _TEXT, _POINTER),
+    "topic_destroy": (None, _POINTER),
+    "consume_start": (_INT, _POINTER, c.c_int32, c.c_int64),
+    "consume_stop": (_INT, _POINTER, c.c_int32),
+    "consume_batch": (c.c_ssize_t, _POINTER, c.c_int32, _INT, _POINTER, c.c_size_t),
+    "query_watermark_offsets": (_INT, _POINTER, _TEXT, c.c_int32, _OUT, _OUT, _INT),
+    "metadata": (_INT, _POINTER, _INT, _POINTER, _POINTER, _INT),
+    "offsets_for_times": (_INT, _POINTER, _POINTER, _INT),
+    "queue_get_main": (_POINTER, _POINTER),
+    "queue_destroy": (None, _POINTER),
+    "queue_poll": (_POINTER, _POINTER, _INT),
+}
+"""Name of a function → the types of its result and its arguments. It may wait."""
+_HELD: _Calls = {
+    "get_watermark_offsets": (_INT, _POINTER, _TEXT, c.c_int32, _OUT, _OUT),
+    "metadata_destroy": (None, _POINTER),
+    "topic_partition_list_new": (_POINTER, _INT),
+    "topic_partition_list_add": (_POINTER, _POINTER, _TEXT, c.c_int32),
+    "topic_partition_list_destroy": (None, _POINTER),
+    "message_timestamp": (c.c_int64, _POINTER, _POINTER),
+    "message_destroy": (None, _POINTER),
+    "event_error": (_INT, _POINTER),
+    "event_error_string": (_TEXT, _POINTER),
+    "event_destroy": (None, _POINTER),
+    "last_error": (_INT,),
+    "err2str": (_TEXT, _INT),
+}
+"""The same of short functions."""
 
 
 class LibraryMissingError(Exception):
@@ -92,57 +167,14 @@ class Library:
             raise LibraryMissingError("addresses have 64 bits only")
 
     def _declare(self) -> None:
-        pointer, text, int32, int64 = c.c_void_p, c.c_char_p, c.c_int32, c.c_int64
-        out = c.POINTER(int64)
-        free, held = self._free, self._held
-        self.conf_new = _function(free, "conf_new", pointer)
-        self.conf_destroy = _function(free, "conf_destroy", None, pointer)
-        self.conf_set = _function(free, "conf_set", c.c_int, pointer, text, text, text, c.c_size_t)
-        self.conf_get = _function(
-            free, "conf_get", c.c_int, pointer, text, text, c.POINTER(c.c_size_t)
-        )
-        self.conf_set_events = _function(free, "conf_set_events", None, pointer, c.c_int)
-        self.new = _function(free, "new", pointer, c.c_int, pointer, text, c.c_size_t)
-        self.destroy = _function(free, "destroy", None, pointer)
-        self.conf_enable_sasl_queue = _function(
-            free, "conf_enable_sasl_queue", None, pointer, c.c_int
-        )
-        self.sasl_background_callbacks_enable = _function(
-            free, "sasl_background_callbacks_enable", pointer, pointer
-        )
-        self.topic_new = _function(free, "topic_new", pointer, pointer, text, pointer)
-        self.topic_destroy = _function(free, "topic_destroy", None, pointer)
-        self.consume_start = _function(free, "consume_start", c.c_int, pointer, int32, int64)
-        self.consume_stop = _function(free, "consume_stop", c.c_int, pointer, int32)
-        self.consume_batch = _function(
-            free, "consume_batch", c.c_ssize_t, pointer, int32, c.c_int, pointer, c.c_size_t
-        )
-        self.query_watermarks = _function(
-            free, "query_watermark_offsets", c.c_int, pointer, text, int32, out, out, c.c_int
-        )
-        self.known_watermarks = _function(
-            held, "get_watermark_offsets", c.c_int, pointer, text, int32, out, out
-        )
-        self.metadata = _function(
-            free, "metadata", c.c_int, pointer, c.c_int, pointer, pointer, c.c_int
-        )
-        self.metadata_destroy = _function(held, "metadata_destroy", None, pointer)
-        self.offsets_for_times = _function(
-            free, "offsets_for_times", c.c_int, pointer, pointer, c.c_int
-        )
-        self.list_new = _function(held, "topic_partition_list_new", pointer, c.c_int)
-        self.list_add = _function(held, "topic_partition_list_add", pointer, pointer, text, int32)
-        self.list_destroy = _function(held, "topic_partition_list_destroy", None, pointer)
-        self.message_timestamp = _function(held, "message_timestamp", int64, pointer, pointer)
-        self.message_destroy = _function(held, "message_destroy", None, pointer)
-        self.queue_get_main = _function(free, "queue_get_main", pointer, pointer)
-        self.queue_destroy = _function(free, "queue_destroy", None, pointer)
-        self.queue_poll = _function(free, "queue_poll", pointer, pointer, c.c_int)
-        self.event_error = _function(held, "event_error", c.c_int, pointer)
-        self.event_error_string = _function(held, "event_error_string", text, pointer)
-        self.event_destroy = _function(held, "event_destroy", None, pointer)
-        self.last_error = _function(held, "last_error", c.c_int)
-        self.err2str = _function(held, "err2str", text, c.c_int)
+        for functions, calls in ((self._free, _FREE), (self._held, _HELD)):
+            for name, (result, *arguments) in calls.items():
+                function = getattr(functions, f"rd_kafka_{name}")
+                function.restype, function.argtypes = result, arguments
+                setattr(self, name, function)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)  # tells mypy that functions are there
 
     @property
     def features(self) -> frozenset[str]:
@@ -170,12 +202,6 @@ class Library:
                     fix="correct the value, or set source.reader = 'spark'",
                 )
         return conf
-
-
-def _function(library: c.CDLL, name: str, result: Any, *arguments: Any) -> Any:
-    function = getattr(library, f"rd_kafka_{name}")
-    function.restype, function.argtypes = result, arguments
-    return function
 
 
 @cache
@@ -276,13 +302,14 @@ class Client:
         """The oldest offset according to the newest fetch; negative: unknown."""
         begin, end = c.c_int64(), c.c_int64()
         name = topic.encode()
-        self._library.known_watermarks(self._client, name, partition, c.byref(begin), c.byref(end))
+        ends = c.byref(begin), c.byref(end)
+        self._library.get_watermark_offsets(self._client, name, partition, *ends)
         return begin.value
 
     def watermarks(self, topic: str, partition: int, *, timeout_ms: int) -> tuple[int, int] | int:
         """The oldest offset and the one after the newest, from the broker; or an error's code."""
         begin, end = c.c_int64(), c.c_int64()
-        code: int = self._library.query_watermarks(
+        code: int = self._library.query_watermark_offsets(
             self._client, topic.encode(), partition, c.byref(begin), c.byref(end), timeout_ms
         )
         return code or (begin.value, end.value)

@@ -12,8 +12,7 @@ point to.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +28,7 @@ _STRETCH_GAP_BYTES = 64 << 10
 _MICROS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class MessageFields:
+class MessageFields(NamedTuple):
     """The fields of messages, each an array of shape (messages,).
 
     Attributes:
@@ -38,7 +36,7 @@ class MessageFields:
         values, keys: addresses; 0: null.
     """
 
-    errors: npt.NDArray[np.int32]
+    errors: npt.NDArray[Any]
     offsets: Int64s
     values: Int64s
     value_lengths: Int64s

@@ -27,7 +27,15 @@ import pyarrow as pa
 
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import SourceError, WrongSourceError
-from stream_app.kafka.librdkafka import Client, KafkaCode
+from stream_app.kafka.librdkafka import (
+    GONE_CODES,
+    LOGIN_CODES,
+    SEE_BROKERS,
+    Client,
+    KafkaCode,
+    login_refused,
+    reading_forbidden,
+)
 from stream_app.kafka.message_columns import MessageFields, message_batch, message_fields
 from stream_app.kafka.offset_ranges import OffsetRange, joined
 
@@ -39,13 +47,6 @@ _FIRST_MESSAGES = 256
 """Messages of the first batch, before their size is known."""
 _WAIT_MS = 20
 _ASK_MS = 10_000
-_GONE = {
-    KafkaCode.UNKNOWN_TOPIC,
-    KafkaCode.UNKNOWN_PARTITION,
-    KafkaCode.UNKNOWN_TOPIC_OR_PART,
-    KafkaCode.UNKNOWN_TOPIC_ID,
-}
-_LOGIN = {KafkaCode.AUTHENTICATION, KafkaCode.SSL}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +189,7 @@ class RangeReader:
             good = _within(fields, progress)
             batch = None
             if good.any():
-                kept = fields if good.all() else _picked(fields, good)
+                kept = fields if good.all() else MessageFields(*(column[good] for column in fields))
                 now = self._clock.steady_seconds()
                 self._check_gaps(kept.offsets, first, progress)
                 stamps = self._client.timestamps(pointers[good].tolist())
@@ -215,7 +216,7 @@ class RangeReader:
             elif code in (KafkaCode.AUTO_OFFSET_RESET, KafkaCode.OFFSET_OUT_OF_RANGE):
                 self._go_on_where_there_is_something(progress)
                 return
-            elif code in _GONE:
+            elif code in GONE_CODES:
                 progress.last_error = self._client.text(code)
             else:
                 raise self._failure(whole, code)
@@ -279,8 +280,8 @@ class RangeReader:
         watermarks = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
         if isinstance(watermarks, int):
             for code, text in self._client.errors():
-                if code in _LOGIN:
-                    raise _login_error(text, whole)
+                if code in LOGIN_CODES:
+                    raise login_refused(text, str(whole), "executors")
             raise self._failure(whole, watermarks)
         return watermarks
 
@@ -288,8 +289,8 @@ class RangeReader:
         """No message has arrived: decide whether to give up."""
         for code, text in self._client.errors():
             progress.last_error = text
-            if code in _LOGIN and not self._has_answered:
-                raise _login_error(text, progress.whole)
+            if code in LOGIN_CODES and not self._has_answered:
+                raise login_refused(text, str(progress.whole), "executors")
         waited = self._clock.steady_seconds() - progress.since
         if waited > self._settings.timeout_s:
             self._give_up(progress, waited)
@@ -310,46 +311,27 @@ class RangeReader:
         """
         whole = progress.whole
         watermarks = self._client.watermarks(whole.topic, whole.partition, timeout_ms=_ASK_MS)
-        if watermarks in _GONE:
+        if watermarks in GONE_CODES:
             self._lose(progress, whole.end, f"{whole.topic}/{whole.partition} is gone")
             return
         cause = f"; the last error was: {progress.last_error}" if progress.last_error else ""
         raise SourceError(
             f"Kafka gave nothing from offset {progress.at} on for {waited:.0f} s{cause}",
             where=str(whole),
-            fix="see that the brokers run and that this host reaches the addresses that they "
-            "advertise (advertised.listeners)",
+            fix=SEE_BROKERS,
         )
 
     def _failure(self, whole: OffsetRange, code: int) -> SourceError:
         text, where = self._client.text(code), str(whole)
         if code == KafkaCode.TOPIC_AUTHORIZATION_FAILED:
-            return WrongSourceError(
-                f"the user may not read the topic {whole.topic} ({text})",
-                where=where,
-                fix="allow Read and Describe on it",
-            )
-        if code in _GONE:
+            return reading_forbidden(whole.topic, text, where)
+        if code in GONE_CODES:
             return WrongSourceError(
                 f"the broker has no partition {whole.partition} of a topic {whole.topic} ({text})",
                 where=where,
                 fix="was it deleted? see the names of the topics",
             )
-        return SourceError(
-            f"Kafka's client cannot read on: {text}",
-            where=where,
-            fix="see that the brokers run and that this host reaches the addresses that they "
-            "advertise (advertised.listeners)",
-        )
-
-
-def _login_error(text: str, whole: OffsetRange) -> WrongSourceError:
-    return WrongSourceError(
-        f"Kafka's client cannot log in: {text}",
-        where=str(whole),
-        fix="see security.protocol, sasl.mechanism, sasl.jaas.config and ssl.* of source.kafka, "
-        "and the files that they name, on the executors",
-    )
+        return SourceError(f"Kafka's client cannot read on: {text}", where=where, fix=SEE_BROKERS)
 
 
 def _within(fields: MessageFields, progress: _Progress) -> npt.NDArray[np.bool_]:
@@ -359,17 +341,6 @@ def _within(fields: MessageFields, progress: _Progress) -> npt.NDArray[np.bool_]
     seen = np.maximum.accumulate(np.where(good, offsets, -1))
     good[1:] &= offsets[1:] > seen[:-1]  # an offset that comes again is left out
     return good
-
-
-def _picked(fields: MessageFields, good: npt.NDArray[np.bool_]) -> MessageFields:
-    return MessageFields(
-        errors=fields.errors[good],
-        offsets=fields.offsets[good],
-        values=fields.values[good],
-        value_lengths=fields.value_lengths[good],
-        keys=fields.keys[good],
-        key_lengths=fields.key_lengths[good],
-    )
 
 
 def _next_size(messages: int, batch: pa.RecordBatch) -> int:

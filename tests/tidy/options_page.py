@@ -172,9 +172,6 @@ MEANINGS = {
     "`AES256`), `SSE-KMS`, `DSSE-KMS`; absent: the bucket's default.",
     "file-system.s3.encryption.key": "The key of KMS for it; absent: the bucket's or the "
     "account's.",
-    "file-system.s3.create-lock-file": "*Own.* For a store that takes every PUT: a file that all "
-    "drivers share, and that a committer locks while it creates a snapshot "
-    "([stores.md](stores.md#a-store-that-takes-every-put)).",
     "file-system.hadoop.…": "A setting of Hadoop's client, with priority over "
     "`$HADOOP_CONF_DIR`; the client reads a few of them ([stores.md](stores.md#hdfs)).",
     "spark.…": "A setting of Spark.",

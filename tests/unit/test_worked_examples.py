@@ -7,6 +7,8 @@ import pyarrow as pa
 
 from stream_app.cdc.columns.arrow_buffers import lengths_of, offsets_of
 from stream_app.cdc.columns.base64_columns import decode_base64
+from stream_app.cdc.columns.byte_patterns import byte_pattern
+from stream_app.cdc.debezium.record_frames import Heads, KnownFrames
 from stream_app.cdc.row_assembly import CREATE, DELETE, UPDATE, plan_rows
 from stream_app.format.binary_row_columns import encode_columns
 from stream_app.format.bucket_hash import bucket_of, hash_rows
@@ -102,3 +104,33 @@ def test_buffers_vectors_and_base64() -> None:
     assert kept.tolist() == [True, False, True, True]
     values, failed = decode_base64(pa.array(["AQID", "", "AQ==", None]))
     assert (values.to_pylist(), failed) == ([b"\x01\x02\x03", b"", b"\x01", None], None)
+
+
+def test_images_between_frames() -> None:
+    tail = b',"source":{"db":"d"},"op":"u"}'
+    heads = [
+        b'{"before":null,"after":{"k":1}',
+        b'{"before":{"k":1},"after":{"k":2}',
+        b'{"before":{"k":2},"after":null',
+    ]
+    values = [*(head + tail for head in heads), b'{"after":{"k":3}}']
+    framed = KnownFrames().framed(pa.array(values))
+    assert framed is not None
+    assert framed.rows.tolist() == [0, 1, 2]
+    assert framed.images.to_pylist() == [b'{"k":1}', b'{"k":1}', b'{"k":2}', b'{"k":2}']
+    assert framed.has_before.tolist() == [False, True, True]
+    assert framed.has_after.tolist() == [True, True, False]
+    wanted = [[10, 14, 23, 30], [10, 17, 26, 33], [10, 17, 26, 30], [0, 0, 0, 0]]
+    for value, bounds in zip(values, wanted, strict=True):
+        places = Heads(np.zeros((1, 4), np.int64), np.zeros((1, 2), np.bool_))
+        last = max(value.find(tail), 0) or len(value) - 1
+        places.find(np.frombuffer(value + tail, np.uint8), np.zeros(1, np.int64), np.array([last]))
+        assert places.bounds[0].tolist() == bounds
+
+
+def test_bytes_that_fit_a_pattern() -> None:
+    pattern = byte_pattern(b"a17", {1: b"19", 2: b"09"})
+    assert pattern.lowest.tobytes() == b"a10"
+    assert pattern.spread.tolist() == [0, 8, 9]
+    data = np.frombuffer(b"a10a07b17a99", np.uint8)
+    assert pattern.fits(data, np.array([0, 3, 6, 9])).tolist() == [True, False, False, True]

@@ -30,7 +30,7 @@ def format_problems(
     chosen = FORMATS[name]
     yield from _of_others(chosen, given)
     for option in chosen.options:
-        if option.is_required and option.key not in options:
+        if option.example and option.key not in options:
             yield chosen.full_key(option.key), f"is missing: such as {option.example!r}"
     if not many_tables:
         for key, problem in excluding_options(options):

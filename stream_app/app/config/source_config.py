@@ -49,8 +49,3 @@ class SourceConfig:
     path: str | None = values.key(values.text, None)
     max_files_per_trigger: int | None = values.key(values.integer(1), None)
     lowers_names: bool = False
-
-    @property
-    def only_topic(self) -> str | None:
-        """The topic of all messages, if there can be only one."""
-        return self.topics[0] if self.kind == "kafka" and len(self.topics) == 1 else None

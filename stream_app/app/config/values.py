@@ -179,10 +179,8 @@ def definitions(setting: Setting) -> tuple[str, ...]:
         except tomllib.TOMLDecodeError as error:
             raise WrongValueError(f"is no list of strings: {error}") from None
         return some_names(Setting(value, setting.origin))
-    listed = tuple(part.strip() for part in split_outside_brackets(given) if part.strip())
-    if not listed:
-        raise WrongValueError("must name at least one")
-    return listed
+    parts = [part.strip() for part in split_outside_brackets(given) if part.strip()]
+    return some_names(Setting(parts, setting.origin))
 
 
 def any_definitions(setting: Setting) -> tuple[str, ...]:

@@ -16,33 +16,31 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.cdc.alike.changed_columns import first_of_each
-from stream_app.cdc.alike.decoder import AlikeDecoder, Group
+from stream_app.cdc.alike.decoder import AlikeDecoder, Group, Reads
 from stream_app.cdc.alike.dialect import Change, Dialect, NoRow, Parsed, Table, Truncate
 from stream_app.cdc.alike.documents import cell_of, load_document
 from stream_app.cdc.alike.drift_search import (
     NO_CLASS,
     SearchedRecords,
+    classes_of,
     drift_in,
     first_and_last_nulls,
 )
 from stream_app.cdc.alike.options import CheckedOptions, column_readings
 from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome, RecordsResult
-from stream_app.cdc.change_batch import DecodedBatch, change_schema, no_changes
-from stream_app.cdc.column_drift import NO_DRIFT, Column, Drift, Reaction, Sighting, add_sighting
-from stream_app.cdc.columns.arrow_buffers import Bools, valid_of
+from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
+from stream_app.cdc.column_drift import Column, Reaction, Sighting
+from stream_app.cdc.columns.arrow_buffers import Bools
 from stream_app.cdc.columns.column_reading import Encoding
 from stream_app.cdc.images import ImageRows, RowRules, rows_of
 from stream_app.cdc.message_format import FormatSetup
-from stream_app.cdc.record_images import RecordImages, UnreadableRecordError, rows_of_records
+from stream_app.cdc.record_images import UnreadableRecordError
 from stream_app.cdc.source_tables import first_records
 from stream_app.model.schema.data_type import DataType
 
-_WITH_BEFORE = np.uint8(0x80)
-"""Added to a record's op, which is a letter of ASCII."""
 
-
-class ChangeFormat:
-    """Implements `message_format.MessageFormat` and `decoder.Reads`."""
+class ChangeFormat(Reads):
+    """Implements `message_format.MessageFormat`."""
 
     def __init__(
         self,
@@ -81,31 +79,21 @@ class ChangeFormat:
             WrongSourceError: a TRUNCATE, where ``truncate = error``, or a record with other
                 columns than the table's where options say so.
         """
-        values = messages.column("value")
-        if values.type != pa.binary():
-            values = values.cast(pa.binary())
+        values, present = present_values(messages)
         outcome = Outcome(
             messages=messages,
             section=self._section,
             policy=self._policy,
             on_truncate=self._options.on_truncate,
-            skipped=values.null_count,
+            skipped=messages.num_rows - len(values),
         )
-        present: Index = np.flatnonzero(valid_of(values)).astype(np.int32)
-        if values.null_count:
-            values = values.drop_null()
         marker = self._dialect.schema_marker
         if marker and self._policy.unknown is Reaction.EVOLVE:
-            told = first_of_each(values, marker).items()
-            outcome.schemas |= {sha256(one).hexdigest(): int(present[row]) for one, row in told}
+            schemas = first_of_each(values, marker).items()
+            outcome.schemas |= {sha256(one).hexdigest(): int(present[row]) for one, row in schemas}
         decoder = AlikeDecoder(self, self._dialect.images_of, self._policy)
         decoder.decode(values, present, self._group, outcome)
         return outcome.decoded(self._rules.schema, {})
-
-    def ahead(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> Bools:
-        """Nothing; see `decoder.Reads`."""
-        del index, group, outcome
-        return np.ones(len(values), np.bool_)
 
     def in_columns(
         self, values: pa.Array, index: Index, group: Group, outcome: Outcome
@@ -122,28 +110,16 @@ class ChangeFormat:
 
     def one_by_one(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> None:
         """Step 2; see `decoder.Reads`."""
-        result = RecordsResult(no_changes(self._rules.schema).rows, np.empty(0, np.int64))
-        found: list[tuple[int, Change, Drift]] = []
         keys = self._keys(outcome.messages, index)
-        for position, value in enumerate(values.to_pylist()):
-            try:
-                key = None if keys is None else keys[position].as_py()
-                change, drift = read_message(self._dialect, value, key, self._table)
-            except UnreadableRecordError as problem:
-                result.reasons[position] = str(problem)
-                continue
-            match change:
-                case Truncate():
-                    result.truncates.append(position)
-                case NoRow():
-                    result.no_row += 1
-                case Change():
-                    if refusal := self._policy.refusal(drift):
-                        refused = result.stops if refusal.stops else result.reasons
-                        refused[position] = refusal.reason
-                    else:
-                        found.append((position, change, drift))
-        self._add_rows(result, found, group)
+
+        def read(position: int, value: bytes) -> Change | Truncate | NoRow:
+            key = None if keys is None else keys[position].as_py()
+            return read_message(self._dialect, value, key, self._table)
+
+        result = RecordsResult()
+        changes = result.read(values, read, self._policy)  # step 3
+        reads_tables = self._table.reads_tables
+        result.add_rows(changes, group.readings, self._rules, reads_tables=reads_tables)
         outcome.take_result(result, index)
 
     def _keys(self, messages: pa.RecordBatch, index: Index) -> pa.Array | None:
@@ -153,35 +129,11 @@ class ChangeFormat:
             return pa.nulls(len(index), pa.binary())
         return messages.column("key").take(pa.array(index))
 
-    def _add_rows(
-        self, result: RecordsResult, found: list[tuple[int, Change, Drift]], group: Group
-    ) -> None:
-        records: list[RecordImages] = []
-        owners: list[int] = []
-        for position, change, _ in found:
-            records += change.records
-            owners += [position] * len(change.records)
-        of = rows_of_records(records, group.readings, self._rules)
-        for record, reason in sorted(of.reasons.items()):
-            result.reasons.setdefault(owners[record], reason)
-        owner = np.array(owners, np.int64)[of.record]
-        kept = ~np.isin(owner, list(result.reasons))  # step 3
-        cut: dict[int, frozenset[str]] = {}
-        for record, names in of.cut.items():
-            cut[owners[record]] = cut.get(owners[record], frozenset()) | names
-        result.rows, result.record = of.rows.filter(pa.array(kept)), owner[kept]
-        for position, change, drift in found:
-            if position not in result.reasons:
-                whole = replace(drift, cut=cut.get(position, frozenset()))
-                add_sighting(result.columns, whole, Sighting(1, position))
-                if self._table.reads_tables:
-                    result.tables.setdefault(change.table, position)
-
     def _drift(
         self, values: pa.Array, parsed: Parsed, suspects: Bools
     ) -> Mapping[Column, Sighting]:
         images, message = parsed.images, parsed.message
-        of_records = np.where(images.has_before, images.ops | _WITH_BEFORE, images.ops)
+        of_records = classes_of(images.ops, images.has_before)
         after_at = np.where(images.has_after, np.arange(len(images.ops)), -1)
         nulls = first_and_last_nulls(images.after, after_at)
         if message is None:
@@ -199,26 +151,27 @@ class ChangeFormat:
             inner=np.zeros(len(values), np.int64),
         )
         images_of = self._dialect.images_of
-        found = drift_in(records, columns=self._table.columns, images_of=images_of)
-        return self._policy.told(found)
+        sightings = drift_in(records, columns=self._table.columns, images_of=images_of)
+        return self._policy.told(sightings)
 
 
 def read_message(
     dialect: Dialect, value: bytes, key: bytes | None, table: Table
-) -> tuple[Change | Truncate | NoRow, Drift]:
-    """Read one message that is no tombstone, and the columns by which it differs from the table.
+) -> Change | Truncate | NoRow:
+    """Read one message that is no tombstone.
 
     Raises:
         UnreadableRecordError: no JSON, or no message of this format.
     """
     document = load_document(value)
     if document is None:
-        return NoRow(), NO_DRIFT
+        return NoRow()
     if not isinstance(document, dict):
         raise UnreadableRecordError(f"is a JSON {cell_of(document)[0].name.lower()}, not an object")
     change = dialect.read(document, key, table)
-    images = dialect.images_of(document) if isinstance(change, Change) else None
-    return change, NO_DRIFT if images is None else images.drift(table.columns)
+    if isinstance(change, Change) and (images := dialect.images_of(document)) is not None:
+        return replace(change, drift=images.drift(table.columns))
+    return change
 
 
 def _by_message(of: ImageRows, parsed: Parsed) -> ImageRows:
@@ -245,6 +198,6 @@ def _by_message(of: ImageRows, parsed: Parsed) -> ImageRows:
 
 def _of_messages(records: Bools, message: npt.NDArray[np.int64], suspects: Bools) -> Bools:
     """Which messages have such a record, and are no suspects."""
-    found = np.zeros(len(suspects), np.bool_)
-    found[message[records]] = True
-    return found & ~suspects
+    has_one = np.zeros(len(suspects), np.bool_)
+    has_one[message[records]] = True
+    return has_one & ~suspects

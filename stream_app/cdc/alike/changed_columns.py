@@ -18,8 +18,8 @@ from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     Bytes,
     Int64s,
-    bytes_of,
-    offsets_of,
+    own_bytes,
+    slices_of,
     valid_of,
 )
 from stream_app.cdc.row_assembly import Ops
@@ -31,8 +31,8 @@ def ops_of(texts: pa.Array, ops: Mapping[str, int]) -> Ops:
     """The op of each text, a letter of `row_assembly`; 0 for any other text and for null."""
     codes = pc.fill_null(pc.index_in(texts, pa.array(list(ops))), len(ops))
     table = np.array([*ops.values(), 0], np.uint8)
-    found: Ops = table[codes.to_numpy()]
-    return found
+    ops_of_texts: Ops = table[codes.to_numpy()]
+    return ops_of_texts
 
 
 def nulls_behind(values: pa.Array, rows: Bools, marker: bytes) -> Int64s:
@@ -48,17 +48,14 @@ def nulls_behind(values: pa.Array, rows: Bools, marker: bytes) -> Int64s:
         values: JSON as binary [n] without nulls.
         marker: at least four bytes; rows without it are among the result.
     """
-    offsets = offsets_of(values).astype(np.int64)
-    data = bytes_of(values)[offsets[0] : offsets[-1]]
-    starts = offsets - offsets[0]
+    data, starts = own_bytes(values)
     markers = places_of(data, marker)
     nulls = places_of(data, b"null")
     first: Int64s = np.full(len(values), -1, np.int64)
     first[_rows(starts, markers)[::-1]] = markers[::-1]
     last: Int64s = np.full(len(values), -1, np.int64)
     last[_rows(starts, nulls)] = nulls
-    found: Int64s = np.flatnonzero(rows & ((first < 0) | (last > first + len(marker))))
-    return found
+    return np.flatnonzero(rows & ((first < 0) | (last > first + len(marker))))
 
 
 def _rows(starts: Int64s, places: Int64s) -> Int64s:
@@ -68,9 +65,8 @@ def _rows(starts: Int64s, places: Int64s) -> Int64s:
 
 def rows_with(values: pa.Array, text: bytes) -> Int64s:
     """The values, binary [n] without nulls, in which a text of four bytes or more stands."""
-    offsets = offsets_of(values).astype(np.int64)
-    data = bytes_of(values)[offsets[0] : offsets[-1]]
-    return np.unique(_rows(offsets - offsets[0], places_of(data, text)))
+    data, starts = own_bytes(values)
+    return np.unique(_rows(starts, places_of(data, text)))
 
 
 def first_of_each(values: pa.Array, marker: bytes) -> dict[bytes, int]:
@@ -82,8 +78,7 @@ def first_of_each(values: pa.Array, marker: bytes) -> dict[bytes, int]:
         values: JSON as binary [n] without nulls.
         marker: at least four bytes.
     """
-    offsets = offsets_of(values).astype(np.int64)
-    data = bytes_of(values)[offsets[0] : offsets[-1]]
+    data, offsets = own_bytes(values)
     starts = places_of(data, marker)
     starts = starts[data.take(starts + len(marker), mode="clip") == ord("{")]
     ends = np.flatnonzero(data == ord("}")) + 1
@@ -92,14 +87,9 @@ def first_of_each(values: pa.Array, marker: bytes) -> dict[bytes, int]:
     last = ends[np.minimum(np.searchsorted(ends, starts), len(ends) - 1)]
     apart = np.append(starts[1:] >= last[:-1], True) & (last > starts)
     starts, last = starts[apart], last[apart]
-    bounds = np.stack([starts, last], axis=1).reshape(-1).astype(np.int32)
-    if not len(bounds):
-        return {}
-    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(np.ascontiguousarray(data))]
-    cut = pa.Array.from_buffers(pa.binary(), len(bounds) - 1, buffers)
-    objects = cut.take(pa.array(np.arange(0, len(bounds) - 1, 2))).dictionary_encode()
+    objects = slices_of(data, starts, last).dictionary_encode()
     first = np.unique(objects.indices.to_numpy(), return_index=True)[1]
-    rows = _rows(offsets - offsets[0], starts[first])
+    rows = _rows(offsets, starts[first])
     return dict(zip(objects.dictionary.to_pylist(), rows.tolist(), strict=True))
 
 
@@ -138,15 +128,15 @@ def told_nulls(
     nulls: dict[str, list[int]] = {name: [] for name in names}
     unreadable: list[int] = []
     # A loop over messages in which something that the table has is null.
-    for at, value in zip(rows.tolist(), values.take(pa.array(rows)).to_pylist(), strict=True):
+    for at, text in zip(rows.tolist(), values.take(pa.array(rows)).to_pylist(), strict=True):
         try:
-            document = orjson.loads(value)
+            document = orjson.loads(text)
         except orjson.JSONDecodeError:
             unreadable.append(at)
             continue
         for record, image in images(document, at):
-            for name, told in (image or {}).items():
-                if told is None and name in nulls:
+            for name, value in (image or {}).items():
+                if value is None and name in nulls:
                     nulls[name].append(record)
     return list(nulls.values()), unreadable
 
@@ -162,17 +152,17 @@ def filled_up(
     """
     filled = []
     for column, other, rows in zip(some, whole, nulls, strict=True):
-        told = valid_of(column)
+        is_sent = valid_of(column)
         if rows:
-            told[list(rows)] = True
-        if not told.any():
+            is_sent[list(rows)] = True
+        if not is_sent.any():
             filled.append(other)
-        elif told.all():
+        elif is_sent.all():
             filled.append(column)
         elif pa.types.is_struct(column.type):  # for which there is no kernel
             places = np.arange(len(column))
             joined = pa.concat_arrays([column, other])
-            filled.append(joined.take(pa.array(np.where(told, places, places + len(column)))))
+            filled.append(joined.take(pa.array(np.where(is_sent, places, places + len(column)))))
         else:
-            filled.append(pc.if_else(pa.array(told), column, other))
+            filled.append(pc.if_else(pa.array(is_sent), column, other))
     return filled

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from stream_app.cdc.alike.document_images import ImagesOf
 from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome
 from stream_app.cdc.alike.record_shapes import RecordShape, shape_of
 from stream_app.cdc.column_drift import ColumnPolicy
-from stream_app.cdc.columns.arrow_buffers import Bools, offsets_of
+from stream_app.cdc.columns.arrow_buffers import Bools, Int64s, offsets_of
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread
 from stream_app.cdc.columns.nesting import deep_ones
@@ -43,7 +42,7 @@ class Group:
 class Reads(Protocol):
     """How a format reads values, in columns and one by one."""
 
-    def ahead(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> Bools:
+    def ahead(self, values: pa.Array, index: Index, group: Group, outcome: Outcome, /) -> Bools:
         """Decode what can be decoded without a parse of whole messages; returns what is left.
 
         Args:
@@ -53,10 +52,11 @@ class Reads(Protocol):
         Returns:
             bool [n].
         """
-        ...
+        del index, group, outcome
+        return np.ones(len(values), np.bool_)
 
     def in_columns(
-        self, values: pa.Array, index: Index, group: Group, outcome: Outcome
+        self, values: pa.Array, index: Index, group: Group, outcome: Outcome, /
     ) -> DecodedRecords | None:
         """Decode values of the group's shape; None when they do not parse as that.
 
@@ -121,55 +121,36 @@ class AlikeDecoder:
         self, values: pa.Array, alike: Bools, index: Index, group: Group, outcome: Outcome
     ) -> Bools:
         """Step 2; returns which of the values are left for step 3."""
-        rows = np.flatnonzero(alike)
-        part = values if len(rows) == len(values) else values.take(pa.array(rows))
         odd = ~alike
-        if not self._decode_in_columns(part, rows, index, group, outcome, odd):
-            # Learn the commonest shape again, and keep it for later batches.
-            group.shape, fits = shape_of(
-                part.to_pylist(), group.readings, self.policy, self.images_of
-            )
-            odd[rows[~fits]] = True
-            rows, part = rows[fits], part.filter(pa.array(fits))
-            self._decode_by_halves(part, rows, index, group, outcome, odd)
-        return odd
 
-    def _decode_by_halves(
-        self,
-        values: pa.Array,
-        rows: npt.NDArray[np.int64],
-        index: Index,
-        group: Group,
-        outcome: Outcome,
-        odd: Bools,
-    ) -> None:
-        """Find the few values that the parser refuses among many of the same shape."""
-        if self._decode_in_columns(values, rows, index, group, outcome, odd):
-            return
-        if len(rows) <= _HALVE_ROWS_MIN:
-            odd[rows] = True
-            return
-        half = len(rows) // 2
-        self._decode_by_halves(values.slice(0, half), rows[:half], index, group, outcome, odd)
-        self._decode_by_halves(values.slice(half), rows[half:], index, group, outcome, odd)
-
-    def _decode_in_columns(
-        self,
-        values: pa.Array,
-        rows: npt.NDArray[np.int64],
-        index: Index,
-        group: Group,
-        outcome: Outcome,
-        odd: Bools,
-    ) -> bool:
-        if len(values) == 0:
+        def decode(rows: Int64s) -> bool:
+            if not len(rows):
+                return True
+            part = values if len(rows) == len(values) else values.take(pa.array(rows))
+            decoded = self.reads.in_columns(part, index[rows], group, outcome)
+            if decoded is None:
+                return False
+            odd[rows[decoded.of.suspects]] = True
+            outcome.take(decoded, index[rows])
             return True
-        decoded = self.reads.in_columns(values, index[rows], group, outcome)
-        if decoded is None:
-            return False
-        odd[rows[decoded.of.suspects]] = True
-        outcome.take(decoded, index[rows])
-        return True
+
+        rows = np.flatnonzero(alike)
+        if decode(rows):
+            return odd
+        # Learn the commonest shape again, and keep it for later batches.
+        texts = values.take(pa.array(rows)).to_pylist()
+        group.shape, fits = shape_of(texts, group.readings, self.policy, self.images_of)
+        odd[rows[~fits]] = True
+        parts = [rows[fits]]
+        while parts:  # find the few values that the parser refuses among many of the same shape
+            rows = parts.pop()
+            if decode(rows):
+                continue
+            if len(rows) <= _HALVE_ROWS_MIN:
+                odd[rows] = True
+            else:
+                parts += [rows[len(rows) // 2 :], rows[: len(rows) // 2]]
+        return odd
 
 
 def _slices(values: pa.Array) -> Iterator[slice]:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import orjson
 import pyarrow as pa
 
+from stream_app.cdc.alike.dialect import Dialect
 from stream_app.cdc.message_format import ToldTable
 from stream_app.cdc.source_types.remarks import inexact_remarks
 from stream_app.cdc.source_types.stored_times import StoredType
@@ -25,44 +26,31 @@ from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceColumn, SourceTable, merged
 
 
-class Describes(Protocol):
-    """Describes one message."""
-
-    def described(
-        self, document: Mapping[str, Any], key: Any, options: MappingOptions
-    ) -> SourceTable | None:
-        """The table of a message; None: it has no row.
-
-        Args:
-            key: the message's key as parsed JSON; None: none, or no JSON.
-        """
-        ...
-
-
 def describe(
-    dialect: Describes, messages: pa.RecordBatch, options: MappingOptions
+    dialect: Dialect, messages: pa.RecordBatch, options: MappingOptions
 ) -> SourceTable | None:
     """The table that these messages tell of; see `message_format.SourceReader.describe`."""
-    distinct = [told.table for told in versions(dialect, messages, options)]
+    distinct = [version.table for version in versions(dialect, messages, options)]
     return functools.reduce(merged, distinct) if distinct else None
 
 
 def versions(
-    dialect: Describes, messages: pa.RecordBatch, options: MappingOptions
+    dialect: Dialect, messages: pa.RecordBatch, options: MappingOptions
 ) -> Sequence[ToldTable]:
     """In the order of their first messages; see `message_format.SourceReader.versions`."""
-    found: dict[SourceTable, list[int]] = {}
+    positions: dict[SourceTable, list[int]] = {}
     keys = messages.column("key").to_pylist()
     for at, value in enumerate(messages.column("value").to_pylist()):
-        document = _parsed(value)
+        document = parsed(value)
         if isinstance(document, dict):
-            table = dialect.described(document, _parsed(keys[at]), options)
+            table = dialect.described(document, parsed(keys[at]), options)
             if table is not None and table.columns:
-                found.setdefault(table, []).append(at)
-    return [ToldTable(np.array(at, np.int64), table) for table, at in found.items()]
+                positions.setdefault(table, []).append(at)
+    return [ToldTable(np.array(at, np.int64), table) for table, at in positions.items()]
 
 
-def _parsed(text: Any) -> Any:
+def parsed(text: Any) -> Any:
+    """A JSON text as a parser has it; None: there is none, or it is no JSON."""
     try:
         return None if text is None else orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -79,15 +67,13 @@ def untyped(
     """
     types = types or {}
     columns = tuple(
-        _column(name, types[name]) if name in types else _bare(name)
+        _column(name, types[name])
+        if name in types
+        else SourceColumn(name=name, data_type=STRING, is_typed=False)
         for name in dict.fromkeys(names)
     )
     listed = tuple(map(str, keys)) if isinstance(keys, list | tuple) else ()
     return with_key(SourceTable(columns=columns), (listed,))
-
-
-def _bare(name: str) -> SourceColumn:
-    return SourceColumn(name=name, data_type=STRING, is_typed=False)
 
 
 def _column(name: str, stored: StoredType) -> SourceColumn:
@@ -102,13 +88,13 @@ def _column(name: str, stored: StoredType) -> SourceColumn:
 def with_key(table: SourceTable, keys: Iterable[tuple[str, ...]]) -> SourceTable:
     """The table with the first of the keys whose names are columns; they are NOT NULL."""
     names = {column.name for column in table.columns}
-    found = next((key for key in keys if key and names.issuperset(key)), ())
+    chosen = next((key for key in keys if key and names.issuperset(key)), ())
     return replace(
         table,
-        primary_keys=found,
+        primary_keys=chosen,
         columns=tuple(
             replace(column, data_type=column.data_type.not_null())
-            if column.name in found
+            if column.name in chosen
             else column
             for column in table.columns
         ),

@@ -13,10 +13,13 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from stream_app.cdc.alike.document_images import DocumentImages
+from stream_app.cdc.column_drift import NO_DRIFT, Drift
 from stream_app.cdc.columns.arrow_buffers import Bools, Int64s
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
 from stream_app.cdc.images import Images
 from stream_app.cdc.record_images import RecordImages
+from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.source_table import SourceTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +39,16 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one message changes: its rows, and the name of the source's table."""
+    """What one message changes.
+
+    Attributes:
+        table: the name of the source's table.
+        drift: the columns by which the rows differ from the table.
+    """
 
     records: Sequence[RecordImages]
     table: str = ""
+    drift: Drift = NO_DRIFT
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +77,34 @@ class Table:
 
 
 class Dialect(Protocol):
-    """Reads the messages of one format. Can be pickled."""
+    """Reads the messages of one format, and describes their tables. Can be pickled."""
 
     @property
     def schema_marker(self) -> bytes:
         """What stands before the types of a message's columns; empty: they are not told."""
-        ...
+        return b""
 
     @property
     def key_columns(self) -> frozenset[str]:
         """Columns that are read from the messages' keys."""
-        ...
+        return frozenset()
 
     def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
         """See `document_images.ImagesOf`."""
         ...
 
+    def described(
+        self, document: dict[str, Any], key: Any, options: MappingOptions, /
+    ) -> SourceTable | None:
+        """The table of a message; None: it has no row.
+
+        Args:
+            key: the message's key as parsed JSON; None: none, or no JSON.
+        """
+        ...
+
     def parse(
-        self, values: pa.Array, keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
+        self, values: pa.Array, keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind], /
     ) -> Parsed | None:
         """Parse values of these kinds in columns; None when they do not parse as that.
 
@@ -97,7 +116,7 @@ class Dialect(Protocol):
         ...
 
     def read(
-        self, document: dict[str, Any], key: bytes | None, table: Table
+        self, document: dict[str, Any], key: bytes | None, table: Table, /
     ) -> Change | Truncate | NoRow:
         """Read one message.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
 from stream_app.cdc.alike.change_format import ChangeFormat
-from stream_app.cdc.alike.description import Describes, describe, versions
+from stream_app.cdc.alike.description import describe, versions
 from stream_app.cdc.alike.dialect import Dialect
 from stream_app.cdc.alike.options import CheckedOptions, checked_options
 from stream_app.cdc.alike.survey import survey
@@ -25,10 +25,6 @@ from stream_app.cdc.message_format import (
 from stream_app.cdc.source_tables import Origins
 from stream_app.model.options.option import Option
 from stream_app.model.schema.data_type import DataType, RowType
-
-
-class WholeDialect(Dialect, Describes, Protocol):
-    """A dialect that describes the source's table too."""
 
 
 def _fits_together(_checked: CheckedOptions, _columns: RowType) -> None:
@@ -55,7 +51,7 @@ class DialectFormat:
     options: tuple[Option[Any], ...]
     origins: Callable[[pa.RecordBatch], Origins]
     dialect: Callable[[CheckedOptions], Dialect]
-    plain: WholeDialect
+    plain: Dialect
     encoding: Callable[[DataType], Encoding]
     change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
     has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing

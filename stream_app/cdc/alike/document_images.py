@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stream_app.cdc.column_drift import NO_DRIFT, Drift, drift_of
+from stream_app.cdc.column_drift import Drift, drift_of
 
 Fields = Mapping[str, Any]
 
@@ -45,11 +45,3 @@ class DocumentImages:
 
 ImagesOf = Callable[[dict[str, Any]], DocumentImages | None]
 """The images of a message; None: it is no change of rows. Objects alone are images."""
-
-
-def document_drift(
-    document: dict[str, Any], columns: frozenset[str], images_of: ImagesOf
-) -> tuple[Drift, int]:
-    """The drift of a parsed message, and the number of names in it and its images."""
-    images = images_of(document)
-    return (NO_DRIFT, 0) if images is None else (images.drift(columns), images.names)

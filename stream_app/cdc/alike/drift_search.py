@@ -15,7 +15,7 @@ is neither first nor last. Whatever it lacks is null in records before and behin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,24 +24,25 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from stream_app.cdc.alike.document_images import ImagesOf, document_drift
+from stream_app.cdc.alike.document_images import ImagesOf
 from stream_app.cdc.column_drift import NO_DRIFT, Column, Drift, Sighting, add_sighting
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     Bytes,
     Int64s,
-    bytes_of,
-    offsets_of,
+    own_bytes,
     valid_of,
 )
+from stream_app.cdc.columns.byte_patterns import words_like
 
 Classes = npt.NDArray[np.uint8]
 
 NO_CLASS = 0
 """Marks a record that is not searched."""
+_WITH_BEFORE = np.uint8(0x80)
+"""Added to a record's op, which is a letter of ASCII."""
 _NAME_END, _ESCAPED_END = b'":', b'\\":'
 _QUOTE, _COLON, _BACKSLASH = b'":\\'
-_WORDS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +65,16 @@ class SearchedRecords:
     inner: Int64s
 
 
+def classes_of(ops: Classes, has_before: Bools) -> Classes:
+    """The classes of records: those of the same op and images are expected to be alike."""
+    return np.where(has_before, ops | _WITH_BEFORE, ops)
+
+
 def drift_in(
     records: SearchedRecords, *, columns: frozenset[str], images_of: ImagesOf
 ) -> dict[Column, Sighting]:
     """The unknown and missing columns of records, with the positions of the first ones."""
-    found: dict[Column, Sighting] = {}
+    sightings: dict[Column, Sighting] = {}
     looks = _Looks(records.values, columns, images_of)
     classes, named, inner = records.classes, records.named, records.inner
     groups: Int64s = classes.astype(np.int64)
@@ -84,11 +90,11 @@ def drift_in(
         first, last = int(rows[0]), int(rows[-1])
         alike = group not in mixed and looks.is_countable(first)
         if alike and looks.drift(first) == looks.drift(last):
-            add_sighting(found, looks.drift(first), Sighting(len(rows), first))
+            add_sighting(sightings, looks.drift(first), Sighting(len(rows), first))
             continue
         for row in rows.tolist():
-            add_sighting(found, looks.drift(row), Sighting(1, row))
-    return found
+            add_sighting(sightings, looks.drift(row), Sighting(1, row))
+    return sightings
 
 
 @dataclass(slots=True)
@@ -117,16 +123,12 @@ class _Looks:
             document: Any = orjson.loads(value)
         except orjson.JSONDecodeError:
             return NO_DRIFT, True
-        drift, names = document_drift(document, self.columns, self.images_of)
-        return drift, names_in(value) >= names
-
-
-def names_in(value: bytes) -> int:
-    """How many names of fields a JSON text has, at any depth.
-
-    A quote before a colon ends a name; in a text it is escaped.
-    """
-    return value.count(_NAME_END) - value.count(_ESCAPED_END)
+        images = self.images_of(document)
+        if images is None:
+            return NO_DRIFT, True
+        # A quote before a colon ends a name; in a text it is escaped.
+        names = value.count(_NAME_END) - value.count(_ESCAPED_END)
+        return images.drift(self.columns), names >= images.names
 
 
 def _has_expected_names(named: pa.Array, classes: Classes, inner: Int64s) -> bool:
@@ -138,50 +140,36 @@ def _has_expected_names(named: pa.Array, classes: Classes, inner: Int64s) -> boo
         value = named[first].as_py()
         ends += int(counts[one]) * (value.count(_NAME_END) - int(inner[first]))
         escaped += int(counts[one]) * value.count(_ESCAPED_END)
-    data = _data(named)
-    found = _pairs_in(data, _NAME_END)
+    data, _ = own_bytes(named)
+    pairs = _pairs_in(data, _NAME_END)
     if counts[NO_CLASS]:
-        left_out = _data(named.filter(pa.array(classes == NO_CLASS)))
-        found -= _pairs_in(left_out, _NAME_END)
+        left_out, _ = own_bytes(named.filter(pa.array(classes == NO_CLASS)))
+        pairs -= _pairs_in(left_out, _NAME_END)
         escaped += _escaped_in(left_out)
     # What is escaped stands in texts and may vary; it costs passes of its own.
-    return found == ends or found - _escaped_in(data) == ends - escaped
+    return pairs == ends or pairs - _escaped_in(data) == ends - escaped
 
 
 def _pairs_in(data: Bytes, pair: bytes) -> int:
     """How often two bytes stand there: a comparison of words, in parts that fit the cache."""
-    return sum(int(np.count_nonzero(same)) for _, same in _words(data, pair))
+    return sum(int(np.count_nonzero(same)) for _, same in words_like(data, pair))
 
 
 def _escaped_in(data: Bytes) -> int:
-    found = 0
-    for start, same in _words(data, _ESCAPED_END[:2]):
+    escaped = 0
+    for start, same in words_like(data, _ESCAPED_END[:2]):
         behind = start + 2 * np.flatnonzero(same) + 2
-        found += int(np.count_nonzero(data.take(behind, mode="clip") == _COLON))
-    return found
-
-
-def _words(data: Bytes, pair: bytes) -> Iterator[tuple[int, Bools]]:
-    """Where words of two bytes are this pair, a part at a time; with the first one's place."""
-    wanted = np.frombuffer(pair, np.uint16)[0]
-    for shift in (0, 1):
-        words = data[shift : shift + (len(data) - shift) // 2 * 2].view(np.uint16)
-        for start in range(0, len(words), _WORDS_AT_ONCE):
-            yield 2 * start + shift, words[start : start + _WORDS_AT_ONCE] == wanted
+        escaped += int(np.count_nonzero(data.take(behind, mode="clip") == _COLON))
+    return escaped
 
 
 def _names_of_each(values: pa.Array) -> Classes:
     """How many names each value has, modulo 256."""
-    offsets, data = offsets_of(values), _data(values)
+    data, offsets = own_bytes(values)
     ends: Bools = np.zeros(len(data), np.bool_)
     np.logical_and(data[:-1] == _QUOTE, data[1:] == _COLON, out=ends[:-1])
     ends[1:] &= data[:-1] != _BACKSLASH
-    return np.add.reduceat(ends.view(np.uint8), offsets[:-1] - offsets[0], dtype=np.uint8)
-
-
-def _data(values: pa.Array) -> Bytes:
-    offsets = offsets_of(values)
-    return bytes_of(values)[offsets[0] : offsets[-1]]
+    return np.add.reduceat(ends.view(np.uint8), offsets[:-1], dtype=np.uint8)
 
 
 def _members(groups: Int64s, classes: Classes) -> dict[int, Int64s]:

@@ -69,7 +69,7 @@ TRUNCATE_OPTION = choice(
     TRUNCATE,
     "Effect of a TRUNCATE of the source: it stops the job (in a job of many tables: it holds its "
     "table back); or nothing happens; or the table is emptied ([CDC.md](CDC.md#truncate)).",
-    tuple(each.value for each in OnTruncate),
+    tuple(effect.value for effect in OnTruncate),
 )
 COLUMN_OPTIONS = (
     choice(
@@ -103,7 +103,6 @@ COLUMN_OPTIONS = (
         "",
         "Columns that the source has renamed: `NAME=COLUMN`, comma separated. A value under the "
         "name goes into the table's column, beside values under the column's own name.",
-        example="renamed=v",
     ),
     Option(
         TYPE_MAPPING,
@@ -111,21 +110,20 @@ COLUMN_OPTIONS = (
         "",
         "Paimon's options of the types of columns that the table gets, where unknown-columns = "
         "evolve; comma separated ([schemas.md](schemas.md)).",
-        example="to-nullable,tinyint1-not-bool",
     ),
     choice(
         INEXACT,
         "Type of columns for times of day with more than milliseconds, which Paimon's TIME cannot "
         "hold: BIGINT, as the source counts; STRING; or TIME, which cuts digits off "
         "([schemas.md](schemas.md#types-that-paimon-cannot-hold)).",
-        tuple(each.value for each in Inexact),
+        tuple(kind.value for kind in Inexact),
     ),
 )
 ENCODING_OPTION = choice(
     COLUMN_ENCODING,
     "How the source writes one column, with priority over the format's own way. The column's "
     "type limits the choice.",
-    tuple(sorted({each.value for family in ENCODINGS.values() for each in family})),
+    tuple(sorted({encoding.value for family in ENCODINGS.values() for encoding in family})),
 )
 
 _COLUMN_PREFIX, _COLUMN_SUFFIX = COLUMN_ENCODING.split("NAME")

@@ -1,35 +1,125 @@
-"""The source table of each message and the time of its change, for any dialect.
+"""A few fields of each message, without its row: its source table and the time of its change.
 
-Implements `message_format.SourceReader` without decoding a row. A dialect names the fields that it
-needs and tells from them.
+Implements parts of `message_format.SourceReader`. A dialect names the fields that it
+needs. Many messages are parsed in columns, by halves where they do not parse together. What cannot
+be parsed so is read message by message.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.alike.told_fields import ToldFields, times_told, told_fields
-from stream_app.cdc.columns.arrow_buffers import Bools, valid_of
+from stream_app.cdc.alike.documents import JsonNumber, load_document
+from stream_app.cdc.alike.outcome import Index
+from stream_app.cdc.change_batch import present_values
+from stream_app.cdc.columns.arrow_buffers import Bools, gathered, valid_of
+from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
+from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.columns.time_columns import cast_isolating
+from stream_app.cdc.record_images import UnreadableRecordError
 from stream_app.cdc.source_tables import Origins, origins_of
 
+_INT64 = range(-(2**63), 2**63)
+_MILLIS = pa.timestamp("ms", "UTC")
+_SECONDS = "2024-02-29 23:59:59"
+_TEXT = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.](?P<fraction>\d+))?Z?$"
+MillisOf = Callable[[Sequence[pa.Array]], pa.Array]
+"""Columns of fields → milliseconds of UTC, int64; null: not told."""
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What n messages tell of their tables.
+
+@dataclass(slots=True)
+class FieldsRead:
+    """The fields of some of n messages.
 
     Attributes:
-        names: string arrays [n] of database, schema and table.
-        means_row: bool [n]; False: a message is known to be about no row. What is not known belongs
-            to its table, whose decoder refuses it.
+        fields: that are read: texts, truth values, whole numbers, and structs of them.
+        parts: positions of messages, and the columns of their fields.
+        unreadable: position of a message → what is wrong with it.
     """
 
-    names: tuple[pa.Array, pa.Array, pa.Array]
+    fields: pa.Schema
+    parts: list[tuple[Index, list[pa.Array]]] = field(default_factory=list)
+    unreadable: dict[int, str] = field(default_factory=dict)
+
+    def take(self, values: pa.Array, index: Index) -> None:
+        """Read messages, binary [m]; `index` has their positions."""
+        readable = looks_like_object(values) & ~deep_ones(values)
+        plain = values.filter(pa.array(readable))
+        for some, places, columns in parse_by_halves(plain, index[readable], self.fields):
+            if columns is None:
+                self._read(some, places)
+            else:
+                self.parts.append((places, columns))
+        self._read(values.filter(pa.array(~readable)), index[~readable])
+
+    def _read(self, values: pa.Array, index: Index) -> None:
+        """The same one by one."""
+        for at, value in zip(index.tolist(), values.to_pylist(), strict=True):
+            try:
+                document = load_document(value)
+                if document is None:
+                    continue
+                columns = [_field(document, wanted) for wanted in self.fields]
+            except UnreadableRecordError as problem:
+                self.unreadable[at] = str(problem)
+            else:
+                self.parts.append((np.array([at], np.int32), columns))
+
+    def times(self, count: int, millis_of: MillisOf) -> pa.Array:
+        """When the source made the change of each message: timestamp in ms of UTC [count]."""
+        parts = [(index, millis_of(columns)) for index, columns in self.parts]
+        return gathered(parts, count, pa.int64()).view(_MILLIS)
+
+
+def fields_read(messages: pa.RecordBatch, fields: pa.Schema) -> FieldsRead:
+    """The fields of all messages that are no tombstones; only ``value`` is read."""
+    read = FieldsRead(fields)
+    read.take(*present_values(messages))
+    return read
+
+
+def _field(document: Any, wanted: pa.Field) -> pa.Array:
+    """A field of one message as an array of one value."""
+    if not isinstance(document, dict):
+        raise UnreadableRecordError("has a JSON value that is no object")
+    value = document.get(wanted.name)
+    if pa.types.is_struct(wanted.type) and isinstance(value, dict):
+        inner = [_field(value, child) for child in wanted.type]
+        return pa.StructArray.from_arrays(inner, fields=list(wanted.type))
+    if value is None:
+        return pa.nulls(1, wanted.type)
+    is_number = isinstance(value, JsonNumber)
+    if pa.types.is_integer(wanted.type):
+        digits = value.removeprefix("-") if is_number else ""
+        fits = digits.isdecimal() and len(digits) < 20 and int(value) in _INT64
+        value = int(value) if fits else None
+    elif is_number or not _is_of(value, wanted.type):
+        value = None
+    if value is None:
+        raise UnreadableRecordError(f"has a {wanted.name!r} of a wrong kind")
+    return pa.array([value], wanted.type)
+
+
+def _is_of(value: object, wanted: pa.DataType) -> bool:
+    if pa.types.is_struct(wanted):
+        return False  # an object has been taken apart
+    return isinstance(value, bool if pa.types.is_boolean(wanted) else str)
+
+
+class Told(NamedTuple):
+    """What n messages tell of their tables: strings [n]; bool [n]: which are about a row.
+
+    What is not known to mean no row belongs to its table, whose decoder refuses it.
+    """
+
+    database: pa.Array
+    table: pa.Array
     means_row: Bools
 
 
@@ -47,55 +137,33 @@ class OriginFields:
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
         """Of which source table each message tells; see `message_format.SourceReader`."""
-        return self.origins_of(told_fields(messages, self.fields), messages.num_rows)
+        return self.origins_of(fields_read(messages, self.fields), messages.num_rows)
 
-    def origins_of(self, found: ToldFields, count: int) -> Origins:
+    def origins_of(self, read: FieldsRead, count: int) -> Origins:
         """The origins of so many messages by their fields."""
-        parts = [(index, self.tell(columns)) for index, columns in found.parts]
-        places = np.full(count, -1, np.int64)
-        at = 0
-        for index, told in parts:
-            places[index] = np.where(told.means_row, at + np.arange(len(index)), -1)
-            at += len(index)
-        wanted = pa.array(np.maximum(places, 0), mask=places < 0)
-        names = []
-        for position in range(3):
-            some = [told.names[position] for _, told in parts]
-            joined = pa.concat_arrays([pa.array([], pa.string()), *some])
-            names.append(joined.take(wanted))
-        for row in np.flatnonzero((places >= 0) & ~valid_of(names[2])).tolist():
-            found.unreadable[row] = "does not name its table"  # a loop over bad ones
-        return origins_of(names[0], names[1], names[2], found.unreadable)
+        databases, tables = [], []
+        for index, columns in read.parts:
+            database, table, means_row = self.tell(columns)
+            rows, at = pa.array(means_row), index[means_row]
+            databases.append((at, database.filter(rows)))
+            tables.append((at, table.filter(rows)))
+            for position in at[~valid_of(tables[-1][1])].tolist():  # a loop over bad ones
+                read.unreadable[position] = "does not name its table"
+        named = [gathered(parts, count, pa.string()) for parts in (databases, tables)]
+        return origins_of(named[0], pa.nulls(count, pa.string()), named[1], read.unreadable)
 
 
-@dataclass(frozen=True, slots=True)
-class TimeFields:
-    """How a dialect tells when the source made a change.
-
-    Attributes:
-        fields: of a message, that are read.
-        millis_of: makes of their columns milliseconds of UTC, int64.
-    """
-
-    fields: pa.Schema
-    millis_of: Callable[[Sequence[pa.Array]], pa.Array]
-
-    def change_times(self, messages: pa.RecordBatch) -> pa.Array:
-        """When each change was made; see `message_format.SourceReader`."""
-        found = told_fields(messages, self.fields)
-        return times_told(found, messages.num_rows, self.millis_of)
+def change_times(fields: pa.Schema, millis_of: MillisOf, messages: pa.RecordBatch) -> pa.Array:
+    """When each change was made; see `message_format.SourceReader`."""
+    return fields_read(messages, fields).times(messages.num_rows, millis_of)
 
 
 def millis_of_text(texts: pa.Array) -> pa.Array:
     """Milliseconds of UTC of texts such as ``2024-10-27 12:39:03.210671Z``; null: no such text."""
-    found = pc.extract_regex(texts, _TEXT)
-    texts = pc.if_else(pc.is_valid(found), texts, pa.scalar(None, pa.string()))
+    parts = pc.extract_regex(texts, _TEXT)
+    texts = pc.if_else(pc.is_valid(parts), texts, pa.scalar(None, pa.string()))
     short = pc.utf8_slice_codeunits(pc.replace_substring(texts, "T", " "), 0, len(_SECONDS))
     seconds = cast_isolating(short, pa.timestamp("s")).cast(pa.int64())
-    digits = pc.utf8_slice_codeunits(pc.utf8_rpad(pc.struct_field(found, "fraction"), 3, "0"), 0, 3)
+    digits = pc.utf8_slice_codeunits(pc.utf8_rpad(pc.struct_field(parts, "fraction"), 3, "0"), 0, 3)
     millis = pc.fill_null(cast_isolating(digits, pa.int64()), 0)
     return pc.add(pc.multiply(seconds, 1000), millis)
-
-
-_SECONDS = "2024-02-29 23:59:59"
-_TEXT = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.](?P<fraction>\d+))?Z?$"

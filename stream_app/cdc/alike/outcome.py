@@ -5,14 +5,15 @@ Filled by `decoder` and by the formats, part by part; `decoded` hands it over.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from stream_app.cdc.alike.dialect import Change, NoRow, Truncate
 from stream_app.cdc.alike.options import OnTruncate
 from stream_app.cdc.change_batch import (
     ChangeBatch,
@@ -21,8 +22,11 @@ from stream_app.cdc.change_batch import (
     concat_changes,
     place,
 )
-from stream_app.cdc.column_drift import Column, ColumnPolicy, DriftKind, Sighting
-from stream_app.cdc.images import ImageRows
+from stream_app.cdc.column_drift import Column, ColumnPolicy, DriftKind, Sighting, add_sighting
+from stream_app.cdc.columns.arrow_buffers import Int64s
+from stream_app.cdc.columns.column_reading import ColumnReading
+from stream_app.cdc.images import ImageRows, RowRules
+from stream_app.cdc.record_images import UnreadableRecordError, rows_of_records
 from stream_app.errors import WrongSourceError
 
 Index = npt.NDArray[np.int32]
@@ -60,8 +64,8 @@ class RecordsResult:
         columns: unknown, missing and cut columns of records that are stored.
     """
 
-    rows: pa.RecordBatch
-    record: npt.NDArray[np.int64]
+    rows: pa.RecordBatch = field(init=False)
+    record: Int64s = field(init=False)
     reasons: dict[int, str] = field(default_factory=dict)
     no_row: int = 0
     truncates: list[int] = field(default_factory=list)
@@ -69,6 +73,66 @@ class RecordsResult:
     tables: dict[str, int] = field(default_factory=dict)
     stops: dict[int, str] = field(default_factory=dict)
     columns: dict[Column, Sighting] = field(default_factory=dict)
+
+    def read(
+        self,
+        values: pa.Array,
+        read: Callable[[int, bytes], Change | Truncate | NoRow | None],
+        policy: ColumnPolicy,
+    ) -> list[tuple[int, Change]]:
+        """Read each value on its own; returns the changes that the policy takes, with positions.
+
+        Args:
+            read: makes of a position and its value what the message means; None: it is noted
+                elsewhere. Raises `UnreadableRecordError`.
+        """
+        changes = []
+        for position, value in enumerate(values.to_pylist()):
+            try:
+                change = read(position, value)
+            except UnreadableRecordError as problem:
+                self.reasons[position] = str(problem)
+                continue
+            match change:
+                case Truncate():
+                    self.truncates.append(position)
+                case NoRow():
+                    self.no_row += 1
+                case Change() if refusal := policy.refusal(change.drift):
+                    refused = self.stops if refusal.stops else self.reasons
+                    refused[position] = refusal.reason
+                case Change():
+                    changes.append((position, change))
+                case None:
+                    pass
+        return changes
+
+    def add_rows(
+        self,
+        changes: Sequence[tuple[int, Change]],
+        readings: Sequence[ColumnReading],
+        rules: RowRules,
+        *,
+        reads_tables: bool,
+    ) -> None:
+        """Make the rows of changes; one bad record makes its message bad."""
+        records = [record for _, change in changes for record in change.records]
+        owners = [position for position, change in changes for _ in change.records]
+        made = rows_of_records(records, readings, rules)
+        for record, reason in sorted(made.reasons.items()):
+            self.reasons.setdefault(owners[record], reason)
+        owner = np.array(owners, np.int64)[made.record]
+        kept = ~np.isin(owner, list(self.reasons))
+        self.rows, self.record = made.rows.filter(pa.array(kept)), owner[kept]
+        cut: dict[int, frozenset[str]] = {}
+        for record, names in made.cut.items():
+            cut[owners[record]] = cut.get(owners[record], frozenset()) | names
+        for position, change in changes:
+            if position not in self.reasons:
+                drift = replace(change.drift, cut=cut.get(position, frozenset()))
+                add_sighting(self.columns, drift, Sighting(1, position))
+                if reads_tables:
+                    self.tables.setdefault(change.table, position)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from stream_app.cdc.alike.document_images import ImagesOf
 from stream_app.cdc.column_drift import ColumnPolicy
 from stream_app.cdc.columns.arrow_buffers import Bools
-from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
+from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind, row_fields
 
 _KINDS: dict[type, JsonKind] = {
     bool: JsonKind.BOOLEAN,
@@ -37,20 +37,26 @@ class RecordShape:
     """What records that are parsed together have in common.
 
     Attributes:
+        readings: of the table's columns.
         is_flat: the records themselves are images, as ExtractNewRecordState makes them.
         kinds: the JSON kind of each column where it is not null.
     """
 
+    readings: tuple[ColumnReading, ...]
     is_flat: bool
     kinds: tuple[JsonKind, ...]
 
-    def parses_decimals(self, readings: tuple[ColumnReading, ...]) -> bool:
+    @property
+    def fields(self) -> list[pa.Field]:
+        """As which the columns of a row are parsed."""
+        return row_fields(self.readings, self.kinds)
+
+    def parses_decimals(self) -> bool:
         """Whether the parser reads decimals, not their base64."""
         return any(
-            wire is not None
-            and (pa.types.is_decimal(wire) or (pa.types.is_nested(wire) and each.holds_decimals))
-            for each, kind in zip(readings, self.kinds, strict=True)
-            for wire in (each.wire_type(kind),)
+            pa.types.is_decimal(field.type)
+            or (pa.types.is_nested(field.type) and reading.holds_decimals)
+            for field, reading in zip(self.fields, self.readings, strict=True)
         )
 
 
@@ -78,13 +84,13 @@ def shape_of(
         for signature in counts
         if signature[0] == is_flat
         and all(
-            found in types
+            kind in types
             for image in signature[1]
-            for found, types in zip(image, allowed, strict=True)
+            for kind, types in zip(image, allowed, strict=True)
         )
     }
     fits = np.fromiter((signature in fitting for signature in signatures), np.bool_, len(values))
-    return RecordShape(is_flat, kinds), fits
+    return RecordShape(readings, is_flat, kinds), fits
 
 
 def _signature(
@@ -94,13 +100,13 @@ def _signature(
         document: Any = orjson.loads(value)
     except orjson.JSONDecodeError:
         return None
-    found = images_of(document) if isinstance(document, dict) else None
-    if found is None:
+    parts = images_of(document) if isinstance(document, dict) else None
+    if parts is None:
         return None
-    if policy.looks_at_each and policy.refusal(found.drift(policy.columns)) is not None:
+    if policy.looks_at_each and policy.refusal(parts.drift(policy.columns)) is not None:
         return None
-    images = (*found.befores, *found.afters)
-    return found.is_flat, tuple(tuple(map(type, map(image.get, names))) for image in images)
+    images = (*parts.befores, *parts.afters)
+    return parts.is_flat, tuple(tuple(map(type, map(image.get, names))) for image in images)
 
 
 def _commonest(
@@ -117,7 +123,7 @@ def _commonest(
 
 
 def _allowed(reading: ColumnReading, kind: JsonKind) -> frozenset[type]:
-    types = {found for found, its_kind in _KINDS.items() if its_kind is kind}
+    types = {type_ for type_, its_kind in _KINDS.items() if its_kind is kind}
     if kind is JsonKind.NUMBER and pa.types.is_integer(reading.wire_type(kind)):
         types.discard(float)
     return frozenset({*types, type(None)})

@@ -32,13 +32,13 @@ class Survey:
     def tables(self) -> Counter[tuple[str, str]]:
         """Topic and name of a source table → its messages with rows."""
         return Counter(
-            (topic, each.table) for topic, found in self.seen.items() for _, each in found
+            (topic, change.table) for topic, changes in self.seen.items() for _, change in changes
         )
 
     def notices(self) -> Iterator[Notice]:
         """One for each topic in which a row lacks a part of the primary key."""
-        for found in self.seen.values():
-            notice = next(filter(None, (self._lacking(*each) for each in found)), None)
+        for changes in self.seen.values():
+            notice = next(filter(None, (self._lacking(*record) for record in changes)), None)
             if notice is not None:
                 yield notice
 
@@ -69,18 +69,18 @@ def survey(dialect: Dialect, setup: FormatSetup, messages: Mapping[str, pa.Recor
         reads_tables=True,
     )
     seen = {topic: _changes(dialect, batch, table) for topic, batch in messages.items()}
-    return Survey(table.keys, {topic: found for topic, found in seen.items() if found})
+    return Survey(table.keys, {topic: changes for topic, changes in seen.items() if changes})
 
 
 def _changes(dialect: Dialect, messages: pa.RecordBatch, table: Table) -> list[tuple[str, Change]]:
-    found = []
+    changes = []
     for at, message in enumerate(messages.select(["key", "value"]).to_pylist()):
         if message["value"] is None:
             continue
         try:
-            change, _ = read_message(dialect, message["value"], message["key"], table)
+            change = read_message(dialect, message["value"], message["key"], table)
         except UnreadableRecordError:
             continue
         if isinstance(change, Change):
-            found.append((place(messages, at), change))
-    return found
+            changes.append((place(messages, at), change))
+    return changes

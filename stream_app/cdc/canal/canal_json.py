@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.alike.description import untyped
-from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
+from stream_app.cdc.alike.dialect import Change, Dialect, NoRow, Parsed, Table, Truncate
 from stream_app.cdc.alike.dialect_format import DialectFormat
 from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import cell_of, check_once, image_of, text_of
@@ -27,7 +28,7 @@ from stream_app.cdc.alike.options import (
     MISSING_COLUMNS,
     TRUNCATE_OPTION,
 )
-from stream_app.cdc.alike.origins import OriginFields, TimeFields, Told
+from stream_app.cdc.alike.origins import OriginFields, Told, change_times
 from stream_app.cdc.canal.columns import OPS, parse_columns
 from stream_app.cdc.canal.mysql_types import conversion
 from stream_app.cdc.column_drift import Reaction
@@ -49,10 +50,9 @@ _OPTIONS = (TRUNCATE_OPTION, *COLUMN_OPTIONS, ENCODING_OPTION)
 
 
 @dataclass(frozen=True, slots=True)
-class CanalDialect:
-    """Implements `dialect.Dialect`."""
+class CanalDialect(Dialect):
+    """Canal tells MySQL's own types."""
 
-    key_columns: frozenset[str] = frozenset()
     schema_marker: bytes = b'"mysqlType":'
 
     def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
@@ -73,33 +73,30 @@ class CanalDialect:
         return DocumentImages(olds, rows, names)
 
     def described(
-        self, document: Mapping[str, Any], key: Any, options: MappingOptions
+        self, document: dict[str, Any], _key: Any, options: MappingOptions
     ) -> SourceTable | None:
-        """See `description.Describes`."""
-        del key
-        data, told = document.get("data"), document.get("mysqlType")
+        """See `dialect.Dialect`."""
+        data, declared = document.get("data"), document.get("mysqlType")
         if document.get("isDdl") or document.get("type") not in OPS or not _all_objects(data):
             return None
         types = {
-            name: stored_type(found, options, sends_text=True)
-            for name, text in (told.items() if isinstance(told, dict) else ())
-            if isinstance(text, str) and (found := mysql_type(text, options)) is not None
+            name: stored_type(data_type, options, sends_text=True)
+            for name, text in (declared.items() if isinstance(declared, dict) else ())
+            if isinstance(text, str) and (data_type := mysql_type(text, options)) is not None
         }
         names = [*types, *(name for row in data or () for name in row)]
         return untyped(names, document.get("pkNames"), types)
 
     def parse(
-        self, values: pa.Array, keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
+        self, values: pa.Array, _keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
     ) -> Parsed | None:
         """See `dialect.Dialect`."""
-        del keys
         return parse_columns(values, table, kinds)
 
     def read(
-        self, document: dict[str, Any], key: bytes | None, table: Table
+        self, document: dict[str, Any], _key: bytes | None, table: Table
     ) -> Change | Truncate | NoRow:
         """See `dialect.Dialect`."""
-        del key
         check_once(document, _ENVELOPE)
         kind, is_ddl = text_of(document, "type"), document.get("isDdl")
         if is_ddl not in (None, True, False):
@@ -159,9 +156,9 @@ def _images(document: dict[str, Any], field: str, table: Table) -> list[Image]:
 def _converted(
     image: Image, types: Mapping[str, Any], wanted: Iterable[str], families: Mapping[str, Family]
 ) -> Image:
-    found = dict(image)
+    cells = dict(image)
     for name in wanted:
-        cell, family = found.get(name), families.get(name)
+        cell, family = cells.get(name), families.get(name)
         if family is None or family not in (Family.STRING, Family.BINARY):
             continue
         mysql_type = types[name]
@@ -174,12 +171,12 @@ def _converted(
         convert = conversion(family, mysql_type)
         if convert is not None:
             try:
-                found[name] = (JsonKind.STRING, convert(cell[1]))
+                cells[name] = (JsonKind.STRING, convert(cell[1]))
             except ValueError as problem:
                 raise UnreadableRecordError(
                     f"column {name!r}: {cell[1][:80]!r} {problem} (mysqlType {mysql_type[:80]})"
                 ) from None
-    return found
+    return cells
 
 
 def _default(data_type: DataType) -> Encoding:
@@ -196,7 +193,7 @@ def _told(columns: Sequence[pa.Array]) -> Told:
     database, table, kind, is_ddl = columns
     no_row = bools_of(is_ddl) | bools_of(pc.is_in(kind, pa.array(sorted(_NO_ROWS))))
     no_row &= ~bools_of(pc.equal(kind, "TRUNCATE"))
-    return Told((database, pa.nulls(len(table), pa.string()), table), ~no_row)
+    return Told(database, table, ~no_row)
 
 
 _ORIGINS = OriginFields(
@@ -205,9 +202,6 @@ _ORIGINS = OriginFields(
     ),
     _told,
 )
-
-
-_TIMES = TimeFields(pa.schema([("es", pa.int64())]), lambda columns: columns[0])
 
 
 def _has_whole_before(options: Mapping[str, str]) -> bool:
@@ -225,7 +219,7 @@ CANAL_JSON = DialectFormat(
     plain=CanalDialect(),
     encoding=_default,
     origins=_ORIGINS.origins,
-    change_times=_TIMES.change_times,
+    change_times=partial(change_times, pa.schema([("es", pa.int64())]), lambda columns: columns[0]),
     has_whole_before=_has_whole_before,
     signs=(frozenset({"database", "table", "type", "data", "isDdl"}),),
 ).declared()

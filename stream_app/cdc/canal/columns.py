@@ -17,12 +17,7 @@ import pyarrow.compute as pc
 from stream_app.cdc.alike.changed_columns import filled_up, nulls_behind, ops_of, told_nulls
 from stream_app.cdc.alike.dialect import Parsed, Table
 from stream_app.cdc.canal.mysql_types import converted
-from stream_app.cdc.columns.arrow_buffers import (
-    Int64s,
-    bools_of,
-    children_of,
-    valid_of,
-)
+from stream_app.cdc.columns.arrow_buffers import Int64s, bools_of, children_of, taken, valid_of
 from stream_app.cdc.columns.column_reading import Family, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.images import Images
@@ -49,7 +44,7 @@ class _Rows:
 def parse_columns(values: pa.Array, table: Table, kinds: Sequence[JsonKind]) -> Parsed | None:
     """Parse messages in one go; None when they do not parse as these kinds."""
     row = pa.struct(row_fields(table.readings, kinds))
-    told = [
+    texts = [
         reading for reading in table.readings if reading.family in (Family.STRING, Family.BINARY)
     ]
     fields = [
@@ -57,8 +52,9 @@ def parse_columns(values: pa.Array, table: Table, kinds: Sequence[JsonKind]) -> 
         ("isDdl", pa.bool_()),
         ("data", pa.list_(row)),
         ("old", pa.list_(row)),
-        *([("mysqlType", pa.struct([(each.name, pa.string()) for each in told]))] if told else []),
     ]
+    if texts:
+        fields.append(("mysqlType", pa.struct([(reading.name, pa.string()) for reading in texts])))
     columns = parse_objects(values, pa.schema(fields))  # step 1
     if columns is None:
         return None
@@ -72,8 +68,8 @@ def parse_columns(values: pa.Array, table: Table, kinds: Sequence[JsonKind]) -> 
     ops = message_ops[message]
     has_old = (is_update & ~odd)[message]
     places = then.start[message] + np.arange(len(message)) - now.start[message]
-    wanted = pa.array(np.where(has_old, places, 0), mask=~has_old)
-    before = [column.take(wanted) for column in children_of(then.values)]
+    places = np.where(has_old, places, -1)
+    before = [taken(column, places) for column in children_of(then.values)]
     after = children_of(now.values)
     looked_at = nulls_behind(values, is_update & ~odd, b'"old":')
     nulls, doubtful = told_nulls(
@@ -85,12 +81,12 @@ def parse_columns(values: pa.Array, table: Table, kinds: Sequence[JsonKind]) -> 
     odd[doubtful] = True
     is_row = valid_of(now.values)
     # An update's row that has no object in `old` has nothing that it was before.
-    is_row &= ~has_old | valid_of(then.values.take(wanted))
+    is_row &= ~has_old | valid_of(taken(then.values, places))
     odd[message[~is_row]] = True
     befores = filled_up(before, after, nulls)
     for place, reading in enumerate(table.readings):  # step 3
-        if reading in told:
-            column = types[0].field(told.index(reading)).take(pa.array(message))
+        if reading in texts:
+            column = types[0].field(texts.index(reading)).take(pa.array(message))
             for side in (befores, after):
                 side[place], failed = converted(reading.family, column, side[place])
                 odd[message[failed]] = True

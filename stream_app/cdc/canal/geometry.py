@@ -83,6 +83,6 @@ class _Reader:
         return int(count)
 
     def _take(self, form: str) -> tuple[Any, ...]:
-        found = struct.unpack_from(form, self._data, self.at)
+        numbers = struct.unpack_from(form, self._data, self.at)
         self.at += struct.calcsize(form)
-        return found
+        return numbers

@@ -37,9 +37,9 @@ _DIGITS_MAX = 20
 def conversion(family: Family, mysql_type: str) -> Conversion | None:
     """How values of a type become those of a column; None: they are what they look like."""
     if family is Family.STRING:
-        if found := _NAMED.match(mysql_type):
-            names = tuple(each.replace("''", "'") for each in _MEMBER.findall(found[2]))
-            return partial(_named, names, is_set=found[1].lower() == "set")
+        if named := _NAMED.match(mysql_type):
+            names = tuple(label.replace("''", "'") for label in _MEMBER.findall(named[2]))
+            return partial(_named, names, is_set=named[1].lower() == "set")
         return geometry_json if _GEOMETRY.match(mysql_type) else None
     if family is Family.BINARY and (bits := _BITS.match(mysql_type)):
         return partial(_bits, (int(bits[1] or 1) + 7) // 8)
@@ -48,8 +48,8 @@ def conversion(family: Family, mysql_type: str) -> Conversion | None:
 
 def _named(names: tuple[str, ...], text: str, *, is_set: bool) -> str:
     if not _is_number(text):
-        told = text.split(",") if is_set and text else [text]
-        if set(told) <= {*names, ""}:
+        labels = text.split(",") if is_set and text else [text]
+        if set(labels) <= {*names, ""}:
             return text
         raise ValueError("is no member of its ENUM or SET")
     number = int(text)
@@ -80,8 +80,10 @@ def converted(family: Family, types: pa.Array, texts: pa.Array) -> tuple[pa.Arra
             continue
         rows = bools_of(pc.equal(types, mysql_type))
         wanted = null_where(texts, ~rows).dictionary_encode()
-        found = pa.array([_or_none(convert, text) for text in wanted.dictionary.to_pylist()])
-        values = found.cast(pa.string()).take(wanted.indices)
+        texts_by_code = pa.array(
+            [_or_none(convert, text) for text in wanted.dictionary.to_pylist()]
+        )
+        values = texts_by_code.cast(pa.string()).take(wanted.indices)
         failed |= rows & valid_of(texts) & ~valid_of(values)
         texts = pc.if_else(pa.array(rows), values, texts)
     return texts, failed

@@ -5,6 +5,9 @@ Used by the casts of `cdc`. Every function keeps to the array's own slice (offse
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -36,6 +39,12 @@ def bytes_of(array: pa.Array) -> Bytes:
     """The whole data buffer of a string or binary array, uint8; `offsets_of` points into it."""
     data = array.buffers()[2]
     return np.empty(0, np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+
+
+def own_bytes(array: pa.Array) -> tuple[Bytes, Int64s]:
+    """The bytes of a string or binary array [n] alone, and its offsets in them: int64 [n + 1]."""
+    offsets = offsets_of(array).astype(np.int64)
+    return bytes_of(array)[offsets[0] : offsets[-1]], offsets - offsets[0]
 
 
 def lengths_of(array: pa.Array) -> Int32s:
@@ -79,6 +88,41 @@ def null_where(array: pa.Array, mask: Bools) -> pa.Array:
         return array.take(pa.array(np.arange(len(array)), mask=mask))
     # Not if_else: of a string it leaves the bytes of what it makes null in the buffer.
     return pc.replace_with_mask(array, pa.array(mask), pa.scalar(None, array.type))
+
+
+def any_of(*masks: Bools | None) -> Bools | None:
+    """Where any of the masks is true; None: nowhere."""
+    present = [mask for mask in masks if mask is not None]
+    union: Bools | None = np.logical_or.reduce(present) if present else None
+    return union if union is not None and union.any() else None
+
+
+def taken(array: pa.Array, places: npt.NDArray[Any]) -> pa.Array:
+    """The values at places; null where a place is -1."""
+    return array.take(pa.array(np.maximum(places, 0), mask=places < 0))
+
+
+def gathered(
+    parts: Sequence[tuple[npt.NDArray[Any], pa.Array]], count: int, kind: pa.DataType
+) -> pa.Array:
+    """One array [count] of parts, each with the positions of its values; null elsewhere."""
+    places: Int64s = np.full(count, -1, np.int64)
+    at = 0
+    for index, part in parts:
+        places[index] = at + np.arange(len(part))
+        at += len(part)
+    return taken(pa.concat_arrays([pa.array([], kind), *(part for _, part in parts)]), places)
+
+
+def slices_of(data: Bytes, starts: Int64s, ends: Int64s) -> pa.Array:
+    """The bytes from each start to its end, both ascending: binary [n], copied once."""
+    if not len(starts):
+        return pa.array([], pa.binary())
+    # Of the slices and what lies between them, every second one is wanted.
+    bounds = np.stack([starts, ends], axis=1).reshape(-1).astype(np.int32)
+    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(np.ascontiguousarray(data))]
+    both = pa.Array.from_buffers(pa.binary(), len(bounds) - 1, buffers)
+    return both.take(pa.array(np.arange(0, len(bounds) - 1, 2)))
 
 
 def children_of(rows: pa.Array) -> list[pa.Array]:

@@ -10,6 +10,8 @@ are ignored, as Java's decoder does.
 
 from __future__ import annotations
 
+import binascii
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -18,10 +20,12 @@ from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     Bytes,
     Int32s,
+    any_of,
     bytes_of,
     lengths_of,
     null_where,
     offsets_of,
+    own_bytes,
     valid_of,
 )
 
@@ -34,15 +38,10 @@ _PAIR_PADS_SHIFT = 12
 _PAIR_BITS = 0xFFF
 
 
-def _lookup(alphabet: bytes) -> Bytes:
-    table = np.full(256, _INVALID, np.uint8)
-    table[np.frombuffer(alphabet, np.uint8)] = np.arange(len(alphabet), dtype=np.uint8)
-    return table
-
-
 def _pair_lookup(alphabet: bytes) -> Uint16s:
     """Two characters → their 12 bits, the number of pads above them, or `_PAIR_INVALID`."""
-    codes = _lookup(alphabet).astype(np.uint16)
+    codes = np.full(256, _INVALID, np.uint16)
+    codes[list(alphabet)] = np.arange(len(alphabet))
     first, second = codes[None, :], codes[:, None]  # the index is little-endian
     table = first << 6 | second
     table[(first == _INVALID) | (second == _INVALID)] = _PAIR_INVALID
@@ -55,8 +54,7 @@ def _pair_lookup(alphabet: bytes) -> Uint16s:
 
 _STANDARD = _pair_lookup(_ALPHABET + b"+/")
 _URL_SAFE = _pair_lookup(_ALPHABET + b"-_")
-_HEX = _lookup(b"0123456789abcdef")
-_HEX[np.frombuffer(b"ABCDEF", np.uint8)] = np.arange(10, 16, dtype=np.uint8)
+_IS_HEX = np.isin(np.arange(256), list(b"0123456789abcdefABCDEF"))
 
 
 def decode_base64(texts: pa.Array, *, url_safe: bool = False) -> tuple[pa.Array, Bools | None]:
@@ -88,7 +86,7 @@ def decode_base64(texts: pa.Array, *, url_safe: bool = False) -> tuple[pa.Array,
     if refused or int(flags.sum(dtype=np.int64)) != int(pads.sum()):
         wrong = _rows_with_bad_groups(offsets, left, flags, pads)
         decoded, _ = decode_base64(null_where(texts, wrong), url_safe=url_safe)
-        return decoded, wrong if failed is None else wrong | failed
+        return decoded, any_of(wrong, failed)
     words = left.astype(np.uint32) << 20 | (right & _PAIR_BITS).astype(np.uint32) << 8
     data = words.astype(">u4").view(np.uint8).reshape(-1, 4)[:, :3].reshape(-1)
     if pads.any():
@@ -118,26 +116,23 @@ def _running_sums(mask: Bools) -> npt.NDArray[np.int64]:
 def decode_hex(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
     """Decode hexadecimal text [n], of either case; returns as `decode_base64` does."""
     texts, failed = _only_groups(texts, 2)
-    offsets = offsets_of(texts)
-    codes = _HEX[bytes_of(texts)[int(offsets[0]) : int(offsets[-1])]]
-    bad_code = codes == _INVALID
-    if bad_code.any():
-        sums, bounds = _running_sums(bad_code), offsets - offsets[0]
-        wrong: Bools = sums[bounds[1:]] != sums[bounds[:-1]]
+    data, offsets = own_bytes(texts)
+    refused = ~_IS_HEX[data]
+    if refused.any():
+        wrong: Bools = np.zeros(len(texts), np.bool_)
+        wrong[np.searchsorted(offsets, np.flatnonzero(refused), side="right") - 1] = True
         decoded, _ = decode_hex(null_where(texts, wrong))
-        return decoded, wrong if failed is None else wrong | failed
-    pairs = codes.reshape(-1, 2)
-    data: Bytes = (pairs[:, 0] << 4 | pairs[:, 1]).astype(np.uint8)
-    lengths: Int32s = (offsets[1:] - offsets[:-1]) // np.int32(2)
-    return _binary(texts, lengths, data), failed
+        return decoded, any_of(wrong, failed)
+    binary = np.frombuffer(binascii.unhexlify(data.data), np.uint8)
+    return _binary(texts, (np.diff(offsets) // 2).astype(np.int32), binary), failed
 
 
 def reversed_bytes(values: pa.Array) -> pa.Array:
     """Each value of a binary column [n] with its bytes in reverse order."""
-    offsets, lengths = offsets_of(values), lengths_of(values)
-    data = bytes_of(values)[int(offsets[0]) : int(offsets[-1])]
+    data, offsets = own_bytes(values)
+    lengths = lengths_of(values)
     # The first and last byte of a value change places, so their places' sum is the same for each.
-    sums = np.repeat(offsets[:-1] + offsets[1:] - 2 * offsets[0] - 1, lengths)
+    sums = np.repeat(offsets[:-1] + offsets[1:] - 1, lengths)
     return _binary(values, lengths, data[sums - np.arange(len(data))])
 
 
@@ -170,8 +165,7 @@ def _only_groups(texts: pa.Array, size: int) -> tuple[pa.Array, Bools | None]:
         ragged |= (lengths > 0) & ~valid  # bytes under a null must go too
     if not ragged.any():
         return texts, None
-    failed: Bools = ragged & valid
-    return null_where(texts, ragged), failed if failed.any() else None
+    return null_where(texts, ragged), any_of(ragged & valid)
 
 
 def _binary(texts: pa.Array, lengths: Int32s, data: Bytes) -> pa.Array:

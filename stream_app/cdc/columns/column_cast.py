@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
+    any_of,
     bools_of,
-    bytes_of,
     null_where,
-    offsets_of,
+    own_bytes,
     valid_of,
 )
 from stream_app.cdc.columns.base64_columns import (
@@ -96,10 +95,6 @@ def _none_fits(reading: ColumnReading, wire: pa.Array) -> Casted:
     return pa.nulls(len(wire), reading.arrow_type), valid_of(wire)
 
 
-def _as_it_is(_: ColumnReading, wire: pa.Array) -> Casted:
-    return wire, None
-
-
 def _plain_cast(reading: ColumnReading, wire: pa.Array) -> Casted:
     return wire.cast(reading.arrow_type), None
 
@@ -133,14 +128,14 @@ def _integer_text(reading: ColumnReading, wire: pa.Array) -> Casted:
     if reading.encoding is Encoding.BASE64:
         values, failed = decode_base64(wire)
         whole, unfit = _integers_from_bytes(values, reading.scale, reading.arrow_type)
-        return whole, _union(failed, unfit)
+        return whole, any_of(failed, unfit)
     return _text_cast(wire, _INTEGER, reading.arrow_type)
 
 
 def _integers_from_bytes(values: pa.Array, scale: int, target: pa.DataType) -> Casted:
     numbers, unfit = decimals_from_bytes(values, scale, _WHOLE_DECIMAL)
     whole = cast_isolating(numbers, target)
-    return whole, _union(unfit, valid_of(numbers) & ~valid_of(whole))
+    return whole, any_of(unfit, valid_of(numbers) & ~valid_of(whole))
 
 
 def _float_number(reading: ColumnReading, wire: pa.Array) -> Casted:
@@ -154,7 +149,7 @@ def _float_text(reading: ColumnReading, wire: pa.Array) -> Casted:
         decoded, broken = decode_base64(wire)
         texts, unfit = plain_texts(decoded, reading.scale)
         values, beyond = _floats_from_texts(texts, reading.arrow_type)
-        return values, _union(broken, unfit, beyond)
+        return values, any_of(broken, unfit, beyond)
     is_single = reading.encoding is Encoding.FLOAT32
     return _floats_from_texts(wire, pa.float32() if is_single else reading.arrow_type)
 
@@ -164,20 +159,16 @@ def _floats_from_texts(texts: pa.Array, target: pa.DataType) -> Casted:
     endless = bools_of(pc.is_inf(values))
     if endless.any():
         endless &= ~bools_of(pc.match_substring(texts, "Infinity"))
-        return null_where(values, endless), _union(failed, endless)
+        return null_where(values, endless), any_of(failed, endless)
     return values, failed
 
 
 def _decimal(reading: ColumnReading, wire: pa.Array) -> Casted:
-    return narrowed(wire, reading.arrow_type)
-
-
-def _decimal_string(reading: ColumnReading, wire: pa.Array) -> Casted:
-    if reading.encoding is not Encoding.BASE64:
-        return _decimal(reading, wire)
+    if not pa.types.is_string(wire.type):
+        return narrowed(wire, reading.arrow_type)
     values, failed = decode_base64(wire)
     decimals, unfit = decimals_from_bytes(values, reading.scale, reading.arrow_type)
-    return decimals, _union(failed, unfit)
+    return decimals, any_of(failed, unfit)
 
 
 def _string_number(reading: ColumnReading, wire: pa.Array) -> Casted:
@@ -185,12 +176,9 @@ def _string_number(reading: ColumnReading, wire: pa.Array) -> Casted:
     digits = EPOCH_DIGITS.get(reading.encoding)
     if digits is None:
         return _plain_cast(reading, wire)
-    counts, failed = (wire, None) if pa.types.is_integer(wire.type) else _counts(wire)
+    is_count = pa.types.is_integer(wire.type)
+    counts, failed = (wire, None) if is_count else _text_cast(wire, _INTEGER, pa.int64())
     return clock_texts(counts, digits), failed
-
-
-def _counts(texts: pa.Array) -> Casted:
-    return _text_cast(texts, _INTEGER, pa.int64())
 
 
 def _string(reading: ColumnReading, wire: pa.Array) -> Casted:
@@ -200,7 +188,7 @@ def _string(reading: ColumnReading, wire: pa.Array) -> Casted:
         return wire, None
     values, failed = decode_base64(wire)
     texts, unfit = plain_texts(values, reading.scale)
-    return texts, _union(failed, unfit)
+    return texts, any_of(failed, unfit)
 
 
 def _struct(reading: ColumnReading, wire: pa.Array) -> Casted:
@@ -220,8 +208,7 @@ def _struct(reading: ColumnReading, wire: pa.Array) -> Casted:
                 return plain_texts(numbers, scale)
 
     result = by_scale(values, pc.struct_field(wire, "scale"), convert, target)
-    failed = valid_of(wire) & ~valid_of(result)
-    return result, failed if failed.any() else None
+    return result, any_of(valid_of(wire) & ~valid_of(result))
 
 
 def _bytes(reading: ColumnReading, wire: pa.Array) -> Casted:
@@ -249,19 +236,11 @@ def _date_number(reading: ColumnReading, wire: pa.Array) -> Casted:
     return _none_fits(reading, wire) if digits is None else dates_from_epoch(wire, digits)
 
 
-def _date_text(_: ColumnReading, wire: pa.Array) -> Casted:
-    return dates_from_iso(wire)
-
-
 def _time_number(reading: ColumnReading, wire: pa.Array) -> Casted:
     digits = EPOCH_DIGITS.get(reading.encoding)
     if digits is None:
         return _none_fits(reading, wire)
     return times_from_epoch(wire, digits, reading.arrow_type, reading.data_type.precision)
-
-
-def _time_text(reading: ColumnReading, wire: pa.Array) -> Casted:
-    return times_from_iso(wire, reading.arrow_type, reading.data_type.precision)
 
 
 def _timestamp_number(reading: ColumnReading, wire: pa.Array) -> Casted:
@@ -274,21 +253,19 @@ def _timestamp_number(reading: ColumnReading, wire: pa.Array) -> Casted:
     return timestamps_from_epoch(wire, digits, target, precision)
 
 
-def _timestamp_text(reading: ColumnReading, wire: pa.Array) -> Casted:
-    return timestamps_from_iso(wire, reading.arrow_type, reading.data_type.precision)
+def _iso_text(reading: ColumnReading, wire: pa.Array) -> Casted:
+    cast = times_from_iso if reading.family is Family.TIME else timestamps_from_iso
+    return cast(wire, reading.arrow_type, reading.data_type.precision)
 
 
 def _nested(reading: ColumnReading, wire: pa.Array) -> Casted:
-    return cast_nested(reading, wire, _OF_SCALARS)
-
-
-def _nested_text(reading: ColumnReading, wire: pa.Array) -> Casted:
-    return cast_texts(reading, wire, _OF_SCALARS)
+    cast = cast_texts if pa.types.is_string(wire.type) else cast_nested
+    return cast(reading, wire, _OF_SCALARS)
 
 
 _OF_SCALARS = Casts(cast_column, cast_alone)
 _CASTS: dict[tuple[Family, JsonKind], Callable[[ColumnReading, pa.Array], Casted]] = {
-    (Family.BOOLEAN, JsonKind.BOOLEAN): _as_it_is,
+    (Family.BOOLEAN, JsonKind.BOOLEAN): lambda _, wire: (wire, None),
     (Family.BOOLEAN, JsonKind.NUMBER): _boolean_number,
     (Family.BOOLEAN, JsonKind.STRING): _boolean_text,
     (Family.INTEGER, JsonKind.BOOLEAN): _plain_cast,
@@ -299,7 +276,7 @@ _CASTS: dict[tuple[Family, JsonKind], Callable[[ColumnReading, pa.Array], Casted
     (Family.FLOAT, JsonKind.STRING): _float_text,
     (Family.FLOAT, JsonKind.OBJECT): _struct,
     (Family.DECIMAL, JsonKind.NUMBER): _decimal,
-    (Family.DECIMAL, JsonKind.STRING): _decimal_string,
+    (Family.DECIMAL, JsonKind.STRING): _decimal,
     (Family.DECIMAL, JsonKind.OBJECT): _struct,
     (Family.STRING, JsonKind.BOOLEAN): _plain_cast,
     (Family.STRING, JsonKind.NUMBER): _string_number,
@@ -307,33 +284,30 @@ _CASTS: dict[tuple[Family, JsonKind], Callable[[ColumnReading, pa.Array], Casted
     (Family.STRING, JsonKind.OBJECT): _struct,
     (Family.BINARY, JsonKind.STRING): _bytes,
     (Family.DATE, JsonKind.NUMBER): _date_number,
-    (Family.DATE, JsonKind.STRING): _date_text,
+    (Family.DATE, JsonKind.STRING): lambda _, wire: dates_from_iso(wire),
     (Family.TIME, JsonKind.NUMBER): _time_number,
-    (Family.TIME, JsonKind.STRING): _time_text,
+    (Family.TIME, JsonKind.STRING): _iso_text,
     (Family.TIMESTAMP, JsonKind.NUMBER): _timestamp_number,
-    (Family.TIMESTAMP, JsonKind.STRING): _timestamp_text,
+    (Family.TIMESTAMP, JsonKind.STRING): _iso_text,
     (Family.NESTED, JsonKind.ARRAY): _nested,
     (Family.NESTED, JsonKind.OBJECT): _nested,
-    (Family.NESTED, JsonKind.STRING): _nested_text,
+    (Family.NESTED, JsonKind.STRING): _nested,
 }
 
 
 def _text_cast(wire: pa.Array, pattern: str, target: pa.DataType) -> Casted:
     """Cast text that has the given form; Arrow alone would take ``0x10`` and ``inf`` too."""
-    if pa.types.is_integer(target) and _only_digits(wire):
-        values = cast_isolating(wire, target)
-        failed = valid_of(wire) & ~valid_of(values)
-        return values, failed if failed.any() else None
-    formed = bools_of(pc.match_substring_regex(wire, pattern))
-    values = cast_isolating(wire if formed.all() else null_where(wire, ~formed), target)
-    failed = valid_of(wire) & ~valid_of(values)
-    return values, failed if failed.any() else None
+    formed = wire
+    if not (pa.types.is_integer(target) and _only_digits(wire)):
+        has_form = bools_of(pc.match_substring_regex(wire, pattern))
+        formed = wire if has_form.all() else null_where(wire, ~has_form)
+    values = cast_isolating(formed, target)
+    return values, any_of(valid_of(wire) & ~valid_of(values))
 
 
 def _only_digits(wire: pa.Array) -> bool:
     """Whether the texts have digits, minus signs and points alone: Arrow judges these rightly."""
-    offsets = offsets_of(wire)
-    data = bytes_of(wire)[int(offsets[0]) : int(offsets[-1])]
+    data, _ = own_bytes(wire)
     return len(data) > 0 and int(data.min()) >= ord("-") and int(data.max()) <= ord("9")
 
 
@@ -341,11 +315,3 @@ def _with_failures(wire: pa.Array, failed: Bools, cast: Callable[[pa.Array], pa.
     if not failed.any():
         return cast(wire), None
     return cast(null_where(wire, failed)), failed
-
-
-def _union(*masks: Bools | None) -> Bools | None:
-    present = [mask for mask in masks if mask is not None]
-    if not present:
-        return None
-    union: Bools = np.logical_or.reduce(present)
-    return union if union.any() else None

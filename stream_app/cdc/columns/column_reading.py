@@ -15,7 +15,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -162,7 +161,7 @@ class ColumnReading:
     @property
     def holds_decimals(self) -> bool:
         """Whether its values are decimals, or have such inside."""
-        return any(each.root is TypeRoot.DECIMAL for each in self.data_type.scalars())
+        return any(scalar.root is TypeRoot.DECIMAL for scalar in self.data_type.scalars())
 
     def with_encoding(self, encoding: Encoding, scale: int | None = None) -> ColumnReading:
         """The same column in another encoding."""
@@ -193,16 +192,16 @@ class ColumnReading:
         if root is TypeRoot.MAP:
             return None
         wires = [
-            each.nested_wire_type()
-            if each.family is Family.NESTED
-            else each.wire_type(each.usual_kind())
-            for each in self.inner()
+            part.nested_wire_type()
+            if part.family is Family.NESTED
+            else part.wire_type(part.usual_kind())
+            for part in self.inner()
         ]
         if None in wires:
             return None
         if root is TypeRoot.ARRAY:
             return pa.list_(wires[0])
-        names = [each.name for each in self.inner()]
+        names = [part.name for part in self.inner()]
         return pa.struct(list(zip(names, wires, strict=True)))
 
     def _nested_kind(self) -> JsonKind:
@@ -228,16 +227,16 @@ class ColumnReading:
             return self.nested_wire_type()
         if self.family is Family.STRING and kind is JsonKind.OBJECT and self.holds_number:
             return _STRUCT_DECIMAL
-        wire = _WIRE_TYPES.get((self.family, kind))
-        if wire is not _COLUMN_TYPE:
-            return wire
-        if self.encoding is Encoding.FLOAT32:
-            return pa.float32()  # a DOUBLE gets the number that the source has, not its text
+        if kind not in _KINDS[self.family]:
+            return None
+        if self.family is Family.FLOAT and kind is JsonKind.NUMBER:
+            # A DOUBLE gets the number that the source has, not its text.
+            return pa.float32() if self.encoding is Encoding.FLOAT32 else self.arrow_type
         # The parser takes decimal text as exactly as a bare number; base64 needs a second pass.
-        if kind is JsonKind.STRING and self.encoding is Encoding.BASE64:
-            return pa.string()
-        is_decimal = self.family is Family.DECIMAL
-        return parsed_as(self.arrow_type) if is_decimal else self.arrow_type
+        is_base64 = kind is JsonKind.STRING and self.encoding is Encoding.BASE64
+        if self.family is Family.DECIMAL and kind in _SCALARS and not is_base64:
+            return parsed_as(self.arrow_type)
+        return _WIRE_TYPES[kind]
 
     @property
     def holds_number(self) -> bool:
@@ -270,36 +269,27 @@ def _inner(name: str, data_type: DataType | None, arrow_type: pa.DataType) -> Co
     )
 
 
-_COLUMN_TYPE = "the column's own type"
 _STRUCT_DECIMAL = pa.struct([("scale", pa.int32()), ("value", pa.string())])
-
-
-_WIRE_TYPES: dict[tuple[Family, JsonKind], Any] = {
-    (Family.BOOLEAN, JsonKind.BOOLEAN): pa.bool_(),
-    (Family.BOOLEAN, JsonKind.NUMBER): pa.int64(),
-    (Family.BOOLEAN, JsonKind.STRING): pa.string(),
-    (Family.INTEGER, JsonKind.BOOLEAN): pa.bool_(),
-    (Family.INTEGER, JsonKind.NUMBER): pa.int64(),
-    (Family.INTEGER, JsonKind.STRING): pa.string(),
-    (Family.INTEGER, JsonKind.OBJECT): _STRUCT_DECIMAL,
-    (Family.FLOAT, JsonKind.NUMBER): _COLUMN_TYPE,
-    (Family.FLOAT, JsonKind.STRING): pa.string(),
-    (Family.FLOAT, JsonKind.OBJECT): _STRUCT_DECIMAL,
-    (Family.DECIMAL, JsonKind.NUMBER): _COLUMN_TYPE,
-    (Family.DECIMAL, JsonKind.STRING): _COLUMN_TYPE,
-    (Family.DECIMAL, JsonKind.OBJECT): _STRUCT_DECIMAL,
-    (Family.STRING, JsonKind.BOOLEAN): pa.bool_(),
-    (Family.STRING, JsonKind.NUMBER): pa.int64(),
-    (Family.STRING, JsonKind.STRING): pa.string(),
-    (Family.BINARY, JsonKind.STRING): pa.string(),
-    (Family.DATE, JsonKind.NUMBER): pa.int64(),
-    (Family.DATE, JsonKind.STRING): pa.string(),
-    (Family.TIME, JsonKind.NUMBER): pa.int64(),
-    (Family.TIME, JsonKind.STRING): pa.string(),
-    (Family.TIMESTAMP, JsonKind.NUMBER): pa.int64(),
-    (Family.TIMESTAMP, JsonKind.STRING): pa.string(),
-    (Family.NESTED, JsonKind.STRING): pa.string(),
+_WIRE_TYPES: dict[JsonKind, pa.DataType] = {
+    JsonKind.BOOLEAN: pa.bool_(),
+    JsonKind.NUMBER: pa.int64(),
+    JsonKind.STRING: pa.string(),
+    JsonKind.OBJECT: _STRUCT_DECIMAL,
 }
+_SCALARS = frozenset({JsonKind.NUMBER, JsonKind.STRING})
+_KINDS: dict[Family, frozenset[JsonKind]] = {
+    Family.BOOLEAN: _SCALARS | {JsonKind.BOOLEAN},
+    Family.INTEGER: _SCALARS | {JsonKind.BOOLEAN, JsonKind.OBJECT},
+    Family.FLOAT: _SCALARS | {JsonKind.OBJECT},
+    Family.DECIMAL: _SCALARS | {JsonKind.OBJECT},
+    Family.STRING: _SCALARS | {JsonKind.BOOLEAN},
+    Family.BINARY: frozenset({JsonKind.STRING}),
+    Family.DATE: _SCALARS,
+    Family.TIME: _SCALARS,
+    Family.TIMESTAMP: _SCALARS,
+    Family.NESTED: frozenset({JsonKind.STRING}),
+}
+"""The kinds of values of each family that are parsed by columns; arrays and objects aside."""
 
 
 def row_fields(readings: Sequence[ColumnReading], kinds: Sequence[JsonKind]) -> list[pa.Field]:

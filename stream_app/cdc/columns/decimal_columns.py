@@ -23,6 +23,7 @@ from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     Bytes,
     Int64s,
+    any_of,
     bytes_of,
     lengths_of,
     null_where,
@@ -116,9 +117,7 @@ def narrowed(decimals: pa.Array, target: pa.Decimal128Type) -> tuple[pa.Array, B
     valid = pa.array(valid_of(decimals)).buffers()[1] if decimals.null_count else None
     data = pa.py_buffer(np.ascontiguousarray(words[:, :2]))
     fitting, failed = within_precision(pa.Array.from_buffers(target, len(decimals), [valid, data]))
-    if wide.any():
-        failed = wide if failed is None else wide | failed
-    return fitting, failed
+    return fitting, any_of(wide, failed)
 
 
 def within_precision(decimals: pa.Array) -> tuple[pa.Array, Bools | None]:
@@ -161,7 +160,7 @@ def _one_by_one(
             out[row] = exact_decimal(number_text(value, scale), target)
         except ValueError:
             failed[row] = True
-    return pa.array(out, target), failed if failed.any() else None
+    return pa.array(out, target), any_of(failed)
 
 
 def number_text(value: bytes, scale: int) -> str:
@@ -221,7 +220,7 @@ def _texts_one_by_one(values: pa.Array, scale: int) -> tuple[pa.Array, Bools | N
             out[row] = None if value is None else plain_text(value, scale)
         except ValueError:
             failed[row] = True
-    return pa.array(out, pa.string()), failed if failed.any() else None
+    return pa.array(out, pa.string()), any_of(failed)
 
 
 def by_scale(

@@ -29,6 +29,7 @@ from stream_app.cdc.columns.arrow_buffers import (
     bytes_of,
     lengths_of,
     offsets_of,
+    own_bytes,
 )
 
 Number = TypeVar("Number", bound=np.generic)
@@ -53,16 +54,11 @@ def looks_like_object(values: pa.Array) -> Bools:
     wants a comma before the next ``{``, and a string cannot contain a newline.
     """
     offsets, data = offsets_of(values), bytes_of(values)
-    long_enough: Bools = lengths_of(values) >= 2
-    if not long_enough.all():
-        found = long_enough.copy()
-        found[long_enough] = (data[offsets[:-1][long_enough]] == ord("{")) & (
-            data[offsets[1:][long_enough] - 1] == ord("}")
-        )
-        return found
-    first: Bools = data[offsets[:-1]] == ord("{")
-    first &= data[offsets[1:] - 1] == ord("}")
-    return first
+    braced: Bools = lengths_of(values) >= 2
+    if braced.any():
+        braced &= data.take(offsets[:-1], mode="clip") == ord("{")
+        braced &= data.take(offsets[1:] - 1, mode="clip") == ord("}")
+    return braced
 
 
 def may_be_misread(values: pa.Array, *, has_decimals: bool) -> Bools:
@@ -75,20 +71,19 @@ def may_be_misread(values: pa.Array, *, has_decimals: bool) -> Bools:
     Args:
         values: binary [n] without nulls.
     """
-    found: Bools = np.zeros(len(values), np.bool_)
-    offsets = offsets_of(values)
+    misread: Bools = np.zeros(len(values), np.bool_)
+    data, offsets = own_bytes(values)
     # Regular expressions are slow on every byte, and marks of such a value are rare.
-    places = _marks(bytes_of(values)[offsets[0] : offsets[-1]], has_decimals) + offsets[0]
-    rows = np.unique(np.searchsorted(offsets, places, side="right") - 1)
+    rows = np.unique(np.searchsorted(offsets, _marks(data, has_decimals), side="right") - 1)
     if len(rows):
         pattern = f"{_CONSTANT}|{_FINE_DECIMAL}" if has_decimals else _CONSTANT
-        found[rows] = bools_of(pc.match_substring_regex(values.take(pa.array(rows)), pattern))
-    return found
+        misread[rows] = bools_of(pc.match_substring_regex(values.take(pa.array(rows)), pattern))
+    return misread
 
 
 def _marks(data: Bytes, has_decimals: bool) -> Int64s:
     """Where one of the expressions might match: at ``Na``, ``In``, ``e-``, ``.`` and ``\\u``."""
-    found = [np.empty(0, np.int64)]
+    places = [np.empty(0, np.int64)]
     # In blocks that stay in the processor's cache: what counts is how often memory is read.
     for start in range(0, len(data), _SEARCH_BYTES):
         window = data[start : start + _SEARCH_BYTES + 1]
@@ -100,8 +95,8 @@ def _marks(data: Bytes, has_decimals: bool) -> Int64s:
             hit |= (mark == ord("\\")) & (behind == ord("u"))
             ends = data[start + _FINE_DIGITS : start + _FINE_DIGITS + len(mark)]
             hit[: len(ends)] |= (mark[: len(ends)] == ord(".")) & _is_digit(ends)
-        found.append(np.flatnonzero(hit) + start)
-    return _rarer(data, np.concatenate(found))
+        places.append(np.flatnonzero(hit) + start)
+    return _rarer(data, np.concatenate(places))
 
 
 def _rarer(data: Bytes, at: Int64s) -> Int64s:

@@ -9,13 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.columns.arrow_buffers import (
-    Bools,
-    bytes_of,
-    null_where,
-    offsets_of,
-    valid_of,
-)
+from stream_app.cdc.columns.arrow_buffers import Bools, null_where, own_bytes, valid_of
 
 
 def decode_latin_1(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
@@ -32,12 +26,10 @@ def decode_latin_1(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
         The bytes, null where the text is null or has another character. And bool [n], where it
         has; None when none has.
     """
-    offsets = offsets_of(texts)
-    start = int(offsets[0])
-    data = bytes_of(texts)[start : int(offsets[-1])]
+    data, offsets = own_bytes(texts)
     beyond = np.flatnonzero(data > 0xC3)
     if len(beyond):
-        rows = np.searchsorted(offsets, beyond + start, side="right") - 1
+        rows = np.searchsorted(offsets, beyond, side="right") - 1
         failed: Bools = np.zeros(len(texts), np.bool_)
         failed[rows] = True
         return decode_latin_1(null_where(texts, failed))[0], failed
@@ -49,7 +41,7 @@ def decode_latin_1(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
     values[second] |= (data[second - 1] & 3) << 6
     is_first = data >= 0xC2
     before = np.concatenate([[0], np.cumsum(is_first, dtype=np.int32)])
-    moved = (offsets - start - before[offsets - start]).astype(np.int32)
+    moved = (offsets - before[offsets]).astype(np.int32)
     valid = pa.array(valid_of(texts)).buffers()[1] if texts.null_count else None
     buffers = [valid, pa.py_buffer(moved), pa.py_buffer(values[~is_first])]
     return pa.Array.from_buffers(pa.binary(), len(texts), buffers), None

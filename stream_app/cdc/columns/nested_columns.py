@@ -61,7 +61,7 @@ def cast_nested(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
         lengths = pc.fill_null(pc.list_value_length(wire), 0).to_numpy().astype(np.int64)
         elements = _cast_inner(inner[0], wire.flatten(), casts)
         return _lists(reading, lengths, [elements], valid_of(wire))
-    parts = [_cast_inner(*each, casts) for each in zip(inner, wire.flatten(), strict=True)]
+    parts = [_cast_inner(*part, casts) for part in zip(inner, wire.flatten(), strict=True)]
     return _rows(reading, parts, valid_of(wire))
 
 
@@ -73,13 +73,13 @@ def cast_texts(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
     """
     valid = valid_of(wire)
     texts = wire.drop_null()
-    found = _parsed_together(reading, texts, casts)
-    if found is None:
+    casted = _parsed_together(reading, texts, casts)
+    if casted is None:
         documents = [_document(text) for text in texts.to_pylist()]
-        found = _of_documents(reading, documents, casts)
-    values, failed = found
+        casted = _of_documents(reading, documents, casts)
+    values, failed = casted
     if valid.all():
-        return found
+        return casted
     places = np.where(valid, np.cumsum(valid) - 1, 0)
     spread = values.take(pa.array(places, mask=~valid))
     return spread, None if failed is None else failed[places] & valid
@@ -105,7 +105,7 @@ def _document(text: str) -> Any:
     if nests_too_deeply(text.encode()):
         return _BROKEN
     try:
-        found = json.loads(
+        document = json.loads(
             text,
             parse_int=_Number,
             parse_float=_Number,
@@ -113,8 +113,8 @@ def _document(text: str) -> Any:
             object_pairs_hook=_object,
         )
         if "\\u" in text:
-            json.dumps(found, ensure_ascii=False).encode()  # fails on half of a surrogate pair
-        return found
+            json.dumps(document, ensure_ascii=False).encode()  # fails on half of a surrogate pair
+        return document
     except ValueError:
         return _BROKEN
 
@@ -143,14 +143,14 @@ def _of_documents(reading: ColumnReading, documents: Sequence[Any], casts: Casts
             key, item = reading.inner()
             parts = [
                 _of_documents(key, _joined(given), casts),
-                _of_documents(item, _joined(each.values() for each in given), casts),
+                _of_documents(item, _joined(part.values() for part in given), casts),
             ]
             values, failed = _lists(reading, _lengths(given), parts, valid)
         case TypeRoot.ROW:
             given, valid, broken = _of_type(documents, dict)
             parts = [
-                _of_documents(each, [one.get(each.name) for one in given], casts)
-                for each in reading.inner()
+                _of_documents(part, [one.get(part.name) for one in given], casts)
+                for part in reading.inner()
             ]
             values, failed = _rows(reading, parts, valid)
         case _:
@@ -161,14 +161,16 @@ def _of_documents(reading: ColumnReading, documents: Sequence[Any], casts: Casts
 
 def _of_type(documents: Sequence[Any], wanted: type) -> tuple[list[Any], Bools, Bools]:
     """The documents, empty where they are null or broken; which are there, and which are broken."""
-    valid = np.array([isinstance(each, wanted) for each in documents], np.bool_)
-    broken = np.array([each is not None for each in documents], np.bool_) & ~valid
-    given = [each if there else wanted() for each, there in zip(documents, valid, strict=True)]
+    valid = np.array([isinstance(document, wanted) for document in documents], np.bool_)
+    broken = np.array([document is not None for document in documents], np.bool_) & ~valid
+    given = [
+        document if there else wanted() for document, there in zip(documents, valid, strict=True)
+    ]
     return given, valid, broken
 
 
 def _joined(parts: Iterable[Iterable[Any]]) -> list[Any]:
-    return [each for part in parts for each in part]
+    return [item for part in parts for item in part]
 
 
 def _lengths(parts: Iterable[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -224,8 +226,8 @@ def _lists(
     """
     owners = np.repeat(np.arange(len(lengths)), lengths)
     failed = np.zeros(len(lengths), np.bool_)
-    for each, part in zip(reading.inner(), parts, strict=True):
-        failed[owners[_unfit(each, part)]] = True
+    for inner, part in zip(reading.inner(), parts, strict=True):
+        failed[owners[_unfit(inner, part)]] = True
     children = [values for values, _ in parts]
     if failed.any():
         kept = pa.array(~failed[owners])
@@ -241,8 +243,8 @@ def _lists(
 def _rows(reading: ColumnReading, parts: Sequence[Casted], valid: Bools) -> Casted:
     """ROWs of fields that are cast; null where a field has failed."""
     failed = np.zeros(len(valid), np.bool_)
-    for each, part in zip(reading.inner(), parts, strict=True):
-        failed |= _unfit(each, part) & valid
+    for inner, part in zip(reading.inner(), parts, strict=True):
+        failed |= _unfit(inner, part) & valid
     children = [values for values, _ in parts]
     mask = pa.array(~valid | failed)
     values = pa.StructArray.from_arrays(children, fields=list(reading.arrow_type), mask=mask)

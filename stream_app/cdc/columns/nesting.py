@@ -44,15 +44,15 @@ def deep_ones(values: pa.Array, levels: int = NESTING_MAX) -> Bools:
     Args:
         values: binary [n] without nulls.
     """
-    found: Bools = np.zeros(len(values), np.bool_)
+    deep: Bools = np.zeros(len(values), np.bool_)
     # Each object has a bracket of its own; where few others are left, no value has many.
     if _count_openings(values) < len(values) + levels and _begin_with_a_brace(values):
-        return found
+        return deep
     # Few values have so many brackets at all; those are examined one by one.
     openings = _openings(values)
     for row in _rows_of_many_brackets(offsets_of(values), openings, lengths_of(values), levels):
-        found[row] = nests_too_deeply(values[row].as_py(), levels)
-    return found
+        deep[row] = nests_too_deeply(values[row].as_py(), levels)
+    return deep
 
 
 def _begin_with_a_brace(values: pa.Array) -> bool:
@@ -76,11 +76,11 @@ def _openings(values: pa.Array) -> Int64s:
     offsets = offsets_of(values)
     data = bytes_of(values)[: offsets[-1]]
     # In blocks that stay in the processor's cache: what counts is how often memory is read.
-    found = [
+    places = [
         np.flatnonzero(data[start : start + _SEARCH_BYTES] | 32 == ord("{")) + start
         for start in range(int(offsets[0]), len(data), _SEARCH_BYTES)
     ]
-    return np.concatenate([np.empty(0, np.int64), *found])
+    return np.concatenate([np.empty(0, np.int64), *places])
 
 
 def _rows_of_many_brackets(

@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     Int64s,
+    any_of,
     bools_of,
-    bytes_of,
     int64s_of,
     lengths_of,
     null_where,
-    offsets_of,
+    own_bytes,
     valid_of,
 )
 
@@ -82,7 +82,7 @@ def timestamps_from_days(days: pa.Array, target: pa.DataType, precision: int) ->
         days = null_where(days, failed)
     seconds = pc.multiply(days, _DAY_SECONDS)
     stamps, outside = timestamps_from_epoch(seconds, 0, target, precision)
-    return stamps, _either(failed, outside)
+    return stamps, any_of(failed, outside)
 
 
 def times_from_epoch(values: pa.Array, digits: int, target: pa.DataType, precision: int) -> Casted:
@@ -146,7 +146,7 @@ def timestamps_from_iso(texts: pa.Array, target: pa.DataType, precision: int) ->
     digits = 9 if _digits_of(target) == 9 else 6
     instants, failed = _instants(texts, digits)
     stamps, outside = timestamps_from_epoch(instants, digits, target, precision)
-    return stamps, _either(failed, outside)
+    return stamps, any_of(failed, outside)
 
 
 def _instants(texts: pa.Array, digits: int) -> Casted:
@@ -158,8 +158,7 @@ def _instants(texts: pa.Array, digits: int) -> Casted:
         if digits < 9:
             rest = pc.replace_substring_regex(rest, _FINE_FRACTION, r"\1")
         result = pc.coalesce(result, _parsed(rest, digits)[0])
-    failed = valid_of(texts) & ~valid_of(result)
-    return result, failed if failed.any() else None
+    return result, any_of(valid_of(texts) & ~valid_of(result))
 
 
 def _parsed(texts: pa.Array, digits: int) -> tuple[pa.Array, Bools]:
@@ -183,8 +182,7 @@ def _parsed(texts: pa.Array, digits: int) -> tuple[pa.Array, Bools]:
 
 def _are_plain(texts: pa.Array, digits: int) -> bool:
     """Whether all texts are timestamps of one length without a zone, as a glance at bytes shows."""
-    offsets = offsets_of(texts)
-    data = bytes_of(texts)[int(offsets[0]) : int(offsets[-1])]
+    data, _ = own_bytes(texts)
     count = len(texts) - texts.null_count
     length = len(data) // max(count, 1)
     if not count or not 19 <= length <= 20 + digits or length == 20:
@@ -211,8 +209,7 @@ def _cast_matching(texts: pa.Array, matching: Bools, target: pa.DataType) -> Cas
     """Cast the texts that match; the others, and those that are no real date, become null."""
     wanted = texts if matching.all() else null_where(texts, ~matching)
     result = cast_isolating(wanted, target)
-    failed = valid_of(texts) & ~valid_of(result)
-    return result, failed if failed.any() else None
+    return result, any_of(valid_of(texts) & ~valid_of(result))
 
 
 def cast_isolating(array: pa.Array, target: pa.DataType) -> pa.Array:
@@ -251,15 +248,7 @@ def _outside(numbers: Int64s, values: pa.Array, low: int, high: int) -> Bools | 
     if not values.null_count and numbers.min() >= low and numbers.max() <= high:
         return None
     failed: Bools = (numbers < low) | (numbers > high)
-    if values.null_count:
-        failed &= valid_of(values)
-    return failed if failed.any() else None
-
-
-def _either(one: Bools | None, other: Bools | None) -> Bools | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return one | other
+    return any_of(failed & valid_of(values))
 
 
 def _finish(numbers: Int64s, values: pa.Array, *, low: int, high: int, target: Any) -> Casted:
@@ -268,9 +257,7 @@ def _finish(numbers: Int64s, values: pa.Array, *, low: int, high: int, target: A
 
 def _build(numbers: Int64s, like: pa.Array, failed: Bools | None, target: pa.DataType) -> Casted:
     """Numbers as `target`, null where `like` is null or the value failed."""
-    invalid = ~valid_of(like) if like.null_count else None
-    if failed is not None:
-        invalid = failed if invalid is None else invalid | failed
+    invalid = any_of(~valid_of(like) if like.null_count else None, failed)
     if target.bit_width == 32:
         numbers = numbers.astype(np.int32)
     array = pa.array(numbers, mask=invalid)

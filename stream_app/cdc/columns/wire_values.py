@@ -74,7 +74,7 @@ def _struct_wire_value(reading: ColumnReading, text: str) -> tuple[JsonKind, obj
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for name in ("scale", "value"):
-        if [found for found, _ in pairs].count(name) > 1:
+        if [key for key, _ in pairs].count(name) > 1:
             raise ValueError(f"has the field {name!r} twice")
     return dict(pairs)
 

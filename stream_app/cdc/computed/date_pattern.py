@@ -73,18 +73,18 @@ def parse_pattern(pattern: str) -> tuple[PatternPart, ...]:
     parts: list[PatternPart] = []
     position = 0
     while position < len(pattern):
-        found = _TOKEN.match(pattern, position)
-        if found is None:
+        token = _TOKEN.match(pattern, position)
+        if token is None:
             raise ValueError("has a quote that is not closed")
-        position = found.end()
-        text = found[0]
-        if found["letters"]:
+        position = token.end()
+        text = token[0]
+        if token["letters"]:
             _check(text[0], len(text))
             parts.append(PatternPart(text[0], len(text)))
         elif text in _RESERVED:
             raise ValueError(f"has {text!r}, which stands in quotes only: '{text}'")
         else:
-            plain = text[1:-1].replace("''", "'") or "'" if found["quoted"] else text
+            plain = text[1:-1].replace("''", "'") or "'" if token["quoted"] else text
             parts.append(PatternPart(plain))
     if not parts:
         raise ValueError("is empty: give one such as yyyy-MM-dd")

@@ -44,12 +44,12 @@ def parse_definition(text: str) -> Definition:
     Raises:
         DefinitionError: the text has another form.
     """
-    found = _FORM.fullmatch(text)
-    if found is None:
+    match = _FORM.fullmatch(text)
+    if match is None:
         raise DefinitionError(f"must have the form {FORM}, such as dt=date_format(ts, yyyy-MM-dd)")
-    arguments = tuple(part.strip() for part in found["arguments"].split(","))
+    arguments = tuple(part.strip() for part in match["arguments"].split(","))
     return Definition(
-        found["name"], found["function"].lower(), () if arguments == ("",) else arguments
+        match["name"], match["function"].lower(), () if arguments == ("",) else arguments
     )
 
 
@@ -71,7 +71,7 @@ def in_order(references: Sequence[tuple[str, str | None]]) -> tuple[str, ...]:
         if reference in names:
             assert reference is not None
             followers.setdefault(reference, []).append(name)
-    found: list[str] = []
+    followed: list[str] = []
     visited: set[str] = set()
 
     def visit(name: str, above: tuple[str, ...]) -> None:
@@ -82,10 +82,10 @@ def in_order(references: Sequence[tuple[str, str | None]]) -> tuple[str, ...]:
             for follower in followers.get(name, ()):
                 visit(follower, (*above, name))
             visited.add(name)
-            found.append(name)
+            followed.append(name)
 
     for name, reference in references:
         if reference in names:
             visit(name, ())
     independent = [name for name, reference in references if reference not in names]
-    return (*independent, *reversed(found))
+    return (*independent, *reversed(followed))

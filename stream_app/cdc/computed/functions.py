@@ -92,13 +92,13 @@ def function_of(definition: Definition) -> Function:
     Raises:
         DefinitionError: there is none of that name, or it takes a column and none is given.
     """
-    found = FUNCTIONS.get(definition.function)
-    if found is None:
+    function = FUNCTIONS.get(definition.function)
+    if function is None:
         near = known_names(definition.function, FUNCTIONS)
         raise DefinitionError(f"has the unknown function {definition.function!r}; {near}")
-    if found.takes_column and not (definition.arguments and definition.arguments[0]):
-        raise DefinitionError(f"names no column; write {found.usage}")
-    return found
+    if function.takes_column and not (definition.arguments and definition.arguments[0]):
+        raise DefinitionError(f"names no column; write {function.usage}")
+    return function
 
 
 def applied(definition: Definition, argument: DataType, arrow_type_of: ArrowTypeOf) -> Applied:
@@ -213,9 +213,9 @@ def _constant(value: str, data_type: DataType, arrow_type: pa.DataType) -> pa.Ar
     text = value.lower() if family is Family.BOOLEAN else value
     try:
         kind, wire = wire_value(reading, JsonKind.STRING, text)
-        found, failed = cast_alone(reading, kind, [wire])
+        constant, failed = cast_alone(reading, kind, [wire])
         if failed is None:
-            return found
+            return constant
     except ValueError:
         pass
     raise DefinitionError(f"{value!r} is no value of the type {data_type}")

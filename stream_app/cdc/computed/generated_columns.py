@@ -92,8 +92,8 @@ class _Made:
 
     def column(self, name: str) -> pa.Array:
         """A column of the source, or a made one [n]."""
-        found = self._columns.get(name)
-        return self._changes.rows.column(name) if found is None else found
+        made = self._columns.get(name)
+        return self._changes.rows.column(name) if made is None else made
 
     def add_metadata(self, messages: pa.RecordBatch) -> None:
         """Make the metadata columns; both images of a change get those of its message."""
@@ -208,10 +208,10 @@ def generated_columns(
 def _computed(
     made: Generation, columns: RowType, arrow_type_of: ArrowTypeOf
 ) -> list[ComputedColumn]:
-    found = []
+    computed = []
     for definition in made.computed:
         reference = made.reference(definition)
         argument = STRING if reference is None else columns.field(reference).data_type
         function = applied(definition, argument, arrow_type_of)
-        found.append(ComputedColumn(definition.name, definition.call, reference, function))
-    return found
+        computed.append(ComputedColumn(definition.name, definition.call, reference, function))
+    return computed

@@ -70,12 +70,12 @@ class Generation:
     @property
     def names(self) -> frozenset[str]:
         """The names of the made columns."""
-        return frozenset((*(each.name for each in self.computed), *self.metadata))
+        return frozenset((*(definition.name for definition in self.computed), *self.metadata))
 
     @property
     def is_repeatable(self) -> bool:
         """Whether a message gives the same values whenever it is decoded."""
-        return all(function_of(each).is_stable for each in self.computed)
+        return all(function_of(definition).is_stable for definition in self.computed)
 
     def reference(self, definition: Definition) -> str | None:
         """The column that a definition's function takes; None: it takes none."""
@@ -83,19 +83,19 @@ class Generation:
 
     def origins_of(self, names: Iterable[str]) -> tuple[str, ...]:
         """The columns of the source that decide the values of columns, each once."""
-        by_name = {each.name: each for each in self.computed}
-        found: dict[str, None] = {}
+        by_name = {definition.name: definition for definition in self.computed}
+        origins: dict[str, None] = {}
         for name in names:
             at: str | None = name
             while at in by_name:
                 at = self.reference(by_name[at])
             if at is not None and at not in self.metadata:
-                found[at] = None
-        return tuple(found)
+                origins[at] = None
+        return tuple(origins)
 
     def is_stable(self, name: str) -> bool:
         """Whether all changes of a row give a column the same value while its origins stay."""
-        by_name = {each.name: each for each in self.computed}
+        by_name = {definition.name: definition for definition in self.computed}
         at: str | None = name
         while at in by_name:
             if not function_of(by_name[at]).is_stable:
@@ -166,15 +166,15 @@ def generation(computed: Iterable[str], metadata: Iterable[str], prefix: str) ->
     keys = list(metadata)
     for key in keys:
         _check_metadata(key)
-    names = [*(each.name for each in definitions), *(prefix + key for key in keys)]
+    names = [*(definition.name for definition in definitions), *(prefix + key for key in keys)]
     for name in names:
         if names.count(name) > 1:
             of_metadata = name in (prefix + key for key in keys)
             error = MetadataError if of_metadata else DefinitionError
             raise error(f"the column {name!r} is made twice")
-    by_name = {each.name: each for each in definitions}
+    by_name = {definition.name: definition for definition in definitions}
     plain = Generation()
-    order = in_order([(each.name, plain.reference(each)) for each in definitions])
+    order = in_order([(definition.name, plain.reference(definition)) for definition in definitions])
     return Generation(
         computed=tuple(by_name[name] for name in order),
         metadata={prefix + key: key for key in keys},
@@ -183,14 +183,14 @@ def generation(computed: Iterable[str], metadata: Iterable[str], prefix: str) ->
 
 def argument_problem(definition: Definition, arrow_type_of: ArrowTypeOf) -> str:
     """What is wrong with a definition, whatever the type of its column is; empty: nothing."""
-    told: Counter[str] = Counter()
-    for each in _ANY_TYPE:
+    problems: Counter[str] = Counter()
+    for data_type in _ANY_TYPE:
         try:
-            applied(definition, each, arrow_type_of)
+            applied(definition, data_type, arrow_type_of)
             return ""
         except DefinitionError as error:
-            told[str(error)] += 1
-    [(most, _)] = told.most_common(1)  # the others say that a type is not taken
+            problems[str(error)] += 1
+    [(most, _)] = problems.most_common(1)  # the others say that a type is not taken
     return f"'{definition.name}={definition.call}' {most}"
 
 
@@ -208,11 +208,11 @@ def key_problems(made: Generation, primary_keys: tuple[str, ...]) -> Iterator[st
 
 def _definition(text: str) -> Definition:
     try:
-        found = parse_definition(text)
-        function_of(found)
+        definition = parse_definition(text)
+        function_of(definition)
     except DefinitionError as error:
         raise DefinitionError(f"{text!r} {error}") from None
-    return found
+    return definition
 
 
 def _check_metadata(key: str) -> None:

@@ -9,15 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.cdc.columns.arrow_buffers import taken
 from stream_app.cdc.computed.functions import STRING
 from stream_app.cdc.message_format import SourceReader
-from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.model.schema.data_type import DataType, TypeRoot
-from stream_app.model.schema.origin import Origin
 
 _TIME = DataType(root=TypeRoot.TIMESTAMP_LTZ, precision=3)
 _MILLIS = pa.timestamp("ms", "UTC")
@@ -50,13 +48,10 @@ def _timestamp(messages: pa.RecordBatch, _: SourceReader) -> pa.Array:
     return pc.if_else(unknown, pa.scalar(None, _MILLIS), millis)
 
 
-def _origin(
-    name_of: Callable[[Origin], str], messages: pa.RecordBatch, reader: SourceReader
-) -> pa.Array:
+def _origin(field: str, messages: pa.RecordBatch, reader: SourceReader) -> pa.Array:
     origins = reader.origins(messages)
-    names = pa.array([name_of(table) or None for table in origins.tables], pa.string())
-    unknown = origins.codes == NO_TABLE
-    return names.take(pa.array(np.where(unknown, 0, origins.codes), mask=unknown))
+    names = pa.array([getattr(table, field) or None for table in origins.tables], pa.string())
+    return taken(names, origins.codes)
 
 
 def _op_ts(messages: pa.RecordBatch, reader: SourceReader) -> pa.Array:
@@ -64,22 +59,10 @@ def _op_ts(messages: pa.RecordBatch, reader: SourceReader) -> pa.Array:
     return reader.change_times(messages)
 
 
-def _database(origin: Origin) -> str:
-    return origin.database
-
-
-def _schema(origin: Origin) -> str:
-    return origin.schema
-
-
-def _table(origin: Origin) -> str:
-    return origin.table
-
-
 METADATA: Mapping[str, Metadata] = {
-    "database_name": Metadata(STRING.not_null(), partial(_origin, _database), is_stable=True),
-    "table_name": Metadata(STRING.not_null(), partial(_origin, _table), is_stable=True),
-    "schema_name": Metadata(STRING.not_null(), partial(_origin, _schema), is_stable=True),
+    "database_name": Metadata(STRING.not_null(), partial(_origin, "database"), is_stable=True),
+    "table_name": Metadata(STRING.not_null(), partial(_origin, "table"), is_stable=True),
+    "schema_name": Metadata(STRING.not_null(), partial(_origin, "schema"), is_stable=True),
     "op_ts": Metadata(_TIME.not_null(), _op_ts, needs_time=True),
     "topic": Metadata(STRING, partial(_kafka, "topic"), is_stable=True),
     "partition": Metadata(DataType(root=TypeRoot.INT), partial(_kafka, "partition")),

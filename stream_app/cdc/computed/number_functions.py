@@ -23,9 +23,9 @@ def truncate_integers(values: pa.Array, width: int) -> Casted:
     rest = np.mod(numbers, width)
     fits = valid_of(values) & (numbers >= _INT64_MIN + rest)
     truncated = pa.array(np.where(fits, numbers, rest) - rest)
-    found = cast_isolating(null_where(truncated, ~fits), values.type)
-    failed = valid_of(values) & ~valid_of(found)
-    return found, failed if failed.any() else None
+    integers = cast_isolating(null_where(truncated, ~fits), values.type)
+    failed = valid_of(values) & ~valid_of(integers)
+    return integers, failed if failed.any() else None
 
 
 def truncate_decimals(values: pa.Array, width: int) -> Casted:
@@ -48,5 +48,5 @@ def truncate_decimals(values: pa.Array, width: int) -> Casted:
     truncated = pa.Array.from_buffers(
         values.type, len(values), [None, pa.py_buffer(result.tobytes())]
     )
-    found, failed = within_precision(null_where(truncated, ~valid_of(values)))
-    return found, failed
+    decimals, failed = within_precision(null_where(truncated, ~valid_of(values)))
+    return decimals, failed

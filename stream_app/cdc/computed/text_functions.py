@@ -35,8 +35,8 @@ def substring(values: pa.Array, begin: int, end: int | None, precision: int = 0)
     texts = as_text(values, precision)
     needed = begin if end is None else end
     failed = bools_of(pc.less(pc.utf8_length(texts), needed))
-    found = pc.utf8_slice_codeunits(texts, begin, end)
-    return (null_where(found, failed), failed) if failed.any() else (found, None)
+    parts = pc.utf8_slice_codeunits(texts, begin, end)
+    return (null_where(parts, failed), failed) if failed.any() else (parts, None)
 
 
 def upper(values: pa.Array) -> Casted:

@@ -108,12 +108,12 @@ def instants_of(values: pa.Array, precision: int | None) -> Instants:
             numbers = values.cast(pa.int64())
     counts = np.where(parsed, int64s_of(pc.fill_null(numbers, 0)), 0)
     seconds, rest = np.divmod(counts, 10**digits)
-    found = parsed & (seconds >= _LEAST_SECOND) & (seconds <= _LAST_SECOND)
+    in_range = parsed & (seconds >= _LEAST_SECOND) & (seconds <= _LAST_SECOND)
     return Instants(
-        np.where(found, seconds, 0),
-        np.where(found, rest * 10 ** (9 - digits) if nanos is None else nanos, 0),
-        found,
-        valid & ~found,
+        np.where(in_range, seconds, 0),
+        np.where(in_range, rest * 10 ** (9 - digits) if nanos is None else nanos, 0),
+        in_range,
+        valid & ~in_range,
     )
 
 
@@ -178,8 +178,8 @@ def _number(numbers: Int64s, part: PatternPart) -> pa.Array:
 def _calendar(field: Callable[[pa.Array], pa.Array]) -> Callable[[Int64s], Int64s]:
     def read(seconds: Int64s) -> Int64s:
         stamps = pa.array(seconds).view(pa.timestamp("s"))
-        found: Int64s = field(stamps).cast(pa.int64()).to_numpy(zero_copy_only=False)
-        return found
+        numbers: Int64s = field(stamps).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        return numbers
 
     return read
 
@@ -194,8 +194,8 @@ _year = _calendar(pc.year)
 def _year_of_era(seconds: Int64s) -> Int64s:
     """The year before year 1 is year 1 before Christ, as the letter y counts."""
     years = _year(seconds)
-    found: Int64s = np.where(years > 0, years, 1 - years)
-    return found
+    of_era: Int64s = np.where(years > 0, years, 1 - years)
+    return of_era
 
 
 _FIELDS: Mapping[str, Callable[[Int64s], Int64s]] = {

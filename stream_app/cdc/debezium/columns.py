@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from stream_app.cdc.alike.drift_search import (
     NO_CLASS,
     SearchedRecords,
+    classes_of,
     drift_in,
     first_and_last_nulls,
 )
@@ -37,15 +38,8 @@ from stream_app.cdc.columns.arrow_buffers import (
     offsets_of,
     valid_of,
 )
-from stream_app.cdc.columns.column_reading import (
-    ColumnReading,
-    Encoding,
-    Family,
-    JsonKind,
-    row_fields,
-)
+from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.json_lines import parse_objects
-from stream_app.cdc.debezium.document_images import images_of
 from stream_app.cdc.debezium.key_proof import (
     WHOLE_IMAGES,
     KeyRules,
@@ -57,9 +51,11 @@ from stream_app.cdc.debezium.placeholders import Placeholder, restored_images
 from stream_app.cdc.debezium.record_frames import FramedRecords
 from stream_app.cdc.debezium.record_reader import (
     DELETED_FIELD,
+    FLAT_FIELDS,
     HEARTBEAT_FIELDS,
     OP_FIELD,
     TABLE_FIELDS,
+    images_of,
 )
 from stream_app.cdc.images import ImageRows, Images, RowRules, StackedImages, rows_of
 from stream_app.cdc.row_assembly import (
@@ -72,8 +68,6 @@ from stream_app.cdc.row_assembly import (
 )
 
 _ENVELOPE_OP = "op"
-_WITH_BEFORE = np.uint8(0x80)
-"""Added to a record's op, which is a letter of ASCII."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,10 +112,7 @@ class ParsedImages:
 
 
 def decode_columns(
-    values: pa.Array,
-    readings: tuple[ColumnReading, ...],
-    shape: RecordShape,
-    settings: DecodeSettings,
+    values: pa.Array, shape: RecordShape, settings: DecodeSettings
 ) -> DecodedRecords | None:
     """Decode the values in one go; None when they do not parse as this shape.
 
@@ -129,28 +120,20 @@ def decode_columns(
         values: binary without nulls, each `json_lines.looks_like_object`.
     """
     parse = _parse_flat if shape.is_flat else _parse_envelopes
-    parsed = parse(values, readings, shape, settings)
-    if parsed is None or _holds_base64_beside_numbers(
-        values, readings, shape.kinds, is_flat=shape.is_flat
-    ):
+    parsed = parse(values, shape, settings)
+    if parsed is None or _holds_base64_beside_numbers(values, shape, is_flat=shape.is_flat):
         return None
-    return _decoded(values, values, parsed, readings, shape, settings)
+    return _decoded(values, values, parsed, shape, settings)
 
 
 def decode_framed(
-    values: pa.Array,
-    framed: FramedRecords,
-    readings: tuple[ColumnReading, ...],
-    shape: RecordShape,
-    settings: DecodeSettings,
+    values: pa.Array, framed: FramedRecords, shape: RecordShape, settings: DecodeSettings
 ) -> DecodedRecords | None:
     """The same for values of which `framed` has the images; None also when the shape is flat."""
     if shape.is_flat:
         return None
-    columns = parse_objects(framed.images, pa.schema(row_fields(readings, shape.kinds)))
-    if columns is None or _holds_base64_beside_numbers(
-        framed.images, readings, shape.kinds, is_flat=True
-    ):
+    columns = parse_objects(framed.images, pa.schema(shape.fields))
+    if columns is None or _holds_base64_beside_numbers(framed.images, shape, is_flat=True):
         return None
     before_at, after_at = framed.image_places()
     whole = [frame.source["connector"] in WHOLE_IMAGES for frame in framed.frames]
@@ -164,19 +147,20 @@ def decode_framed(
         tables=[framed.told(name) for name in TABLE_FIELDS] if settings.reads_tables else (),
     )
     parsed = ParsedImages(images, np.array(whole)[framed.codes])
-    return _decoded(values, framed.joined_images(), parsed, readings, shape, settings)
+    return _decoded(values, framed.joined_images(), parsed, shape, settings)
 
 
 def _decoded(
     values: pa.Array,
     named: pa.Array,
     parsed: ParsedImages,
-    readings: tuple[ColumnReading, ...],
     shape: RecordShape,
     settings: DecodeSettings,
 ) -> DecodedRecords:
     """Rows of what was parsed; `named` are the parts of the values whose names are counted."""
-    images, decoded, questions = decode_images(parsed, readings, settings, is_flat=shape.is_flat)
+    images, decoded, questions = decode_images(
+        parsed, shape.readings, settings, is_flat=shape.is_flat
+    )
     drift: Mapping[Column, Sighting] = {}
     if settings.policy.looks:
         drift = _drift(values, named, images, decoded.suspects, settings.policy)
@@ -229,7 +213,7 @@ def _drift(
     suspects: Bools,
     policy: ColumnPolicy,
 ) -> Mapping[Column, Sighting]:
-    classes = np.where(images.has_before, images.ops | _WITH_BEFORE, images.ops)
+    classes = classes_of(images.ops, images.has_before)
     classes[suspects] = NO_CLASS
     records = SearchedRecords(
         values=values,
@@ -240,17 +224,13 @@ def _drift(
         ),
         inner=_inner_names(images),
     )
-    found = drift_in(records, columns=policy.columns, images_of=images_of)
-    return policy.told(found)
+    return policy.told(drift_in(records, columns=policy.columns, images_of=images_of))
 
 
 def _parse_envelopes(
-    values: pa.Array,
-    readings: tuple[ColumnReading, ...],
-    shape: RecordShape,
-    settings: DecodeSettings,
+    values: pa.Array, shape: RecordShape, settings: DecodeSettings
 ) -> ParsedImages | None:
-    row = pa.struct(row_fields(readings, shape.kinds))
+    row = pa.struct(shape.fields)
     fields = [("op", pa.string()), ("before", row), ("after", row)]
     if settings.source_fields:
         source = pa.struct([(name, pa.string()) for name in settings.source_fields])
@@ -260,10 +240,10 @@ def _parse_envelopes(
         return None
     op, before, after = columns[:3]
     source = children_of(columns[3]) if columns[3:] else []
-    told = dict(zip(settings.source_fields, source, strict=True))
+    names = dict(zip(settings.source_fields, source, strict=True))
     is_whole = np.zeros(len(values), np.bool_)
-    if "connector" in told:
-        is_whole = bools_of(pc.is_in(told.pop("connector"), pa.array(WHOLE_IMAGES)))
+    if "connector" in names:
+        is_whole = bools_of(pc.is_in(names.pop("connector"), pa.array(WHOLE_IMAGES)))
     images = Images(
         ops=letters_of(op),
         has_before=valid_of(before),
@@ -272,22 +252,20 @@ def _parse_envelopes(
         before=children_of(before),
         after=children_of(after),
         suspects=lacks_image(letters_of(op), valid_of(before), valid_of(after)),
-        tables=tuple(told.values()),
+        tables=tuple(names.values()),
     )
     return ParsedImages(images.stacked(), is_whole)
 
 
 def _parse_flat(
-    values: pa.Array,
-    readings: tuple[ColumnReading, ...],
-    shape: RecordShape,
-    settings: DecodeSettings,
+    values: pa.Array, shape: RecordShape, settings: DecodeSettings
 ) -> ParsedImages | None:
+    readings = shape.readings
     names = {reading.name for reading in readings}
-    of_table = [f"__{name}" for name in TABLE_FIELDS] if settings.reads_tables else []
+    of_table = FLAT_FIELDS if settings.reads_tables else ()
     wanted = [(name, pa.string()) for name in (OP_FIELD, DELETED_FIELD, _ENVELOPE_OP, *of_table)]
     added = [field for field in wanted if field[0] not in names]
-    columns = parse_objects(values, pa.schema([*row_fields(readings, shape.kinds), *added]))
+    columns = parse_objects(values, pa.schema([*shape.fields, *added]))
     # Of the same name as one of the table's columns, which has a type of its own.
     shared = [field for field in wanted if field[0] in names and field[0] != _ENVELOPE_OP]
     others = parse_objects(values, pa.schema(shared)) if shared else []
@@ -342,13 +320,7 @@ def _without_row(
     return suspects | ~present
 
 
-def _holds_base64_beside_numbers(
-    values: pa.Array,
-    readings: tuple[ColumnReading, ...],
-    kinds: Sequence[JsonKind],
-    *,
-    is_flat: bool,
-) -> bool:
+def _holds_base64_beside_numbers(values: pa.Array, shape: RecordShape, *, is_flat: bool) -> bool:
     """Whether text that has to be decoded would pass for digits.
 
     The parser takes text for a decimal as well as a number. Where it is base64 (a converter with
@@ -356,7 +328,7 @@ def _holds_base64_beside_numbers(
     """
     bare = [
         pa.field(reading.name, pa.float64())
-        for reading, kind in zip(readings, kinds, strict=True)
+        for reading, kind in zip(shape.readings, shape.kinds, strict=True)
         if kind is JsonKind.NUMBER
         and reading.family is Family.DECIMAL
         and reading.encoding is Encoding.BASE64

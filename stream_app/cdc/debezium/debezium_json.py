@@ -32,15 +32,14 @@ from stream_app.cdc.alike.decoder import SAMPLE_ROWS, AlikeDecoder, Group
 from stream_app.cdc.alike.options import column_readings
 from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome
 from stream_app.cdc.alike.record_shapes import shape_of
-from stream_app.cdc.change_batch import DecodedBatch, change_schema
-from stream_app.cdc.columns.arrow_buffers import Bools, valid_of
+from stream_app.cdc.change_batch import DecodedBatch, change_schema, present_values
+from stream_app.cdc.columns.arrow_buffers import Bools
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.json_lines import may_be_misread
 from stream_app.cdc.columns.nesting import NESTING_MAX, deep_ones
 from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns, decode_framed
 from stream_app.cdc.debezium.connect_types import ConnectField, apply_schema
 from stream_app.cdc.debezium.description import describe, versions
-from stream_app.cdc.debezium.document_images import images_of
 from stream_app.cdc.debezium.key_check import KeyCheck
 from stream_app.cdc.debezium.key_proof import ReplicaIdentity
 from stream_app.cdc.debezium.options import (
@@ -56,6 +55,7 @@ from stream_app.cdc.debezium.options import (
 )
 from stream_app.cdc.debezium.origins import change_times, debezium_origins
 from stream_app.cdc.debezium.record_frames import KnownFrames
+from stream_app.cdc.debezium.record_reader import images_of
 from stream_app.cdc.debezium.records import decode_records
 from stream_app.cdc.debezium.schema import SCHEMAS_MAX, connect_fields, split_envelopes
 from stream_app.cdc.debezium.source_survey import survey
@@ -107,18 +107,12 @@ class DebeziumJson:
             WrongSourceError: a TRUNCATE, where ``truncate = error``,
                 or a change whose row is not certain, unless ``unproven-keys = quarantine``.
         """
-        values = messages.column("value")
-        if values.type != pa.binary():
-            values = values.cast(pa.binary())
-        outcome = self._outcome(messages, values)
-        self._take(values, outcome)
+        outcome = self._outcome(messages)
+        self._take(*present_values(messages), outcome)
         return outcome.decoded(self._settings.rows.schema, self._uncertain(outcome))
 
-    def _take(self, values: pa.Array, outcome: Outcome) -> None:
-        """Steps 1 to 3: null means no row."""
-        present: Index = np.flatnonzero(valid_of(values)).astype(np.int32)
-        if values.null_count:
-            values = values.drop_null()
+    def _take(self, values: pa.Array, index: Index, outcome: Outcome) -> None:
+        """Steps 1 to 3, of values at these positions."""
         if len(self._groups) > SCHEMAS_MAX:
             self._groups.clear()
             self._schemas.clear()
@@ -126,16 +120,16 @@ class DebeziumJson:
         for payloads in split_envelopes(values, self._schemas):  # step 1
             group = self._group(payloads.prefix)
             if payloads.prefix:
-                outcome.schemas[group.fingerprint] = int(present[payloads.index[0]])
-            alike.decode(payloads.payloads, present[payloads.index], group, outcome)
+                outcome.schemas[group.fingerprint] = int(index[payloads.index[0]])
+            alike.decode(payloads.payloads, index[payloads.index], group, outcome)
 
-    def _outcome(self, messages: pa.RecordBatch, values: pa.Array) -> Outcome:
+    def _outcome(self, messages: pa.RecordBatch) -> Outcome:
         return Outcome(
             messages=messages,
             section=SECTION,
             policy=self._settings.policy,
             on_truncate=self._options.on_truncate,
-            skipped=values.null_count,
+            skipped=messages.column("value").null_count,
         )
 
     @property
@@ -150,7 +144,7 @@ class DebeziumJson:
         index, questions = (np.concatenate(parts) for parts in zip(*outcome.asked, strict=True))
         return self._keys.uncertain(outcome.messages, index, questions)
 
-    def _told(self, fields: Mapping[str, ConnectField]) -> tuple[ColumnReading, ...]:
+    def _read_by(self, fields: Mapping[str, ConnectField]) -> tuple[ColumnReading, ...]:
         """The readings of messages with this schema."""
         options = self._options
         return apply_schema(
@@ -163,11 +157,9 @@ class DebeziumJson:
 
     def _group(self, prefix: bytes) -> FramedGroup:
         if prefix not in self._groups:
-            fields = self._schemas.get(prefix, {})
-            self._groups[prefix] = FramedGroup(
-                self._told(fields),
-                fingerprint=hashlib.sha256(prefix).hexdigest(),
-            )
+            readings = self._read_by(self._schemas.get(prefix, {}))
+            fingerprint = hashlib.sha256(prefix).hexdigest()
+            self._groups[prefix] = FramedGroup(readings, fingerprint=fingerprint)
         return self._groups[prefix]
 
     def ahead(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> Bools:
@@ -182,7 +174,7 @@ class DebeziumJson:
         if group.shape is None:
             sample = values.take(pa.array(framed.rows[:SAMPLE_ROWS])).to_pylist()
             group.shape, _ = shape_of(sample, group.readings, self._settings.policy, images_of)
-        has_decimals = group.shape.parses_decimals(group.readings)
+        has_decimals = group.shape.parses_decimals()
         misread = deep_ones(framed.images, NESTING_MAX - 1)
         misread |= may_be_misread(framed.images, has_decimals=has_decimals)
         if misread.any():
@@ -191,7 +183,7 @@ class DebeziumJson:
         if len(rows) == 0:
             return left
         part = values if len(rows) == len(values) else values.take(pa.array(rows))
-        decoded = decode_framed(part, framed, group.readings, group.shape, self._settings)
+        decoded = decode_framed(part, framed, group.shape, self._settings)
         if decoded is None:
             return left
         left[rows] = False
@@ -203,24 +195,20 @@ class DebeziumJson:
         return left
 
     def in_columns(
-        self, values: pa.Array, index: Index, group: Group, outcome: Outcome
+        self, values: pa.Array, _index: Index, group: Group, _outcome: Outcome
     ) -> DecodedRecords | None:
         """Step 2; see `decoder.Reads`."""
-        del index, outcome  # the keys of messages are asked in step 4
         assert group.shape is not None
-        return decode_columns(values, group.readings, group.shape, self._settings)
+        return decode_columns(values, group.shape, self._settings)
 
     def one_by_one(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> None:
         """Step 3; see `decoder.Reads`."""
-        result = decode_records(values.to_pylist(), group.readings, self._settings)
+        result = decode_records(values, group.readings, self._settings)
         outcome.take_result(result, index)
         for position, wrapped in result.wrapped:
-            fields = connect_fields(wrapped.schema)
-            inner = decode_records(
-                [wrapped.payload],
-                self._told(fields),
-                self._settings,
-            )
+            readings = self._read_by(connect_fields(wrapped.schema))
+            payload = pa.array([wrapped.payload], pa.binary())
+            inner = decode_records(payload, readings, self._settings)
             if inner.wrapped:
                 inner.reasons[0] = "is an envelope within an envelope"
             outcome.take_result(inner, index[position : position + 1])

@@ -17,22 +17,20 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 
-from stream_app.cdc.alike.description import with_key
-from stream_app.cdc.columns.arrow_buffers import valid_of
+from stream_app.cdc.alike.description import parsed, untyped, with_key
 from stream_app.cdc.debezium.connect_types import ConnectField
 from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, HEARTBEAT_FIELDS, is_envelope
-from stream_app.cdc.debezium.schema import connect_fields, has_columns, split_envelopes
+from stream_app.cdc.debezium.schema import connect_fields, has_columns, split_messages
 from stream_app.cdc.debezium.source_survey import ROUTER_FIELD
 from stream_app.cdc.message_format import ToldTable
 from stream_app.cdc.source_types.connect import connect_type
 from stream_app.cdc.source_types.remarks import column_remarks
-from stream_app.model.schema.data_type import STRING
 from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
 from stream_app.model.schema.source_table import SourceColumn, SourceTable, merged
 
@@ -50,23 +48,22 @@ def describe(
     tables: list[tuple[int, SourceTable]] = []
     pk_names: tuple[str, ...] = ()
     for rows in _of_each_version(messages):
-        if (table := _told(rows, options, keeps_nulls=keeps_nulls)) is not None:
+        if (table := _table(rows, options, keeps_nulls=keeps_nulls)) is not None:
             tables.append((rows.positions[0], table))
         pk_names = pk_names or next(filter(None, map(_pk_names, rows.payloads)), ())
     if not tables:
         return None
-    ordered = [table for _, table in sorted(tables, key=lambda each: each[0])]
+    ordered = [table for _, table in sorted(tables, key=itemgetter(0))]
     together = functools.reduce(merged, ordered)
     return with_key(together, (*_kafka_keys(messages.column("key")), pk_names))
 
 
 def versions(messages: pa.RecordBatch, options: MappingOptions) -> Sequence[ToldTable]:
     """See `message_format.SourceReader.versions`; keys are columns like others."""
-    found = ((rows, _told(rows, options)) for rows in _of_each_version(messages))
     return [
         ToldTable(np.array(rows.positions, np.int64), table)
-        for rows, table in found
-        if table is not None
+        for rows in _of_each_version(messages)
+        if (table := _table(rows, options)) is not None
     ]
 
 
@@ -84,18 +81,17 @@ class _Rows:
 
 
 def _of_each_version(messages: pa.RecordBatch) -> Iterator[_Rows]:
-    values = messages.column("value").cast(pa.binary())
-    present = np.flatnonzero(valid_of(values))
-    for group in split_envelopes(values.drop_null(), {}):
+    for group in split_messages(messages):
         schema = _object(group.prefix + b"null}") if group.prefix else None
-        at = present[group.index].tolist()
+        at = group.index.tolist()
         yield from _versions(group.payloads, at, None if schema is None else schema["schema"])
 
 
-def _told(rows: _Rows, options: MappingOptions, *, keeps_nulls: bool = True) -> SourceTable | None:
+def _table(rows: _Rows, options: MappingOptions, *, keeps_nulls: bool = True) -> SourceTable | None:
     if rows.schema:
         return _of_schema(rows, options, keeps_nulls=keeps_nulls)
-    return _of_payloads(rows.payloads)
+    names = [name for payload in rows.payloads for name in _row_names(payload)]
+    return untyped(names, ()) if names else None  # step 2
 
 
 def _versions(payloads: pa.Array, positions: list[int], schema: Any) -> Iterator[_Rows]:
@@ -121,10 +117,7 @@ def _versions(payloads: pa.Array, positions: list[int], schema: Any) -> Iterator
 
 
 def _object(payload: bytes) -> dict[str, Any] | None:
-    try:
-        document = orjson.loads(payload)
-    except orjson.JSONDecodeError:
-        return None
+    document = parsed(payload)
     return document if isinstance(document, dict) else None
 
 
@@ -180,18 +173,11 @@ def _connector(payloads: Iterable[dict[str, Any]]) -> str:
     """The connector's name; empty: unknown."""
     for payload in payloads:
         source = payload.get("source")
-        told = source.get("connector") if isinstance(source, dict) else None
-        told = told or payload.get(f"{ADDED_PREFIX}connector")
-        if isinstance(told, str):
-            return told
+        name = source.get("connector") if isinstance(source, dict) else None
+        name = name or payload.get(f"{ADDED_PREFIX}connector")
+        if isinstance(name, str):
+            return name
     return ""
-
-
-def _of_payloads(payloads: Iterable[dict[str, Any]]) -> SourceTable | None:
-    """Step 2: all names that any row has."""
-    names = dict.fromkeys(name for payload in payloads for name in _row_names(payload))
-    columns = (SourceColumn(name=name, data_type=STRING, is_typed=False) for name in names)
-    return SourceTable(columns=tuple(columns)) if names else None
 
 
 def _row_names(payload: dict[str, Any]) -> Iterator[str]:

@@ -78,30 +78,30 @@ class MessageKeys:
         Returns:
             For each key a position in the list of distinct names.
         """
-        found: dict[Fields, int] = {NO_KEY: 0, None: 1}
+        distinct: dict[Fields, int] = {NO_KEY: 0, None: 1}
         codes: Codes = valid_of(keys).astype(np.int32)
         rest = np.flatnonzero(_may_be_object(keys))
         for known, known_names in list(self._shapes.items()):
-            rest = _take_alike(keys, rest, known, codes, _code(found, known_names))
+            rest = _take_alike(keys, rest, known, codes, _code(distinct, known_names))
         while len(rest) and len(self._shapes) < _SHAPES_MAX:
             names, shape = _read(keys[int(rest[0])].as_py())
-            codes[rest[0]] = _code(found, names)
+            codes[rest[0]] = _code(distinct, names)
             rest = rest[1:]
             if shape is None or names is None or shape in self._shapes:
                 break  # a known shape that its own key does not have would be learnt for each key
             self._shapes[shape] = names
-            rest = _take_alike(keys, rest, shape, codes, _code(found, names))
+            rest = _take_alike(keys, rest, shape, codes, _code(distinct, names))
         # A loop over keys that resemble no other.
         for at in rest.tolist():
-            codes[at] = _code(found, _read(keys[at].as_py())[0])
-        return codes, list(found)
+            codes[at] = _code(distinct, _read(keys[at].as_py())[0])
+        return codes, list(distinct)
 
 
 def _may_be_object(keys: pa.Array) -> Bools:
-    found: Bools = lengths_of(keys) > 0
-    found &= valid_of(keys)
-    found[found] = bytes_of(keys)[offsets_of(keys)[:-1][found]] == ord("{")
-    return found
+    has_brace: Bools = lengths_of(keys) > 0
+    has_brace &= valid_of(keys)
+    has_brace[has_brace] = bytes_of(keys)[offsets_of(keys)[:-1][has_brace]] == ord("{")
+    return has_brace
 
 
 def _take_alike(
@@ -115,8 +115,8 @@ def _take_alike(
     return rest[~alike]
 
 
-def _code(found: dict[Fields, int], names: Fields) -> int:
-    return found.setdefault(names, len(found))
+def _code(distinct: dict[Fields, int], names: Fields) -> int:
+    return distinct.setdefault(names, len(distinct))
 
 
 def _read(key: bytes) -> tuple[Fields, _Shape | None]:

@@ -24,31 +24,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.alike.documents import json_text, load_document
-from stream_app.cdc.alike.told_fields import ToldFields, times_told
+from stream_app.cdc.alike.origins import FieldsRead
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     Int64s,
     bools_of,
     bytes_of,
+    children_of,
     offsets_of,
     valid_of,
 )
+from stream_app.cdc.columns.byte_patterns import Words
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves
 from stream_app.cdc.columns.nesting import deep_ones
-from stream_app.cdc.debezium.record_reader import TABLE_FIELDS, origin_in
-from stream_app.cdc.debezium.schema import split_envelopes
+from stream_app.cdc.debezium.record_reader import FLAT_FIELDS, TABLE_FIELDS, origin_in
+from stream_app.cdc.debezium.schema import split_messages
 from stream_app.cdc.record_images import UnreadableRecordError
-from stream_app.cdc.source_tables import NO_TABLE, Codes, Origins
+from stream_app.cdc.source_tables import NO_TABLE, Codes, Origins, origins_of
 from stream_app.model.schema.origin import Origin
 
 Index = npt.NDArray[np.int32]
 
-_FLAT_FIELDS = tuple(f"__{name}" for name in TABLE_FIELDS)
 _FIELDS = pa.schema(
     [
         pa.field("op", pa.string()),
         pa.field("source", pa.struct([(name, pa.string()) for name in TABLE_FIELDS])),
-        *(pa.field(name, pa.string()) for name in _FLAT_FIELDS),
+        *(pa.field(name, pa.string()) for name in FLAT_FIELDS),
     ]
 )
 _ROW_OPS = pa.array(["c", "r", "u", "d", "t"])
@@ -74,19 +75,13 @@ def debezium_origins(messages: pa.RecordBatch) -> Origins:
     Args:
         messages: columns of `MESSAGE_SCHEMA`; only ``value`` is read.
     """
-    values = messages.column("value")
-    if values.type != pa.binary():
-        values = values.cast(pa.binary())
-    found = _Found(messages.num_rows)
-    present: Index = np.flatnonzero(valid_of(values)).astype(np.int32)
-    if values.null_count:
-        values = values.drop_null()
-    for group in split_envelopes(values, {}):
-        found.take(group.payloads, present[group.index])
-    return found.origins()
+    search = _Search(messages.num_rows)
+    for group in split_messages(messages):
+        search.take(group.payloads, group.index)
+    return search.origins()
 
 
-class _Found:
+class _Search:
     """What is known of n messages so far."""
 
     def __init__(self, count: int) -> None:
@@ -153,10 +148,10 @@ class _Found:
                 self._one_by_one(some, places)
                 continue
             op, source, *flat = columns
-            told = [source.field(position) for position in range(len(TABLE_FIELDS))]
-            is_envelope = bools_of(pc.is_in(op, _ROW_OPS)) & _is_told(told[-1])
-            is_flat = ~valid_of(op) & ~valid_of(source) & _is_told(flat[-1])
-            for chosen, names in ((is_envelope, told), (is_flat, flat)):
+            nested = children_of(source)
+            is_envelope = bools_of(pc.is_in(op, _ROW_OPS)) & _is_named(nested[-1])
+            is_flat = ~valid_of(op) & ~valid_of(source) & _is_named(flat[-1])
+            for chosen, names in ((is_envelope, nested), (is_flat, flat)):
                 if chosen.any():
                     self._see(names, chosen, places)
             odd = ~(is_envelope | is_flat)
@@ -164,14 +159,10 @@ class _Found:
 
     def _see(self, names: Sequence[pa.Array], chosen: Bools, index: Index) -> None:
         """Note the tables of messages that were parsed."""
-        joined = pc.binary_join_element_wise(
-            *(column.filter(pa.array(chosen)) for column in names),
-            "\0",
-            null_handling="replace",
-            null_replacement="",
-        ).dictionary_encode()
-        codes = [self._code(Origin(*each.split("\0"))) for each in joined.dictionary.to_pylist()]
-        self._codes[index[chosen]] = np.array(codes, np.int32)[joined.indices.to_numpy()]
+        database, schema, table = (column.filter(pa.array(chosen)) for column in names)
+        origins = origins_of(database, schema, table, {})
+        codes = np.array([self._code(table) for table in origins.tables], np.int32)
+        self._codes[index[chosen]] = codes[origins.codes]
 
     def _one_by_one(self, values: pa.Array, index: Index) -> None:
         """Way 3: heartbeats and the like, and what is no JSON."""
@@ -190,7 +181,7 @@ class _Found:
         return self._tables.setdefault(origin, len(self._tables))
 
 
-def _is_told(names: pa.Array) -> Bools:
+def _is_named(names: pa.Array) -> Bools:
     return bools_of(pc.greater(pc.binary_length(names), 0))
 
 
@@ -198,8 +189,7 @@ class _Bytes:
     """The bytes of n values, read eight at a time from any place."""
 
     def __init__(self, values: pa.Array) -> None:
-        data = np.ascontiguousarray(bytes_of(values))
-        self._words = np.ndarray((max(0, len(data) - _WORD + 1),), "<u8", data, strides=(1,))
+        self._words = Words(bytes_of(values))
         offsets = offsets_of(values)
         self._lengths, self._ends = np.diff(offsets), offsets[1:]
 
@@ -212,8 +202,7 @@ class _Bytes:
             fits: Bools = np.ones(len(at), np.bool_)
             last = len(piece.text) - _WORD
             for shift in (*range(0, last, _WORD), last):
-                word = np.frombuffer(piece.text, "<u8", 1, shift)[0]
-                fits &= self._words[at + shift] == word
+                fits &= self._words.at(at + shift, piece.text[shift : shift + _WORD])
             same[same] = fits
         return same
 
@@ -234,17 +223,17 @@ def _pieces(value: bytes, origin: Origin) -> list[_Piece]:
     """
     names = (origin.database, origin.schema, origin.table)
     is_flat = value.rfind(f'"__table":"{origin.table}"'.encode()) >= 0
-    told = zip(_FLAT_FIELDS if is_flat else TABLE_FIELDS, names, strict=True)
-    texts = [f'"{name_field}":{_json(name)}'.encode() for name_field, name in told if name]
+    fields = zip(FLAT_FIELDS if is_flat else TABLE_FIELDS, names, strict=True)
+    texts = [
+        f'"{field}":{json.dumps(name, ensure_ascii=False)}'.encode()
+        for field, name in fields
+        if name
+    ]
     if not is_flat:
         texts.append(next((end for end in _SOURCE_ENDS if end in value), _SOURCE_ENDS[-1]))
     pieces = [_Piece(text, len(value) - at) for text in texts if (at := value.rfind(text)) >= 0]
     is_whole = len(pieces) == len(texts) and all(len(text) >= _WORD for text in texts)
     return pieces if is_whole else []
-
-
-def _json(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def change_times(messages: pa.RecordBatch) -> pa.Array:
@@ -255,17 +244,11 @@ def change_times(messages: pa.RecordBatch) -> pa.Array:
     Args:
         messages: columns of `MESSAGE_SCHEMA`; only ``value`` is read.
     """
-    values = messages.column("value")
-    if values.type != pa.binary():
-        values = values.cast(pa.binary())
-    present: Index = np.flatnonzero(valid_of(values)).astype(np.int32)
-    found = ToldFields(_TIME_FIELDS)
-    for group in split_envelopes(values.drop_null(), {}):
-        payloads, index = group.payloads, present[group.index]
-        if not group.prefix:
-            payloads = _without_envelopes(payloads)
-        found.take(payloads, index)
-    return times_told(found, messages.num_rows, _millis_of)
+    read = FieldsRead(_TIME_FIELDS)
+    for group in split_messages(messages):
+        payloads = group.payloads if group.prefix else _without_envelopes(group.payloads)
+        read.take(payloads, group.index)
+    return read.times(messages.num_rows, _millis_of)
 
 
 def _without_envelopes(values: pa.Array) -> pa.Array:
@@ -294,10 +277,10 @@ def _payload_of(value: bytes) -> bytes:
 
 def time_of(value: bytes) -> int | None:
     """When the change of one message was made, in ms; None: it does not tell."""
-    found = ToldFields(_TIME_FIELDS)
-    found.take(pa.array([value], pa.binary()), np.zeros(1, np.int32))
-    told: int | None = _millis_of(found.parts[0][1])[0].as_py() if found.parts else None
-    return told
+    read = FieldsRead(_TIME_FIELDS)
+    read.take(pa.array([value], pa.binary()), np.zeros(1, np.int32))
+    millis: int | None = _millis_of(read.parts[0][1])[0].as_py() if read.parts else None
+    return millis
 
 
 def _millis_of(columns: Sequence[pa.Array]) -> pa.Array:

@@ -76,16 +76,16 @@ class Placeholder:
         if not suspect.any():
             return None
         rows = np.flatnonzero(suspect)
-        found = bools_of(pc.is_in(texts.take(pa.array(rows)), value_set=pa.array(forms)))
-        if not found.any():
+        is_form = bools_of(pc.is_in(texts.take(pa.array(rows)), value_set=pa.array(forms)))
+        if not is_form.any():
             return None
         result: Bools = np.zeros(len(texts), np.bool_)
-        result[rows[found]] = True
+        result[rows[is_form]] = True
         return result
 
     def in_lists(self, lists: pa.Array) -> Bools:
         """Where an array is the placeholder: bool [n]."""
-        found: Bools = np.zeros(len(lists), np.bool_)
+        is_form: Bools = np.zeros(len(lists), np.bool_)
         lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
         for form in self.nested:
             elements = json.loads(form)
@@ -101,8 +101,8 @@ class Placeholder:
                 continue
             repeated = wanted.take(pa.array(np.tile(np.arange(len(elements)), len(rows))))
             same = bools_of(pc.equal(given, repeated))
-            found[rows] |= same.reshape(len(rows), -1).all(axis=1)
-        return found
+            is_form[rows] |= same.reshape(len(rows), -1).all(axis=1)
+        return is_form
 
     def _forms(self, reading: ColumnReading) -> tuple[str, ...]:
         is_text = reading.family is Family.NESTED or (
@@ -165,14 +165,14 @@ def restored_images(
             suspects = suspects | places[images.before_at] | places[images.after_at]
         if not pa.types.is_string(reading.wire_type(kind)):
             continue
-        found = placeholder.in_column(reading, columns[index])
-        if found is None:
+        is_stand_in = placeholder.in_column(reading, columns[index])
+        if is_stand_in is None:
             continue
-        unknown = np.zeros(len(found), np.bool_)
+        unknown = np.zeros(len(is_stand_in), np.bool_)
         befores = images.before_at[images.has_before]
-        unknown[befores] = found[befores]
+        unknown[befores] = is_stand_in[befores]
         column = null_where(columns[index], unknown)
-        unchanged = images.has_after & found[images.after_at]
+        unchanged = images.has_after & is_stand_in[images.after_at]
         if has_old_values:
             known = unchanged & images.has_before & valid_of(column)[images.before_at]
             places = np.arange(len(column))

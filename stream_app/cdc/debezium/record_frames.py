@@ -34,14 +34,9 @@ from stream_app.cdc.columns.arrow_buffers import (
     Int64s,
     bytes_of,
     offsets_of,
+    slices_of,
 )
-from stream_app.cdc.columns.byte_patterns import (
-    BytePattern,
-    Words,
-    byte_pattern,
-    pieces,
-    places_of_pair,
-)
+from stream_app.cdc.columns.byte_patterns import BytePattern, Words, byte_pattern, places_of_pair
 from stream_app.cdc.columns.nesting import nests_too_deeply
 from stream_app.cdc.debezium.record_reader import ROW_OPS, TABLE_FIELDS
 from stream_app.cdc.record_images import UnreadableRecordError
@@ -142,52 +137,61 @@ class KnownFrames:
     def framed(self, values: pa.Array) -> FramedRecords | None:
         """The records with a frame that is known, or learnt now; None: too few to be worth it.
 
+        Four values, of which three have a tail T such as ``,"source":{"db":"d"},"op":"u"}``::
+
+            values       [{"before":null,"after":{"k":1}T, {"before":{"k":1},"after":{"k":2}T,
+                          {"before":{"k":2},"after":nullT, {"after":{"k":3}}]
+            rows         [0, 1, 2]
+            images       [{"k":1}, {"k":1}, {"k":2}, {"k":2}]
+            has_before   [F, T, T]
+            has_after    [T, T, F]
+
         Args:
             values: binary [n] without nulls.
         """
         data, offsets = bytes_of(values), offsets_of(values).astype(np.int64)
         codes: Int64s = np.full(len(values), -1, np.int64)
-        heads = _Heads(
+        heads = Heads(
             np.repeat(offsets[:-1], 4).reshape(-1, 4), np.zeros((len(values), 2), np.bool_)
         )
         ops: Ops = np.zeros(len(values), np.uint8)
         # In blocks that stay in the processor's cache: what counts is how often memory is read.
         for at in range(0, len(values), _BLOCK_ROWS):
             block = slice(at, at + _BLOCK_ROWS)
-            self._find_block(
-                data, offsets[at : at + _BLOCK_ROWS + 1], codes[block], heads.of(block), ops[block]
-            )
+            part = Heads(heads.bounds[block], heads.is_image[block])
+            ends = offsets[at : at + _BLOCK_ROWS + 1]
+            self._find_block(data, ends, codes[block], part, ops[block])
             if 2 * np.count_nonzero(codes[: block.stop] >= 0) < min(block.stop, len(values)):
                 self._keep_the_commonest(codes[codes >= 0])
                 return None
         rows = np.flatnonzero(codes >= 0)
         if not heads.is_image.any():
             return None
-        found = FramedRecords(
+        records = FramedRecords(
             rows=rows,
-            images=_images(values, offsets, heads),
+            images=_images(values, heads),
             has_before=heads.is_image[rows, 0],
             has_after=heads.is_image[rows, 1],
             ops=ops[rows],
             codes=codes[rows],
             frames=tuple(self._frames),
         )
-        self._keep_the_commonest(found.codes)
-        return found
+        self._keep_the_commonest(records.codes)
+        return records
 
     def _find_block(
-        self, data: Bytes, offsets: Int64s, codes: Int64s, heads: _Heads, ops: Ops
+        self, data: Bytes, offsets: Int64s, codes: Int64s, heads: Heads, ops: Ops
     ) -> None:
         """Find frames and images of some values, and fill in what is found."""
         ends = offsets[1:]
         self._match_tails(data, offsets, codes)
         rows = np.flatnonzero(codes >= 0)
         if len(rows):
-            found = codes[rows]
-            tails = ends[rows] - np.array([len(frame.tail) for frame in self._frames])[found]
+            known = codes[rows]
+            tails = ends[rows] - np.array([len(frame.tail) for frame in self._frames])[known]
             is_known = heads.find(data, rows, tails)
             codes[rows[~is_known]] = -1
-            ops[rows] = data[tails + np.array([frame.op_place for frame in self._frames])[found]]
+            ops[rows] = data[tails + np.array([frame.op_place for frame in self._frames])[known]]
 
     def _match_tails(self, data: Bytes, offsets: Int64s, codes: Int64s) -> None:
         """Give each value the position of its frame; learn new ones."""
@@ -227,25 +231,24 @@ def frame_of(value: bytes) -> RecordFrame | None:
     except (ValueError, RecursionError, UnreadableRecordError):
         return None
     op = fields.get("op")
-    if not isinstance(op, str) or op not in ROW_OPS:
-        return None
-    if not fields.keys().isdisjoint({"before", "after"}):
+    has_images = not fields.keys().isdisjoint({"before", "after"})
+    if has_images or not isinstance(op, str) or op not in ROW_OPS:
         return None
     source = fields["source"]
-    told = {name: source.get(name) for name in ("connector", *TABLE_FIELDS)}
-    if not all(name is None or isinstance(name, str) for name in told.values()):
+    names = {name: source.get(name) for name in ("connector", *TABLE_FIELDS)}
+    if not all(name is None or isinstance(name, str) for name in names.values()):
         return None
     ranges, ops = _ranges(tail)
     if len(ops) != 1:
         return None
-    return RecordFrame(byte_pattern(tail, ranges), ops[0], told)
+    return RecordFrame(byte_pattern(tail, ranges), ops[0], names)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("has a field twice")
-    return found
+    return members
 
 
 def _ranges(tail: bytes) -> tuple[dict[int, bytes], list[int]]:
@@ -298,7 +301,7 @@ def _match(
 
 
 @dataclass(frozen=True, slots=True)
-class _Heads:
+class Heads:
     """Where the images of n values lie.
 
     Attributes:
@@ -309,11 +312,15 @@ class _Heads:
     bounds: Int64s
     is_image: Bools
 
-    def of(self, rows: slice) -> _Heads:
-        return _Heads(self.bounds[rows], self.is_image[rows])
-
     def find(self, data: Bytes, rows: Int64s, last: Int64s) -> Bools:
         """Look for the images of some values, and note them; returns where they were found.
+
+        The same four values, whose tails begin at `last`, counted from the start of each::
+
+            {"before":null,"after":{"k":1}T      bounds [10, 14, 23, 30]   is_image [F, T]
+            {"before":{"k":1},"after":{"k":2}T   bounds [10, 17, 26, 33]   is_image [T, T]
+            {"before":{"k":2},"after":nullT      bounds [10, 17, 26, 30]   is_image [T, F]
+            {"after":{"k":3}}                    bounds [0, 0, 0, 0]       not found
 
         Args:
             last: where the tail of each of the values begins.
@@ -329,15 +336,15 @@ class _Heads:
         middle = np.where(no_before, first + len(_NULL), last - len(_MIDDLE + _NULL))
         both = np.flatnonzero(begins & ~no_before & ~ends_null)
         middle[both] = _middles(word, first[both], last[both])
-        found: Bools = begins & (middle >= first)
-        middle = np.where(found, middle, first)
+        is_whole: Bools = begins & (middle >= first)
+        middle = np.where(is_whole, middle, first)
         behind = np.minimum(middle + len(_MIDDLE), last)
         no_after = ends_null & (last - behind == len(_NULL))
-        found &= no_before | _is_braced(data, first, middle)
-        found &= no_after | _is_braced(data, behind, last)
-        self.bounds[rows[found]] = np.stack([first, middle, behind, last], axis=1)[found]
-        self.is_image[rows[found]] = np.stack([~no_before, ~no_after], axis=1)[found]
-        return found
+        is_whole &= no_before | _is_braced(data, first, middle)
+        is_whole &= no_after | _is_braced(data, behind, last)
+        self.bounds[rows[is_whole]] = np.stack([first, middle, behind, last], axis=1)[is_whole]
+        self.is_image[rows[is_whole]] = np.stack([~no_before, ~no_after], axis=1)[is_whole]
+        return is_whole
 
 
 def _where(may: Bools, word: Words, places: Int64s, texts: Mapping[int, bytes]) -> Bools:
@@ -345,31 +352,29 @@ def _where(may: Bools, word: Words, places: Int64s, texts: Mapping[int, bytes]) 
     rows = np.flatnonzero(may)
     for distance, text in texts.items():
         rows = rows[word.at(places[rows] + distance, text)]
-    found: Bools = np.zeros(len(may), np.bool_)
-    found[rows] = True
-    return found
+    has_all: Bools = np.zeros(len(may), np.bool_)
+    has_all[rows] = True
+    return has_all
 
 
 def _is_braced(data: Bytes, starts: Int64s, ends: Int64s) -> Bools:
-    found: Bools = ends >= starts + 2
-    found &= (data[starts] == ord("{")) & (data[ends - 1] == ord("}"))
-    return found
+    braced: Bools = ends >= starts + 2
+    braced &= (data[starts] == ord("{")) & (data[ends - 1] == ord("}"))
+    return braced
 
 
 def _middles(word: Words, firsts: Int64s, lasts: Int64s) -> Int64s:
     """Where `_MIDDLE` stands between two objects; -1: nowhere, or at several places."""
-    data = word.data
     # Images of one row are often of one length.
     middles = (firsts + lasts - len(_MIDDLE)) // 2
     left = np.flatnonzero(~_is_middle(word, middles))
     if len(left):
-        middles[left] = _middles_by_search(data, firsts[left], lasts[left])
+        middles[left] = _middles_by_search(word.data, firsts[left], lasts[left])
     return middles
 
 
 def _middles_by_search(data: Bytes, firsts: Int64s, lasts: Int64s) -> Int64s:
-    bounds = np.stack([firsts, lasts], axis=1).astype(np.int32).reshape(-1)
-    heads = pieces(pa.py_buffer(data), bounds, np.arange(len(bounds) - 1) % 2 == 0)
+    heads = slices_of(data, firsts, lasts)
     offsets, copied = offsets_of(heads), bytes_of(heads)
     places = places_of_pair(copied, b"},") + 1
     places = places[places < len(copied) - len(_MIDDLE)]
@@ -384,17 +389,12 @@ def _middles_by_search(data: Bytes, firsts: Int64s, lasts: Int64s) -> Int64s:
 
 def _is_middle(word: Words, places: Int64s) -> Bools:
     data = word.data
-    found: Bools = word.at(places, b',"after"') & word.at(places + 1, b'"after":')
-    found &= (data[places - 1] == ord("}")) & (data[places + len(_MIDDLE)] == ord("{"))
-    return found
+    is_there: Bools = word.at(places, b',"after"') & word.at(places + 1, b'"after":')
+    is_there &= (data[places - 1] == ord("}")) & (data[places + len(_MIDDLE)] == ord("{"))
+    return is_there
 
 
-def _images(values: pa.Array, offsets: Int64s, heads: _Heads) -> pa.Array:
+def _images(values: pa.Array, heads: Heads) -> pa.Array:
     """The bytes of all images; copies them once."""
-    bounds = np.empty((len(values), 5), np.int32)
-    bounds[:, 0] = offsets[:-1]
-    bounds[:, 1:] = heads.bounds
-    wanted = np.zeros((len(values), 5), np.bool_)
-    wanted[:, 1], wanted[:, 3] = heads.is_image[:, 0], heads.is_image[:, 1]
-    ends = np.append(bounds.reshape(-1), np.int32(offsets[-1]))
-    return pieces(values.buffers()[2], ends, wanted.reshape(-1))
+    starts, ends = heads.bounds[:, 0::2], heads.bounds[:, 1::2]
+    return slices_of(bytes_of(values), starts[heads.is_image], ends[heads.is_image])

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.cdc.alike.dialect import NoRow, Truncate
+from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import (
     JsonNumber,
     cell_of,
@@ -33,20 +34,9 @@ DELETED_FIELD = "__deleted"
 ROW_OPS = frozenset("crud")
 HEARTBEAT_FIELDS = frozenset({"ts_ms", "ts_us", "ts_ns"})
 TABLE_FIELDS = ("db", "schema", "table")
-"""Of an envelope's `source`, by `AbstractSourceInfo.java`; added ones in a flattened record."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordOrigin:
-    """Where a record says that it comes from; empty where it says nothing.
-
-    Attributes:
-        connector: of Debezium, such as ``postgresql``.
-        table: database, schema and table, those that there are, parted by dots.
-    """
-
-    connector: str = ""
-    table: str = ""
+"""Of an envelope's `source`, by `AbstractSourceInfo.java`."""
+FLAT_FIELDS = tuple(f"{ADDED_PREFIX}{name}" for name in TABLE_FIELDS)
+"""The same, as added to a flattened record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +44,14 @@ class RowRecord(RecordImages):
     """A change of one row, and Debezium's other fields.
 
     Attributes:
+        connector: of Debezium, such as ``postgresql``; empty: not told.
+        table: database, schema and table, those that there are, parted by dots.
         is_op_told: False: a flattened record without ``__op``, which counts as a create.
     """
 
     drift: Drift
-    origin: RecordOrigin = RecordOrigin()
+    connector: str = ""
+    table: str = ""
     is_op_told: bool = True
 
 
@@ -117,12 +110,11 @@ def origin_in(value: bytes) -> Origin | None:
     if is_envelope(document):
         if document["op"] == "m":
             return None
-        told = document.get("source")
-        names = _table_names(told if isinstance(told, dict) else {})
+        names = _texts(document.get("source"), *TABLE_FIELDS)
     elif OP_FIELD not in document and _is_no_row(document, has_row=False):
         return None
     else:
-        names = _table_names({name: document.get(f"__{name}") for name in TABLE_FIELDS})
+        names = _texts(document, *FLAT_FIELDS)
     if not names[-1]:
         raise UnreadableRecordError(
             "does not name its table: it has neither source.table nor __table (flattened messages "
@@ -131,9 +123,9 @@ def origin_in(value: bytes) -> Origin | None:
     return Origin(*names)
 
 
-def _table_names(told: dict[str, Any]) -> list[str]:
-    """Database, schema and table; empty where they are not told."""
-    values = (told.get(name) for name in TABLE_FIELDS)
+def _texts(source: Any, *names: str) -> list[str]:
+    """The texts of fields; empty where they are not told."""
+    values = (source.get(name) if isinstance(source, dict) else None for name in names)
     return [
         value if isinstance(value, str) and not isinstance(value, JsonNumber) else ""
         for value in values
@@ -163,7 +155,8 @@ def _envelope(
         raise UnreadableRecordError(f"has op {op!r} and no {needed!r}")
     fields = document.get("before"), document.get("after")
     drift = drift_of(columns, *fields)
-    return RowRecord(op, before, after, drift, origin_of(document.get("source")))
+    connector, *names = _texts(document.get("source"), "connector", *TABLE_FIELDS)
+    return RowRecord(op, before, after, drift, connector, table_name(*names))
 
 
 def _flat(document: dict[str, Any], columns: frozenset[str]) -> RowRecord | Truncate:
@@ -183,21 +176,8 @@ def _flat(document: dict[str, Any], columns: frozenset[str]) -> RowRecord | Trun
     before, after = (image, None) if op == "d" else (None, image)
     fields = (document, None) if op == "d" else (None, document)
     drift = drift_of(columns, *fields, ignored=ADDED_PREFIX)
-    origin = origin_of({name: document.get(f"__{name}") for name in TABLE_FIELDS})
-    return RowRecord(op, before, after, drift, origin, is_told or op == "d")
-
-
-def origin_of(source: Any) -> RecordOrigin:
-    """Where a record comes from, by its `source`."""
-    if not isinstance(source, dict):
-        return RecordOrigin()
-    connector, *names = (
-        text
-        if isinstance(text := source.get(name), str) and not isinstance(text, JsonNumber)
-        else ""
-        for name in ("connector", *TABLE_FIELDS)
-    )
-    return RecordOrigin(connector, table_name(*names))
+    table = table_name(*_texts(document, *FLAT_FIELDS))
+    return RowRecord(op, before, after, drift, "", table, is_told or op == "d")
 
 
 def _is_no_row(document: dict[str, Any], *, has_row: bool) -> bool:
@@ -208,4 +188,20 @@ def _is_no_row(document: dict[str, Any], *, has_row: bool) -> bool:
         or fields >= {"status", "id", "event_count", "data_collections"}
         or fields >= {"ddl", "databaseName"}
         or (document.get("op") == "m" and not (has_row and document.get("message") is None))
+    )
+
+
+def images_of(document: dict[str, Any]) -> DocumentImages | None:
+    """See `document_images.ImagesOf`."""
+    if not ("op" in document and ("after" in document or "before" in document)):
+        is_delete = document.get(DELETED_FIELD) in ("true", True) or document.get(OP_FIELD) == "d"
+        befores, afters = ((document,), ()) if is_delete else ((), (document,))
+        return DocumentImages(befores, afters, len(document), is_flat=True, ignored=ADDED_PREFIX)
+    before, after = document.get("before"), document.get("after")
+    if not all(image is None or isinstance(image, dict) for image in (before, after)):
+        return None
+    return DocumentImages(
+        () if before is None else (before,),
+        () if after is None else (after,),
+        len(document) + len(before or ()) + len(after or ()),
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.alike.documents import no_constant
+from stream_app.cdc.change_batch import present_values
 from stream_app.cdc.columns.arrow_buffers import bools_of
 from stream_app.cdc.columns.nesting import nests_too_deeply
 from stream_app.cdc.debezium.connect_types import ConnectField
@@ -85,6 +86,13 @@ def split_envelopes(
     if plain.any():
         others, index = _pick(values, everything, plain)
         yield PayloadGroup(index, others, b"")
+
+
+def split_messages(messages: pa.RecordBatch) -> Iterator[PayloadGroup]:
+    """`split_envelopes` of the values that are no tombstones; `index` has positions of messages."""
+    values, present = present_values(messages)
+    for group in split_envelopes(values, {}):
+        yield replace(group, index=present[group.index])
 
 
 def _pick(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from stream_app.cdc.change_batch import place
 from stream_app.cdc.columns.column_reading import JsonKind
 from stream_app.cdc.debezium.key_proof import (
     POSTGRESQL,
@@ -23,11 +24,7 @@ from stream_app.cdc.debezium.key_proof import (
 )
 from stream_app.cdc.debezium.message_keys import NO_KEY, Fields, MessageKeys
 from stream_app.cdc.debezium.options import key_rules, parse_options
-from stream_app.cdc.debezium.record_reader import (
-    RowRecord,
-    Wrapped,
-    read_record,
-)
+from stream_app.cdc.debezium.record_reader import RowRecord, Wrapped, read_record
 from stream_app.cdc.debezium.records import question_of
 from stream_app.cdc.message_format import FormatSetup, Notice
 from stream_app.cdc.record_images import UnreadableRecordError
@@ -42,14 +39,7 @@ class SeenRecord:
 
     record: RowRecord
     fields: Fields
-    topic: str
-    partition: int
-    offset: int
-
-    @property
-    def place(self) -> str:
-        """Where it stands, in words."""
-        return f"topic {self.topic}, partition {self.partition}, offset {self.offset}"
+    place: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +58,7 @@ class DebeziumSurvey:
     def tables(self) -> Counter[tuple[str, str]]:
         """Topic and name of a source table → its messages with rows."""
         return Counter(
-            (topic, each.record.origin.table)
-            for topic, records in self.seen.items()
-            for each in records
+            (topic, seen.record.table) for topic, records in self.seen.items() for seen in records
         )
 
     def notices(self) -> Iterator[Notice]:
@@ -85,29 +73,29 @@ class DebeziumSurvey:
                 yield notice
 
     def _uncertain(self, records: Sequence[SeenRecord]) -> Notice | None:
-        for each in records:
-            question = question_of(self.rules, each.record)
-            if not answers(self.rules, question, each.fields):
+        for seen in records:
+            question = question_of(self.rules, seen.record)
+            if not answers(self.rules, question, seen.fields):
                 return Notice(
                     stops=not self.sets_aside,
-                    what=f"a record {uncertainty(self.rules, question, each.fields)}",
-                    where=each.place,
-                    fix=remedies(self.rules, each.fields),
+                    what=f"a record {uncertainty(self.rules, question, seen.fields)}",
+                    where=seen.place,
+                    fix=remedies(self.rules, seen.fields),
                 )
         return None
 
     def _doubtful(self, records: Sequence[SeenRecord]) -> Notice | None:
         """No update or delete was seen; what would become of one?"""
-        for each in records:
-            deleted = replace(each.record, op="d", before={}, after=None, is_op_told=True)
+        for seen in records:
+            deleted = replace(seen.record, op="d", before={}, after=None, is_op_told=True)
             question = question_of(self.rules, deleted)
-            if not answers(self.rules, question, each.fields):
-                told = uncertainty(self.rules, question, each.fields)
+            if not answers(self.rules, question, seen.fields):
+                why = uncertainty(self.rules, question, seen.fields)
                 return Notice(
                     what=f"the row of a delete or an update will not be certain: a record like "
-                    f"this {told}",
-                    where=each.place,
-                    fix=remedies(self.rules, each.fields),
+                    f"this {why}",
+                    where=seen.place,
+                    fix=remedies(self.rules, seen.fields),
                 )
         return None
 
@@ -115,10 +103,10 @@ class DebeziumSurvey:
         """A key of which a part is empty in a delete: PostgreSQL has not told it."""
         if self.rules.identity is ReplicaIdentity.FULL or self.rules.source_key is not None:
             return None
-        for each in records:
-            record = each.record
-            is_told = record.op != "d" or record.origin.connector != POSTGRESQL
-            if is_told or record.before is None or each.fields in (None, NO_KEY):
+        for seen in records:
+            record = seen.record
+            is_told = record.op != "d" or record.connector != POSTGRESQL
+            if is_told or record.before is None or seen.fields in (None, NO_KEY):
                 continue
             for name in sorted(self.rules.primary_key):
                 if record.before.get(name) == (JsonKind.STRING, ""):
@@ -126,32 +114,32 @@ class DebeziumSurvey:
                         what=f"{name!r} is empty in the key of a delete: with "
                         f"message.key.columns and REPLICA IDENTITY DEFAULT Debezium builds such "
                         f"keys of invented values, so deleted and moved rows stay",
-                        where=each.place,
+                        where=seen.place,
                         fix=remedies(self.rules, frozenset()),
                     )
         return None
 
     def _wider_key(self, records: Sequence[SeenRecord]) -> Notice | None:
-        for each in records:
-            more = (each.fields or frozenset()) - self.rules.primary_key - {ROUTER_FIELD}
-            if more and (each.fields or frozenset()) > self.rules.primary_key:
+        for seen in records:
+            more = (seen.fields or frozenset()) - self.rules.primary_key - {ROUTER_FIELD}
+            if more and (seen.fields or frozenset()) > self.rules.primary_key:
                 named = ", ".join(sorted(more))
                 return Notice(
                     what=f"the message's key has {named} beside the table's primary key: rows of "
                     f"the source that differ in {named} alone are one row of the table",
-                    where=each.place,
+                    where=seen.place,
                     fix="make all columns of the source's key the table's primary key, unless "
                     "the other columns are unique",
                 )
         return None
 
     def _unseen_deletes(self, records: Sequence[SeenRecord]) -> Notice | None:
-        for each in records:
-            if not each.record.is_op_told:
+        for seen in records:
+            if not seen.record.is_op_told:
                 return Notice(
                     what="the messages are flattened and have no __op: each counts as a create, "
                     "and a delete is only a tombstone, which is skipped",
-                    where=each.place,
+                    where=seen.place,
                     fix="in the transform ExtractNewRecordState set add.fields=op and "
                     "delete.tombstone.handling.mode=rewrite, unless nothing is ever deleted",
                 )
@@ -161,13 +149,13 @@ class DebeziumSurvey:
         """Values of before-images that the changelog would take at their word."""
         if not self.writes_changelog or self.rules.identity is ReplicaIdentity.DEFAULT:
             return None
-        for each in records:
-            record = each.record
-            if record.origin.connector == POSTGRESQL and record.op == "u" and record.before is None:
+        for seen in records:
+            record = seen.record
+            if record.connector == POSTGRESQL and record.op == "u" and record.before is None:
                 return Notice(
                     what="the source table has REPLICA IDENTITY DEFAULT: old rows in the changelog "
                     "hold invented values",
-                    where=each.place,
+                    where=seen.place,
                     fix="set source.debezium.replica-identity = 'default', which drops these "
                     "values; or set REPLICA IDENTITY FULL on the source table, and 'full'",
                 )
@@ -183,9 +171,9 @@ def survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Debezi
         sets_aside=options.sets_unproven_aside,
         writes_changelog=setup.keep_update_before,
         seen={
-            topic: found
+            topic: records
             for topic, batch in messages.items()
-            if (found := seen_records(batch, columns, keys))
+            if (records := seen_records(batch, columns, keys))
         },
     )
 
@@ -199,14 +187,12 @@ def seen_records(
         messages: a few, of `MESSAGE_SCHEMA`; they are read one by one.
     """
     codes, fields = MessageKeys().fields_of(messages.column("key"))
-    found = []
-    for at, message in enumerate(
-        messages.select(["topic", "partition", "offset", "value"]).to_pylist()
-    ):
-        record = _read(message.pop("value"), columns, primary_key)
-        if record is not None:
-            found.append(SeenRecord(record, fields[codes[at]], **message))
-    return found
+    records = (_read(value, columns, primary_key) for value in messages.column("value").to_pylist())
+    return [
+        SeenRecord(record, fields[codes[at]], place(messages, at))
+        for at, record in enumerate(records)
+        if record is not None
+    ]
 
 
 def _read(value: bytes | None, columns: frozenset[str], keys: frozenset[str]) -> RowRecord | None:

@@ -9,7 +9,7 @@ Source: AWS DMS, "Using Apache Kafka as a target" and its task setting BeforeIma
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.alike.changed_columns import filled_up, ops_of, told_nulls
 from stream_app.cdc.alike.description import untyped
-from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
+from stream_app.cdc.alike.dialect import Change, Dialect, NoRow, Parsed, Table, Truncate
 from stream_app.cdc.alike.dialect_format import DialectFormat
 from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import check_once, image_of, text_of
@@ -31,12 +31,12 @@ from stream_app.cdc.alike.options import (
     choice,
     texts_and_numbers,
 )
-from stream_app.cdc.alike.origins import OriginFields, TimeFields, Told, millis_of_text
+from stream_app.cdc.alike.origins import OriginFields, Told, change_times, millis_of_text
 from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, children_of, valid_of
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.images import Images
-from stream_app.cdc.record_images import Image, RecordImages, UnreadableRecordError
+from stream_app.cdc.record_images import NULL_CELL, Image, RecordImages, UnreadableRecordError
 from stream_app.cdc.row_assembly import CREATE, DELETE, READ, UPDATE
 from stream_app.cdc.source_tables import table_name
 from stream_app.model.schema.mapping_options import MappingOptions
@@ -63,16 +63,14 @@ _OPTIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class DmsDialect:
-    """Implements `dialect.Dialect`.
+class DmsDialect(Dialect):
+    """DMS tells neither types nor keys with rows.
 
     Attributes:
         trusts_keys: whether an update without values before leaves the primary key as it was.
     """
 
     trusts_keys: bool = False
-    key_columns: frozenset[str] = frozenset()
-    schema_marker: bytes = b""
 
     def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
         """See `dialect.Dialect`."""
@@ -89,10 +87,9 @@ class DmsDialect:
         return DocumentImages((before,) if before else (), (after,), names)
 
     def described(
-        self, document: Mapping[str, Any], key: Any, options: MappingOptions
+        self, document: dict[str, Any], _key: Any, _options: MappingOptions
     ) -> SourceTable | None:
-        """See `description.Describes`."""
-        del key, options  # DMS tells neither types nor keys with rows
+        """See `dialect.Dialect`."""
         data, metadata = document.get("data"), document.get("metadata")
         if not isinstance(data, dict) or not isinstance(metadata, dict):
             return None
@@ -102,10 +99,9 @@ class DmsDialect:
         return untyped(_split(data)[1] if is_update else data, ())
 
     def parse(
-        self, values: pa.Array, keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
+        self, values: pa.Array, _keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
     ) -> Parsed | None:
         """See `dialect.Dialect`."""
-        del keys
         if any(reading.name.startswith(_BEFORE) for reading in table.readings):
             return None  # which field is whose, each record tells for itself
         fields = row_fields(table.readings, kinds)
@@ -145,10 +141,9 @@ class DmsDialect:
         return Parsed(images)
 
     def read(
-        self, document: dict[str, Any], key: bytes | None, table: Table
+        self, document: dict[str, Any], _key: bytes | None, table: Table
     ) -> Change | Truncate | NoRow:
         """See `dialect.Dialect`."""
-        del key
         check_once(document, _ENVELOPE)
         metadata = document.get("metadata")
         if not isinstance(metadata, dict):
@@ -175,12 +170,11 @@ class DmsDialect:
             return RecordImages("d", row, None)
         if op != UPDATE:
             return RecordImages(chr(op), None, row)
-        after = _cells(_split(data)[1], table)
-        before = _cells(_split(data)[0], table)
+        before, after = (_cells(image, table) for image in _split(data))
         if all(kind is JsonKind.NULL for kind, _ in before.values()):
             before = {}
         proven = before and all(
-            before.get(name, _NULL)[0] is not JsonKind.NULL for name in table.keys
+            before.get(name, NULL_CELL)[0] is not JsonKind.NULL for name in table.keys
         )
         if proven or (not table.keys and before):
             return RecordImages("u", {**after, **before}, after)
@@ -192,9 +186,6 @@ class DmsDialect:
                 "'unchanged'"
             )
         return RecordImages("u", None, after)
-
-
-_NULL = (JsonKind.NULL, "")
 
 
 def _split(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -233,10 +224,10 @@ def _are_there(table: Table, old: Sequence[pa.Array], is_update: Bools) -> tuple
     some: Bools = np.zeros(len(is_update), np.bool_)
     proven: Bools = np.ones(len(is_update), np.bool_)
     for reading, column in zip(table.readings, old, strict=True):
-        told = valid_of(column)
-        some |= told
+        is_sent = valid_of(column)
+        some |= is_sent
         if reading.is_key:
-            proven &= told
+            proven &= is_sent
     return some, proven if table.keys else some.copy()
 
 
@@ -264,23 +255,16 @@ def _befores(
 def _told(columns: Sequence[pa.Array]) -> Told:
     kind, operation, schema, table = children_of(columns[0])
     no_row = valid_of(kind) & ~_equal(kind, "data") & ~_equal(operation, _TRUNCATE)
-    return Told((schema, pa.nulls(len(table), pa.string()), table), ~no_row)
+    return Told(schema, table, ~no_row)
 
 
-_ORIGINS = OriginFields(
-    pa.schema([("metadata", pa.struct([(name, pa.string()) for name in _METADATA]))]), _told
-)
+def _texts_of_metadata(*names: str) -> pa.Schema:
+    return pa.schema([("metadata", pa.struct([(name, pa.string()) for name in names]))])
 
 
 def _millis_of(columns: Sequence[pa.Array]) -> pa.Array:
     """When the transaction was committed, if DMS tells that; else when it made the message."""
     return millis_of_text(pc.coalesce(*children_of(columns[0])))
-
-
-_TIMES = TimeFields(
-    pa.schema([("metadata", pa.struct([(name, pa.string()) for name in _TIME_NAMES]))]),
-    _millis_of,
-)
 
 
 DMS_JSON = DialectFormat(
@@ -292,7 +276,7 @@ DMS_JSON = DialectFormat(
     dialect=lambda options: DmsDialect(options.values[_UPDATE_KEYS] == "unchanged"),
     plain=DmsDialect(),
     encoding=partial(texts_and_numbers, binary=Encoding.HEX),
-    origins=_ORIGINS.origins,
-    change_times=_TIMES.change_times,
+    origins=OriginFields(_texts_of_metadata(*_METADATA), _told).origins,
+    change_times=partial(change_times, _texts_of_metadata(*_TIME_NAMES), _millis_of),
     signs=(frozenset({"data", "metadata"}),),
 ).declared()

@@ -8,7 +8,7 @@ Source: Paimon `format/json/JsonRecordParser.java`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.alike.description import untyped
-from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
+from stream_app.cdc.alike.dialect import Change, Dialect, NoRow, Parsed, Table, Truncate
 from stream_app.cdc.alike.dialect_format import DialectFormat
 from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import image_of, load_document
@@ -34,7 +34,7 @@ from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread, parse_objects
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.images import Images
-from stream_app.cdc.record_images import Image, RecordImages, UnreadableRecordError
+from stream_app.cdc.record_images import NULL_CELL, Image, RecordImages, UnreadableRecordError
 from stream_app.cdc.row_assembly import CREATE
 from stream_app.cdc.source_tables import Origins, origins_of
 from stream_app.errors import UsageError
@@ -58,11 +58,10 @@ _OPTIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class PlainDialect:
-    """Implements `dialect.Dialect`."""
+class PlainDialect(Dialect):
+    """A plain row tells no types."""
 
     key_columns: frozenset[str] = frozenset()
-    schema_marker: bytes = b""
 
     def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
         """See `dialect.Dialect`."""
@@ -70,10 +69,9 @@ class PlainDialect:
         return DocumentImages((), (row,), len(document), is_flat=True)
 
     def described(
-        self, document: Mapping[str, Any], key: Any, options: MappingOptions
+        self, document: dict[str, Any], key: Any, _options: MappingOptions
     ) -> SourceTable | None:
-        """See `description.Describes`."""
-        del options
+        """See `dialect.Dialect`."""
         return untyped(document, list(key) if isinstance(key, dict) else ())
 
     def parse(
@@ -126,17 +124,16 @@ class PlainDialect:
     ) -> Change | Truncate | NoRow:
         """See `dialect.Dialect`."""
         row = image_of(document, "record", table.columns) or {}
-        found = {**row}
-        lacking = {name for name in self.key_columns if found.get(name, _NULL)[0] is JsonKind.NULL}
+        whole = {**row}
+        lacking = {
+            name for name in self.key_columns if row.get(name, NULL_CELL)[0] is JsonKind.NULL
+        }
         if lacking and key is not None:
-            told = _key_image(key, frozenset(lacking))
-            found |= {name: cell for name, cell in told.items() if cell[0] is not JsonKind.NULL}
+            cells = _key_image(key, frozenset(lacking))
+            whole |= {name: cell for name, cell in cells.items() if cell[0] is not JsonKind.NULL}
         if not row:
             raise UnreadableRecordError("has no column of the table")
-        return Change((RecordImages("c", None, found),))
-
-
-_NULL = (JsonKind.NULL, "")
+        return Change((RecordImages("c", None, whole),))
 
 
 def _key_image(key: bytes, columns: frozenset[str]) -> Image:

@@ -9,7 +9,7 @@ tests/fixtures/cdc.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,17 +19,13 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.alike.changed_columns import filled_up, nulls_behind, ops_of, told_nulls
 from stream_app.cdc.alike.description import untyped
-from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
+from stream_app.cdc.alike.dialect import Change, Dialect, NoRow, Parsed, Table, Truncate
 from stream_app.cdc.alike.dialect_format import DialectFormat
 from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import check_once, image_of, text_of
-from stream_app.cdc.alike.options import (
-    COLUMN_OPTIONS,
-    ENCODING_OPTION,
-    texts_and_numbers,
-)
-from stream_app.cdc.alike.origins import OriginFields, TimeFields, Told
-from stream_app.cdc.columns.arrow_buffers import bools_of, children_of, valid_of
+from stream_app.cdc.alike.options import COLUMN_OPTIONS, ENCODING_OPTION, texts_and_numbers
+from stream_app.cdc.alike.origins import OriginFields, Told, change_times
+from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, children_of, valid_of
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.images import Images
@@ -49,11 +45,8 @@ _OPTIONS = (*COLUMN_OPTIONS, ENCODING_OPTION)
 
 
 @dataclass(frozen=True, slots=True)
-class MaxwellDialect:
-    """Implements `dialect.Dialect`."""
-
-    key_columns: frozenset[str] = frozenset()
-    schema_marker: bytes = b""
+class MaxwellDialect(Dialect):
+    """Maxwell tells no types."""
 
     def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
         """See `dialect.Dialect`."""
@@ -66,20 +59,18 @@ class MaxwellDialect:
         return DocumentImages(() if old is None else (old,), (data,), names)
 
     def described(
-        self, document: Mapping[str, Any], key: Any, options: MappingOptions
+        self, document: dict[str, Any], key: Any, _options: MappingOptions
     ) -> SourceTable | None:
-        """See `description.Describes`."""
-        del options  # Maxwell tells no types of its rows
+        """See `dialect.Dialect`."""
         data = document.get("data")
         if document.get("type") not in _OPS or not isinstance(data, dict):
             return None
         return untyped(data, document.get("primary_key_columns") or _key_names(key))
 
     def parse(
-        self, values: pa.Array, keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
+        self, values: pa.Array, _keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
     ) -> Parsed | None:
         """See `dialect.Dialect`."""
-        del keys
         row = pa.struct(row_fields(table.readings, kinds))
         texts = [(name, pa.string()) for name in ("database", "table", "type")]
         columns = parse_objects(values, pa.schema([*texts, ("data", row), ("old", row)]))
@@ -95,8 +86,7 @@ class MaxwellDialect:
             [reading.name for reading in table.readings],
             lambda document, at: ((at, document["old"]),),
         )
-        is_own = bools_of(pc.and_(pc.equal(database, _OWN_TABLE[0]), pc.equal(name, _OWN_TABLE[1])))
-        is_odd = (ops == 0) | ~valid_of(data) | (is_update != has_old) | is_own
+        is_odd = (ops == 0) | ~valid_of(data) | (is_update != has_old) | _is_own(database, name)
         is_odd[doubtful] = True
         images = Images(
             ops=ops,
@@ -111,10 +101,9 @@ class MaxwellDialect:
         return Parsed(images)
 
     def read(
-        self, document: dict[str, Any], key: bytes | None, table: Table
+        self, document: dict[str, Any], _key: bytes | None, table: Table
     ) -> Change | Truncate | NoRow:
         """See `dialect.Dialect`."""
-        del key
         check_once(document, _ENVELOPE)
         database, name = text_of(document, "database") or "", text_of(document, "table") or ""
         kind = text_of(document, "type")
@@ -130,20 +119,23 @@ class MaxwellDialect:
             raise UnreadableRecordError(f"has no 'data' with type {kind!r}")
         op = _OPS[kind]
         if (op == UPDATE) != (old is not None):
-            found = "no" if old is None else "a row"
-            raise UnreadableRecordError(f"has {found} 'old' with type {kind!r}")
+            what = "no" if old is None else "a row"
+            raise UnreadableRecordError(f"has {what} 'old' with type {kind!r}")
         before = {**data, **(old or {})} if op in (UPDATE, DELETE) else None
         record = RecordImages(chr(op), before, None if op == DELETE else data)
         return Change((record,), table_name(database, name))
 
 
+def _is_own(database: pa.Array, table: pa.Array) -> Bools:
+    return bools_of(pc.and_(pc.equal(database, _OWN_TABLE[0]), pc.equal(table, _OWN_TABLE[1])))
+
+
 def _told(columns: Sequence[pa.Array]) -> Told:
     database, table, kind = columns
-    is_own = bools_of(pc.and_(pc.equal(database, _OWN_TABLE[0]), pc.equal(table, _OWN_TABLE[1])))
-    no_row = bools_of(pc.is_in(kind, pa.array(_NO_ROWS))) | is_own
+    no_row = bools_of(pc.is_in(kind, pa.array(_NO_ROWS))) | _is_own(database, table)
     for prefix in _DDL:
         no_row |= bools_of(pc.starts_with(kind, prefix))
-    return Told((database, pa.nulls(len(table), pa.string()), table), ~no_row)
+    return Told(database, table, ~no_row)
 
 
 _ORIGINS = OriginFields(
@@ -153,9 +145,6 @@ _ORIGINS = OriginFields(
 
 def _millis_of(columns: Sequence[pa.Array]) -> pa.Array:
     return pc.multiply(columns[0], 1000)  # Maxwell tells seconds
-
-
-_TIMES = TimeFields(pa.schema([("ts", pa.int64())]), _millis_of)
 
 
 def _key_names(key: Any) -> list[str]:
@@ -177,7 +166,7 @@ MAXWELL_JSON = DialectFormat(
     plain=MaxwellDialect(),
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
-    change_times=_TIMES.change_times,
+    change_times=partial(change_times, pa.schema([("ts", pa.int64())]), _millis_of),
     has_whole_before=lambda _: True,
     signs=(frozenset({"database", "table", "type", "data"}),),
 ).declared()

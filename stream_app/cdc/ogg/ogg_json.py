@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.alike.changed_columns import filled_up, ops_of, rows_with
 from stream_app.cdc.alike.description import untyped
-from stream_app.cdc.alike.dialect import Change, NoRow, Parsed, Table, Truncate
+from stream_app.cdc.alike.dialect import Change, Dialect, NoRow, Parsed, Table, Truncate
 from stream_app.cdc.alike.dialect_format import DialectFormat
 from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import JsonNumber, check_once, image_of, text_of
@@ -33,16 +33,12 @@ from stream_app.cdc.alike.options import (
     choice,
     texts_and_numbers,
 )
-from stream_app.cdc.alike.origins import OriginFields, TimeFields, Told, millis_of_text
-from stream_app.cdc.columns.arrow_buffers import (
-    Bools,
-    children_of,
-    valid_of,
-)
+from stream_app.cdc.alike.origins import OriginFields, Told, change_times, millis_of_text
+from stream_app.cdc.columns.arrow_buffers import Bools, children_of, valid_of
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.images import Images
-from stream_app.cdc.record_images import Image, RecordImages, UnreadableRecordError
+from stream_app.cdc.record_images import NULL_CELL, Image, RecordImages, UnreadableRecordError
 from stream_app.cdc.row_assembly import CREATE, DELETE, UPDATE
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
@@ -67,16 +63,14 @@ _OPTIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class OggDialect:
-    """Implements `dialect.Dialect`.
+class OggDialect(Dialect):
+    """GoldenGate tells no types.
 
     Attributes:
         takes_nulls: whether a column that neither image of an update has is null.
     """
 
     takes_nulls: bool = False
-    key_columns: frozenset[str] = frozenset()
-    schema_marker: bytes = b""
 
     def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
         """See `dialect.Dialect`."""
@@ -92,19 +86,17 @@ class OggDialect:
         return DocumentImages(befores, (whole,), names)
 
     def described(
-        self, document: Mapping[str, Any], key: Any, options: MappingOptions
+        self, document: dict[str, Any], _key: Any, _options: MappingOptions
     ) -> SourceTable | None:
-        """See `description.Describes`."""
-        del key, options  # GoldenGate tells no types
+        """See `dialect.Dialect`."""
         images = [document.get(name) for name in ("after", "before")]
         names = [name for image in images if isinstance(image, dict) for name in _unmarked(image)]
         return untyped(names, document.get("primary_keys"))
 
     def parse(
-        self, values: pa.Array, keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
+        self, values: pa.Array, _keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
     ) -> Parsed | None:
         """See `dialect.Dialect`."""
-        del keys
         row = pa.struct(row_fields(table.readings, kinds))
         texts = [(name, pa.string()) for name in ("table", "op_type")]
         columns = parse_objects(values, pa.schema([*texts, ("before", row), ("after", row)]))
@@ -159,20 +151,19 @@ class OggDialect:
                 odd[row] = True
                 continue
             after, before = document["after"], document["before"]
-            for name, told in after.items():
-                if told is None and name in nulls:
+            for name, cell in after.items():
+                if cell is None and name in nulls:
                     nulls[name].append(row)
             odd[row] |= not self.takes_nulls and _lacks_values(before, after, table)
         # Only updates are filled up: elsewhere a null is a value.
         others = pa.array(~updates)
-        told = [pc.if_else(others, pa.scalar(None, each.type), each) for each in old]
-        return filled_up(new, told, list(nulls.values()))
+        old = [pc.if_else(others, pa.scalar(None, column.type), column) for column in old]
+        return filled_up(new, old, list(nulls.values()))
 
     def read(
-        self, document: dict[str, Any], key: bytes | None, table: Table
+        self, document: dict[str, Any], _key: bytes | None, table: Table
     ) -> Change | Truncate | NoRow:
         """See `dialect.Dialect`."""
-        del key
         check_once(document, _ENVELOPE)
         name, kind = text_of(document, "table") or "", text_of(document, "op_type")
         if kind == _TRUNCATE:
@@ -204,7 +195,7 @@ class OggDialect:
 
 def _updated(before: Image, after: Image, table: Table) -> Image:
     for name in sorted(table.keys):
-        if before.get(name, _NULL)[0] is JsonKind.NULL:
+        if before.get(name, NULL_CELL)[0] is JsonKind.NULL:
             raise UnreadableRecordError(
                 "is an update, and which row it changes is not certain: 'before' lacks "
                 f"{name} of the primary key"
@@ -234,9 +225,6 @@ def _is_same(one: Any, other: Any) -> bool:
     return isinstance(one, str | None) and isinstance(other, str | None) and one == other
 
 
-_NULL = (JsonKind.NULL, "")
-
-
 def _image(document: dict[str, Any], field: str, table: Table) -> Image | None:
     value = document.get(field)
     if isinstance(value, dict) and any(name.endswith(_MARK) for name in value):
@@ -261,14 +249,13 @@ def _told(columns: Sequence[pa.Array]) -> Told:
     # Without a dot nothing is left of the database; before the last one stands a whole name.
     database = pc.replace_substring_regex(name, r"\.?[^.]*$", "")
     table = pc.replace_substring_regex(name, r"^.*\.", "")
-    means_row = np.ones(len(name), np.bool_)
-    return Told((database, pa.nulls(len(name), pa.string()), table), means_row)
+    return Told(database, table, np.ones(len(name), np.bool_))
 
 
 _ORIGINS = OriginFields(pa.schema([("table", pa.string())]), _told)
 
 
-_TIMES = TimeFields(pa.schema([("op_ts", pa.string())]), lambda columns: millis_of_text(columns[0]))
+_TIME = pa.schema([("op_ts", pa.string())])
 
 
 OGG_JSON = DialectFormat(
@@ -281,6 +268,6 @@ OGG_JSON = DialectFormat(
     plain=OggDialect(),
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
-    change_times=_TIMES.change_times,
+    change_times=partial(change_times, _TIME, lambda columns: millis_of_text(columns[0])),
     signs=(frozenset({"table", "op_type"}),),
 ).declared()

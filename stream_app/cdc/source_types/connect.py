@@ -118,9 +118,9 @@ def _nearest(
     """The type of Paimon that means the same."""
     if MappingMode.TO_STRING in options or semantic == _VARIABLE_SCALE:
         return STRING
-    told = _of_database(parameters, connector, options)
-    if told is not None:
-        return told
+    database_type = _of_database(parameters, connector, options)
+    if database_type is not None:
+        return database_type
     if semantic == _BITS:
         length = _number(parameters.get("length"))
         return DataType(root=TypeRoot.BINARY, length=(length + 7) // 8) if length else BYTES
@@ -136,12 +136,12 @@ def _of_database(
     if name is None or type_of is None:
         return None
     # MySQL's ENUM and SET bring their labels in brackets.
-    told = TypeText(
+    source_type = TypeText(
         parse_type_text(str(name)).name,
         _number(parameters.get(SOURCE_LENGTH)),
         _number(parameters.get(SOURCE_SCALE)),
     )
-    return type_of(told, options)
+    return type_of(source_type, options)
 
 
 def _decimal(parameters: Mapping[str, str]) -> DataType:

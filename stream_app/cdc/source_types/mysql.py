@@ -57,12 +57,12 @@ def mysql_type(text: str, options: MappingOptions) -> DataType | None:
     return mysql_type_of(parse_type_text(text), options)
 
 
-def mysql_type_of(told: TypeText, options: MappingOptions) -> DataType | None:
+def mysql_type_of(source_type: TypeText, options: MappingOptions) -> DataType | None:
     """The same for a type that is taken apart."""
-    name, length = told.name.removesuffix(" ZEROFILL"), told.length
+    name, length = source_type.name.removesuffix(" ZEROFILL"), source_type.length
     if MappingMode.TO_STRING in options:
         return STRING
-    if told.name != name and not name.endswith(" UNSIGNED"):
+    if source_type.name != name and not name.endswith(" UNSIGNED"):
         name += " UNSIGNED"  # MySQL implies it
     signed = name.removesuffix(" UNSIGNED")
     if name in _INTEGERS:
@@ -70,7 +70,7 @@ def mysql_type_of(told: TypeText, options: MappingOptions) -> DataType | None:
     if signed in _FLOATS:
         return DataType(root=_FLOATS[signed])
     if signed in _DECIMALS:
-        return _BARE_DECIMAL if length is None else _decimal(length, told.scale or 0)
+        return _BARE_DECIMAL if length is None else _decimal(length, source_type.scale or 0)
     if name in _TEXTS:
         is_bytes = name == "LONGTEXT" and MappingMode.LONGTEXT_TO_BYTES in options
         return BYTES if is_bytes else STRING

@@ -73,27 +73,27 @@ def postgresql_type(text: str, options: MappingOptions) -> DataType | None:
 
     A single number of a date or time is its precision, which JDBC calls the scale.
     """
-    told = parse_type_text(text)
-    name = _SPOKEN.get(told.name, told.name)
+    source_type = parse_type_text(text)
+    name = _SPOKEN.get(source_type.name, source_type.name)
     if name not in _TIMES:
-        return postgresql_type_of(replace(told, name=name), options)
-    digits = 6 if told.length is None else told.length
+        return postgresql_type_of(replace(source_type, name=name), options)
+    digits = 6 if source_type.length is None else source_type.length
     return postgresql_type_of(TypeText(name, None, digits), options)
 
 
-def postgresql_type_of(told: TypeText, options: MappingOptions) -> DataType | None:
+def postgresql_type_of(source_type: TypeText, options: MappingOptions) -> DataType | None:
     """The same for the name, length and scale that JDBC and Debezium tell."""
-    name, length = told.name, told.length or 0
+    name, length = source_type.name, source_type.length or 0
     if MappingMode.TO_STRING in options:
         return STRING
     if name in _TIMES:
-        precision = min(max(told.scale or 0, 0), TIMESTAMP_PRECISION_MAX)
+        precision = min(max(source_type.scale or 0, 0), TIMESTAMP_PRECISION_MAX)
         return DataType(root=_TIMES[name], precision=precision)
     if name.startswith("_") and name[1:] in _ELEMENTS:
         return STRING
     match name:
         case "NUMERIC":
-            return _numeric(length, told.scale or 0)
+            return _numeric(length, source_type.scale or 0)
         case "BPCHAR" | "CHARACTER" | "CHAR":
             return text_type(TypeRoot.CHAR, length, options)
         case "VARCHAR":

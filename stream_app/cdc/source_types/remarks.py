@@ -50,10 +50,10 @@ def column_remarks(
         literal, semantic, parameters: of its schema.
         may_lose_nulls: whether it may be null, has a DEFAULT, and nothing shows that nulls stay.
     """
-    found = [*inexact_remarks(stored, _UNITS.get(semantic, "microseconds"))]
+    remarks = [*inexact_remarks(stored, _UNITS.get(semantic, "microseconds"))]
     if may_lose_nulls:
-        found.append(LOSES_NULLS)
-    return (*found, *_lost_by_connector(literal, semantic, parameters))
+        remarks.append(LOSES_NULLS)
+    return (*remarks, *_lost_by_connector(literal, semantic, parameters))
 
 
 def inexact_remarks(stored: StoredType, unit: str = "microseconds") -> Iterator[Remark]:

@@ -28,11 +28,11 @@ class TypeText:
 
 def parse_type_text(text: str) -> TypeText:
     """Take a type apart; the labels of an ENUM or SET are no numbers."""
-    found = _PATTERN.fullmatch(text.strip())
-    if found is None:
+    match = _PATTERN.fullmatch(text.strip())
+    if match is None:
         return TypeText(_words(text))
-    name = _words(f"{found[1]} {found[3] or ''}")
-    numbers = _NUMBERS.fullmatch(found[2] or "")
+    name = _words(f"{match[1]} {match[3] or ''}")
+    numbers = _NUMBERS.fullmatch(match[2] or "")
     if numbers is None:
         return TypeText(name)
     return TypeText(name, int(numbers[1]), None if numbers[2] is None else int(numbers[2]))

@@ -42,7 +42,6 @@ _NAMES: Mapping[str, str] = {
     "server-side-encryption-algorithm": "encryption",
     "encryption.key": "encryption_key",
     "server-side-encryption.key": "encryption_key",
-    "create-lock-file": "create_lock_file",
 }
 _BOOLEANS = ("path_style", "tls", "requester_pays")
 _VARIABLES: Mapping[str, tuple[str, ...]] = {
@@ -67,6 +66,7 @@ _REFUSED: tuple[tuple[str, str], ...] = (
     ),
     ("assumed.role.", "name a profile with role_arn in the variable AWS_PROFILE"),
     ("security.credential.", "give ${env:NAME} or ${file:PATH} as the key"),
+    ("create-lock-file", "use a store that minds If-None-Match: a lock protects too little"),
     ("sign", "leave it out: requests are signed by AWS's version 4"),
     ("proxy.", "set the variables HTTPS_PROXY and NO_PROXY on the driver and the executors"),
     *(
@@ -91,7 +91,6 @@ S3_OPTION_NAMES = (
     "s3.requester.pays.enabled",
     "s3.encryption.algorithm",
     "s3.encryption.key",
-    "s3.create-lock-file",
 )
 """As they are best written; other writings of theirs are known too."""
 
@@ -108,7 +107,6 @@ class S3Options:
             the endpoint needs it.
         encryption: what the store is asked to do with new objects; None: its own rule.
         certificates: PEM texts of authorities that are trusted besides the system's.
-        create_lock_file: the lock of writers, for a store that ignores conditions.
         max_attempts: attempts of a request, the first one included; None: as many as a job makes.
     """
 
@@ -121,7 +119,6 @@ class S3Options:
     encryption: str | None = None
     encryption_key: str | None = None
     certificates: bytes | None = field(default=None, repr=False)
-    create_lock_file: str | None = None
     max_attempts: int | None = None
 
     def store_settings(self, bucket: str) -> dict[str, Any]:

@@ -17,9 +17,7 @@ from stream_app.model.merge_engine import traits_of
 from stream_app.model.near_names import unknown_name
 from stream_app.model.options import (
     bucket_options,
-    commit_options,
     compaction_options,
-    cross_partition_options,
     expire_options,
     stream_options,
     table_options,
@@ -58,8 +56,8 @@ from stream_app.model.options.table_options import BUCKET
 from stream_app.model.table_kind import is_writable
 
 _DECLARING = (
-    *(table_options, bucket_options, cross_partition_options, compaction_options),
-    *(stream_options, commit_options, expire_options, tag_options),
+    *(table_options, bucket_options, compaction_options),
+    *(stream_options, expire_options, tag_options),
 )
 OPTIONS: dict[str, Option[Any]] = {
     key: option for module in _DECLARING for key, option in declared(vars(module)).items()

@@ -156,8 +156,7 @@ class Option(Generic[Value]):
         only: the values that we support; empty: any.
         older_keys: names that the option had before; they count when `key` itself is absent.
         is_own: stream_app's, unknown to Paimon (which keeps it and does nothing with it).
-        is_required: whether the format of messages that declares it cannot be without it.
-        example: of a text that is required.
+        example: of a text that must be given; empty: it need not be.
     """
 
     key: str
@@ -170,7 +169,6 @@ class Option(Generic[Value]):
     only: tuple[str, ...] = ()
     older_keys: tuple[str, ...] = ()
     is_own: bool = False
-    is_required: bool = False
     example: str = ""
 
     def read(self, options: Mapping[str, str]) -> Value:

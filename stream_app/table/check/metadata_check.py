@@ -22,8 +22,12 @@ from stream_app.model.options.option import is_on
 from stream_app.model.options.table_options import DELETION_VECTORS_ENABLED
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.model.version_kind import VersionKind
-from stream_app.planning.check.buckets import level_findings, placement_findings, total_findings
-from stream_app.planning.check.live_files import LiveFiles
+from stream_app.planning.check.buckets import (
+    LiveFiles,
+    level_findings,
+    placement_findings,
+    total_findings,
+)
 from stream_app.planning.check.versions import RecordCounts, compaction_findings, count_findings
 from stream_app.planning.commit.live_entries import compacted_entries, live_entries
 from stream_app.table.check.chain_check import chain_check

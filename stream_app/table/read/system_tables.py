@@ -1,6 +1,6 @@
 """Paimon's system tables as Arrow tables, with its names, columns, types and order.
 
-Here are those of versions and options; `system_files` has those of files, and `row_tables` those
+Here are those of versions and options; `system_files` has those of files, and `projection` those
 that show the table's own rows. Times are those of the local wall clock, as Java shows them.
 
 Source: Paimon `table/system/*.java`.
@@ -22,7 +22,7 @@ from stream_app.model.near_names import unknown_name
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read import system_files
-from stream_app.table.read.row_tables import ROW_TABLES
+from stream_app.table.read.projection import ROW_TABLES
 from stream_app.table.read.system_rows import Fact, SystemTable, columns
 
 _SNAPSHOTS = SystemTable(

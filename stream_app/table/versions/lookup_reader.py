@@ -1,6 +1,6 @@
 """Reads the files of a bucket for the rows of some keys: as little of each file as it can.
 
-For the look-ups of compactions (`kinds.keyed_rewrite`) and of writers (`bucket_lookup`).
+For the look-ups of compactions (`kinds.keyed`) and of writers (`bucket_lookup`).
 `mergetree.lookup.copies_to_keep` decides how much of a file is read: all of it, its row groups that
 may have a key, or the rows themselves from a local copy (`filestore.lookup`). The first look-up
 makes the copy.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.columns.arrow_buffers import Bools, Int64s, valid_of
+from stream_app.cdc.columns.arrow_buffers import Bools, Int64s, gathered, taken, valid_of
 from stream_app.cdc.columns.base64_columns import reversed_bytes
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.decimal_columns import decimals_from_bytes, parsed_as, plain_texts
@@ -68,22 +68,17 @@ def wire_column(
             if convert is None or values.of is None or values.of.kind == "null":
                 odd[places] = values.of is None or values.of.kind != "null"
             else:
-                found = as_wire(walk, values, kept)
-                unfit = ~valid_of(found)
-                odd[places[unfit]] = True
-                column = _at(found, places, image_count)
+                wire = as_wire(walk, values, kept)
+                odd[places[~valid_of(wire)]] = True
+                column = _at(wire, places, image_count)
         columns.append(column)
         odds.append(odd)
     return WireColumn(reading, kind, pa.concat_arrays(columns), np.concatenate(odds))
 
 
-def _at(found: pa.Array, places: Int64s, count: int) -> pa.Array:
+def _at(values: pa.Array, places: Int64s, count: int) -> pa.Array:
     """Values at their places among `count`; null elsewhere."""
-    if len(found) == count:
-        return found
-    order = np.full(count, -1, np.int64)
-    order[places] = np.arange(len(places))
-    return found.take(pa.array(np.maximum(order, 0), mask=order < 0))
+    return values if len(values) == count else gathered([(places, values)], count, values.type)
 
 
 AsWire = Callable[[Walk, Values, Bools], pa.Array]
@@ -91,8 +86,8 @@ _Conversion = tuple[JsonKind, AsWire, ColumnReading, pa.DataType]
 
 
 def _null_type(reading: ColumnReading, kind: JsonKind) -> pa.DataType:
-    found: Any = reading.wire_type(kind)
-    return found
+    wire: Any = reading.wire_type(kind)
+    return wire
 
 
 def _conversion(reading: ColumnReading, avro: str) -> _Conversion | None:
@@ -135,8 +130,8 @@ def _of_bytes(reading: ColumnReading) -> _Conversion | None:
         is_reversed = reading.encoding is Encoding.BASE64_LITTLE_ENDIAN
 
         def raw(walk: Walk, values: Values, kept: Bools) -> pa.Array:
-            found = walk.binary(values, kept)
-            return reversed_bytes(found) if is_reversed else found
+            binary = walk.binary(values, kept)
+            return reversed_bytes(binary) if is_reversed else binary
 
         # Not text, so nothing is to be decoded.
         return JsonKind.STRING, raw, reading.with_encoding(Encoding.TEXT), pa.binary()
@@ -164,18 +159,15 @@ def _of_bytes(reading: ColumnReading) -> _Conversion | None:
 def _numbers(kind: pa.DataType) -> AsWire:
     def as_wire(_: Walk, values: Values, kept: Bools) -> pa.Array:
         assert values.numbers is not None
-        found = pa.array(values.numbers[kept[values.rows]])
-        return found if found.type == kind else found.cast(kind, safe=False)
+        numbers = pa.array(values.numbers[kept[values.rows]])
+        return numbers if numbers.type == kind else numbers.cast(kind, safe=False)
 
     return as_wire
 
 
 def _texts(walk: Walk, values: Values, kept: Bools) -> pa.Array:
-    found = walk.binary(values, kept)
-    try:
-        return found.cast(pa.string())
-    except pa.ArrowInvalid:  # some are not UTF-8
-        return cast_isolating(found, pa.string())
+    # What is not UTF-8 becomes null.
+    return cast_isolating(walk.binary(values, kept), pa.string())
 
 
 def _symbols(_: Walk, values: Values, kept: Bools) -> pa.Array:
@@ -183,8 +175,7 @@ def _symbols(_: Walk, values: Values, kept: Bools) -> pa.Array:
     assert values.of is not None
     symbols = pa.array(values.of.symbols, pa.string())
     chosen = values.numbers[kept[values.rows]].astype(np.int64)
-    known = (chosen >= 0) & (chosen < len(symbols))
-    return symbols.take(pa.array(np.where(known, chosen, 0), mask=~known))
+    return taken(symbols, np.where(chosen < len(symbols), np.maximum(chosen, -1), -1))
 
 
 def texts_of(values: Values | None, walk: Walk, kept: Bools) -> pa.Array:
@@ -192,5 +183,5 @@ def texts_of(values: Values | None, walk: Walk, kept: Bools) -> pa.Array:
     count = len(kept)
     if values is None or values.of is None or values.of.kind not in ("string", "enum"):
         return pa.nulls(count, pa.string())
-    found = (_texts if values.of.kind == "string" else _symbols)(walk, values, kept)
-    return _at(found, values.rows[kept[values.rows]], count)
+    texts = (_texts if values.of.kind == "string" else _symbols)(walk, values, kept)
+    return _at(texts, values.rows[kept[values.rows]], count)

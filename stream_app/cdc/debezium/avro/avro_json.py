@@ -59,8 +59,8 @@ def _plain(value: Any) -> Any:
         case float() if not math.isfinite(value):
             return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         case dict():
-            return {name: _plain(each) for name, each in value.items()}
+            return {name: _plain(item) for name, item in value.items()}
         case list():
-            return [_plain(each) for each in value]
+            return [_plain(item) for item in value]
         case _:
             return value

@@ -58,7 +58,7 @@ class AvroType:
     """
 
     kind: str
-    told: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict)
     fields: tuple[tuple[str, AvroType], ...] = ()
     branches: tuple[AvroType, ...] = ()
     items: AvroType | None = None
@@ -66,25 +66,25 @@ class AvroType:
     @property
     def symbols(self) -> list[str]:
         """Of an enum."""
-        return [str(each) for each in self.told["symbols"]]
+        return [str(symbol) for symbol in self.attributes["symbols"]]
 
     @property
     def size(self) -> int:
         """Of a fixed, in bytes."""
-        return int(self.told["size"])
+        return int(self.attributes["size"])
 
     @property
     def docs(self) -> Mapping[str, str]:
         """Of a record, the comments of its fields."""
-        declared = self.told.get("fields", ())
-        return {each["name"]: str(each["doc"]) for each in declared if each.get("doc")}
+        declared = self.attributes.get("fields", ())
+        return {column["name"]: str(column["doc"]) for column in declared if column.get("doc")}
 
     @property
     def defaults(self) -> Mapping[str, Any]:
         """Of a record, the values of fields that are left out, but null."""
-        declared = self.told.get("fields", ())
-        found = {each["name"]: each.get("default") for each in declared}
-        return {name: value for name, value in found.items() if value is not None}
+        declared = self.attributes.get("fields", ())
+        defaults = {column["name"]: column.get("default") for column in declared}
+        return {name: value for name, value in defaults.items() if value is not None}
 
     def field(self, name: str) -> AvroType | None:
         """A field of a record."""
@@ -103,24 +103,24 @@ def parse_schema(text: str) -> AvroType:
         UnreadableRecordError: it is no schema of Avro, or one by which a few bytes could hold a
             value without bounds.
     """
-    found = _type_or_problem(text)
-    if isinstance(found, str):
-        raise UnreadableRecordError(found)
-    return found
+    root = _type_or_problem(text)
+    if isinstance(root, str):
+        raise UnreadableRecordError(root)
+    return root
 
 
 @lru_cache(maxsize=256)
 def _type_or_problem(text: str) -> AvroType | str:
     try:
-        found = _parsed(json.loads(text), "", {})
-        _check(found, 0, [0])
+        root = _parsed(json.loads(text), "", {})
+        _check(root, 0, [0])
     except UnreadableRecordError as problem:
         return str(problem)
     except RecursionError:
         return _TOO_DEEP
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         return f"has a schema that is not Avro's: {type(error).__name__}: {error}"[:_SHOWN_MAX]
-    return found
+    return root
 
 
 def _check(declared: AvroType, depth: int, types: list[int]) -> bool:
@@ -140,7 +140,7 @@ def _check(declared: AvroType, depth: int, types: list[int]) -> bool:
         raise UnreadableRecordError(_TOO_DEEP)
     connect_field(declared)
     if declared.kind == "enum":
-        [*map(_text, declared.told["symbols"])]
+        [*map(_text, declared.attributes["symbols"])]
     if declared.kind == "fixed":
         if declared.size < 0:
             raise ValueError("the size of a fixed is negative")
@@ -168,15 +168,15 @@ def _parsed(schema: Any, namespace: str, names: dict[str, AvroType]) -> AvroType
         return _parsed(kind, namespace, names)
     if kind in ("record", "enum", "fixed"):
         namespace = schema.get("namespace", namespace)
-        found = AvroType(kind, schema)
+        declared = AvroType(kind, schema)
         full = _full(schema["name"], namespace)
-        names[full] = found
+        names[full] = declared
         inner = full.rpartition(".")[0]
-        found.fields = tuple(
-            (_text(each["name"]), _parsed(each["type"], inner, names))
-            for each in schema.get("fields", ())
+        declared.fields = tuple(
+            (_text(column["name"]), _parsed(column["type"], inner, names))
+            for column in schema.get("fields", ())
         )
-        return found
+        return declared
     if kind in ("array", "map"):
         items = schema["items" if kind == "array" else "values"]
         return AvroType(kind, schema, items=_parsed(items, namespace, names))
@@ -201,21 +201,23 @@ def connect_field(declared: AvroType, comment: str = "") -> ConnectField:
     Args:
         comment: of the field that has the type.
     """
-    found = declared.without_null()
-    told = found.told
-    semantic = str(told.get("connect.name", ""))
-    parameters = {str(key): str(one) for key, one in told.get("connect.parameters", {}).items()}
-    if told.get("logicalType") == "decimal" and semantic in ("", _DECIMAL):
+    inner = declared.without_null()
+    attributes = inner.attributes
+    semantic = str(attributes.get("connect.name", ""))
+    parameters = {
+        str(key): str(one) for key, one in attributes.get("connect.parameters", {}).items()
+    }
+    if attributes.get("logicalType") == "decimal" and semantic in ("", _DECIMAL):
         semantic = _DECIMAL
-        parameters.setdefault("scale", str(told.get("scale", 0)))
-        if isinstance(digits := told.get("precision"), int) and digits <= _DIGITS_MAX:
+        parameters.setdefault("scale", str(attributes.get("scale", 0)))
+        if isinstance(digits := attributes.get("precision"), int) and digits <= _DIGITS_MAX:
             parameters.setdefault("connect.decimal.precision", str(digits))
-    semantic = semantic or _LOGICAL.get(str(told.get("logicalType")), "")
-    literal = str(told.get("connect.type"))
+    semantic = semantic or _LOGICAL.get(str(attributes.get("logicalType")), "")
+    literal = str(attributes.get("connect.type"))
     if literal not in _SMALL_INTEGERS:
-        literal = _LITERALS.get(found.kind, found.kind)
-    comment = comment or str(told.get("connect.doc", ""))
-    return ConnectField(literal, semantic, parameters, declared is not found, comment)
+        literal = _LITERALS.get(inner.kind, inner.kind)
+    comment = comment or str(attributes.get("connect.doc", ""))
+    return ConnectField(literal, semantic, parameters, declared is not inner, comment)
 
 
 def raw_schema(text: str) -> Any:
@@ -225,11 +227,11 @@ def raw_schema(text: str) -> Any:
 
 def _without_logic(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_without_logic(each) for each in schema]
+        return [_without_logic(part) for part in schema]
     if isinstance(schema, dict):
         return {
-            name: _without_logic(each) if name not in ("symbols", "aliases", "default") else each
-            for name, each in schema.items()
+            name: _without_logic(part) if name not in ("symbols", "aliases", "default") else part
+            for name, part in schema.items()
             if name != "logicalType"
         }
     return schema

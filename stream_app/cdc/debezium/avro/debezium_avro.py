@@ -23,23 +23,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome
-from stream_app.cdc.change_batch import DecodedBatch
+from stream_app.cdc.change_batch import DecodedBatch, present_values
 from stream_app.cdc.column_drift import Column, Drift, DriftKind, Sighting, drift_of
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     Int64s,
     bools_of,
-    bytes_of,
-    offsets_of,
-    valid_of,
 )
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.debezium.avro.avro_columns import texts_of, wire_column
 from stream_app.cdc.debezium.avro.avro_json import json_of
 from stream_app.cdc.debezium.avro.avro_schema import AvroType, connect_field, parse_schema
 from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
-from stream_app.cdc.debezium.avro.walk import Values, Walk
-from stream_app.cdc.debezium.avro.wire_format import HEAD, by_number, schema_numbers
+from stream_app.cdc.debezium.avro.walk import Values, Walk, walked
+from stream_app.cdc.debezium.avro.wire_format import by_number, schema_numbers
 from stream_app.cdc.debezium.columns import ParsedImages, decode_images, letters_of
 from stream_app.cdc.debezium.connect_types import apply_schema
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
@@ -77,14 +74,12 @@ _OPTIONS = (
         "Addresses of the schema registry, comma separated; the next one is asked when one does "
         "not answer.",
         example="http://registry:8081",
-        is_required=True,
     ),
     Option(
         USER_INFO,
         TEXT,
         "",
         "Login at the registry, USER:PASSWORD. Best written as `${env:NAME}` or `${file:PATH}`.",
-        example="reader:secret",
     ),
     *OPTIONS,
 )
@@ -124,12 +119,8 @@ class DebeziumAvro(DebeziumJson):
             SourceError: the schema registry does not answer.
             WrongSourceError: as `DebeziumJson.decode`; or the registry refuses the login.
         """
-        values = messages.column("value")
-        if values.type != pa.binary():
-            values = values.cast(pa.binary())
-        outcome = self._outcome(messages, values)
-        present: Index = np.flatnonzero(valid_of(values)).astype(np.int32)
-        values = values.drop_null() if values.null_count else values
+        values, present = present_values(messages)
+        outcome = self._outcome(messages)
         for number, rows in by_number(schema_numbers(values)):  # step 1
             plan = self._plan(number)
             if isinstance(plan, _Plan):
@@ -161,22 +152,22 @@ class DebeziumAvro(DebeziumJson):
         root = parse_schema(text)
         row = next(
             (
-                found
+                record
                 for name in ("after", "before")
                 if (declared := root.field(name)) is not None
-                and (found := declared.without_null()).kind == "record"
+                and (record := declared.without_null()).kind == "record"
             ),
             None,
         )
         is_envelope = row is not None and root.field("op") is not None
         fields = dict(row.fields if row is not None and is_envelope else root.fields)
-        told = {name: connect_field(declared) for name, declared in fields.items()}
+        columns = {name: connect_field(declared) for name, declared in fields.items()}
         return _Plan(
             text=text,
             root=root,
             readings=apply_schema(
                 self._readings,
-                told,
+                columns,
                 self._options.encodings,
                 writes_times=self._options.writes_times,
             ),
@@ -189,11 +180,9 @@ class DebeziumAvro(DebeziumJson):
         if not plan.is_envelope or self._settings.policy.refusal(plan.drift) is not None:
             self._one_by_one(values, index, plan, outcome)
             return
-        offsets = offsets_of(values).astype(np.int64)
-        walk = Walk(bytes_of(values)[: offsets[-1]], offsets[:-1] + HEAD.size, offsets[1:])
-        found = walk.read(plan.root, np.arange(len(values)))
+        walk, message = walked(values, plan.root)
         kept = ~walk.broken()
-        parsed, readings = self._images(found, walk, kept, plan)
+        parsed, readings = self._images(message, walk, kept, plan)
         _, rows, questions = decode_images(parsed, readings, self._settings, is_flat=False)
         columns = self._columns(plan.drift, parsed.images.has_after, ~rows.suspects)
         outcome.take(DecodedRecords(rows, questions, columns), index[kept])
@@ -203,9 +192,9 @@ class DebeziumAvro(DebeziumJson):
             self._one_by_one(values.filter(pa.array(odd)), index[odd], plan, outcome)
 
     def _images(
-        self, found: Values, walk: Walk, kept: Bools, plan: _Plan
+        self, message: Values, walk: Walk, kept: Bools, plan: _Plan
     ) -> tuple[ParsedImages, list[ColumnReading]]:
-        sides = [found.fields.get(name) for name in ("before", "after")]
+        sides = [message.fields.get(name) for name in ("before", "after")]
         rows = [np.empty(0, np.int64) if side is None else side.rows for side in sides]
         fields: list[Mapping[str, Values]] = [{} if side is None else side.fields for side in sides]
         wires = [
@@ -222,16 +211,18 @@ class DebeziumAvro(DebeziumJson):
         ]
         before_at, count = _places(rows[0], kept, 0)
         after_at, _ = _places(rows[1], kept, count)
-        source = found.fields.get("source")
-        told = {} if source is None else source.fields
-        ops = letters_of(texts_of(found.fields.get("op"), walk, kept).filter(pa.array(kept)))
+        source = message.fields.get("source")
+        source_fields = {} if source is None else source.fields
+        ops = letters_of(texts_of(message.fields.get("op"), walk, kept).filter(pa.array(kept)))
         suspects = lacks_image(ops, before_at >= 0, after_at >= 0)
         for wire in wires:
             if wire.odd.any():
                 odd = np.append(wire.odd, False)  # -1: the last
                 suspects = suspects | odd[before_at] | odd[after_at]
-        names = [texts_of(told.get(name), walk, kept) for name in ("connector", *TABLE_FIELDS)]
-        connector, *tables = (column.filter(pa.array(kept)) for column in names)
+        connector, *tables = (
+            texts_of(source_fields.get(name), walk, kept).filter(pa.array(kept))
+            for name in ("connector", *TABLE_FIELDS)
+        )
         images = StackedImages(
             ops=ops,
             before_at=before_at,
@@ -246,12 +237,12 @@ class DebeziumAvro(DebeziumJson):
 
     def _columns(self, drift: Drift, has_after: Bools, rows: Bools) -> dict[Column, Sighting]:
         """The unknown and missing columns of the records that are rows; of all the same."""
-        found: dict[Column, Sighting] = {}
+        sightings: dict[Column, Sighting] = {}
         for column in drift.columns():
             seen = np.flatnonzero(rows & has_after if column[0] is DriftKind.MISSING else rows)
             if len(seen):
-                found[column] = Sighting(len(seen), int(seen[0]))
-        return self._settings.policy.told(found)
+                sightings[column] = Sighting(len(seen), int(seen[0]))
+        return self._settings.policy.told(sightings)
 
     def _one_by_one(self, values: pa.Array, index: Index, plan: _Plan, outcome: Outcome) -> None:
         """Step 3."""
@@ -263,7 +254,7 @@ class DebeziumAvro(DebeziumJson):
                 read.append(position)
             except UnreadableRecordError as problem:
                 outcome.reasons[int(index[position])] = str(problem)
-        result = decode_records(texts, plan.readings, self._settings)
+        result = decode_records(pa.array(texts, pa.binary()), plan.readings, self._settings)
         outcome.take_result(result, index[read])
 
     def _with_json_keys(self, messages: pa.RecordBatch) -> pa.RecordBatch:
@@ -279,8 +270,8 @@ class DebeziumAvro(DebeziumJson):
                 continue  # the key proves nothing as it stands
             name_of[rows] = len(names)
             names.append(orjson.dumps(dict.fromkeys(dict(fields), 0)))
-        told = pa.array(names, pa.binary()).take(pa.array(name_of))
-        keys = pc.if_else(pa.array(name_of > 0), told, keys)
+        objects = pa.array(names, pa.binary()).take(pa.array(name_of))
+        keys = pc.if_else(pa.array(name_of > 0), objects, keys)
         at = messages.schema.get_field_index("key")
         return messages.set_column(at, pa.field("key", pa.binary()), keys)
 
@@ -297,7 +288,7 @@ def _checked(
     registries: Registries, options: Mapping[str, str], columns: RowType
 ) -> DebeziumOptions:
     """See `message_format.Format.check`."""
-    found = parse_options(options, columns, _NAME, _OPTIONS)
+    checked = parse_options(options, columns, _NAME, _OPTIONS)
     problems = [registries.url_problem(url) for url in _urls(options)]
     if any(problems):
         raise UsageError(
@@ -305,7 +296,7 @@ def _checked(
             where=f"source.{SECTION}",
             fix="give the addresses of the schema registry, such as http://registry:8081",
         )
-    return found
+    return checked
 
 
 def _urls(options: Mapping[str, str]) -> tuple[str, ...]:

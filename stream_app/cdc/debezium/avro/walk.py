@@ -18,8 +18,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.cdc.columns.arrow_buffers import Bools, Bytes, Int64s
+from stream_app.cdc.columns.arrow_buffers import (
+    Bools,
+    Bytes,
+    Int64s,
+    bytes_of,
+    offsets_of,
+    slices_of,
+)
 from stream_app.cdc.debezium.avro.avro_schema import AvroType
+from stream_app.cdc.debezium.avro.wire_format import HEAD
 
 _PADDING = 16
 _VARINT_BYTES_MAX = 10
@@ -50,6 +58,13 @@ class Values:
     fields: dict[str, Values] = field(default_factory=dict)
 
 
+def walked(messages: pa.Array, root: AvroType) -> tuple[Walk, Values]:
+    """The values of messages in the wire format: binary [n], all of one schema."""
+    offsets = offsets_of(messages).astype(np.int64)
+    walk = Walk(bytes_of(messages)[: offsets[-1]], offsets[:-1] + HEAD.size, offsets[1:])
+    return walk, walk.read(root, np.arange(len(messages)))
+
+
 class Walk:
     """Reads the values of n messages from the places where they begin.
 
@@ -67,8 +82,8 @@ class Walk:
 
     def broken(self) -> Bools:
         """Where a message does not end where its last value ends."""
-        found: Bools = self.at != self._ends
-        return found
+        is_broken: Bools = self.at != self._ends
+        return is_broken
 
     def read(self, of: AvroType, rows: Int64s) -> Values:
         """Read a value in each of these messages."""
@@ -76,7 +91,7 @@ class Walk:
             case "null":
                 return Values(of, rows)
             case "record":
-                fields = {name: self.read(each, rows) for name, each in of.fields}
+                fields = {name: self.read(declared, rows) for name, declared in of.fields}
                 return Values(of, rows, fields=fields)
             case "union":
                 return self._union(of, rows)
@@ -106,15 +121,15 @@ class Walk:
         chosen = self._longs(rows)
         known = (chosen >= 0) & (chosen < len(of.branches))
         self._lose(rows[~known])
-        found = []
+        values = []
         for number, branch in enumerate(of.branches):
             some = rows[chosen == number]
             if branch.kind != "null" and len(some):
-                found.append(self.read(branch, some))
-        if len(found) == 1:
-            return found[0]
-        lost = np.sort(np.concatenate([np.empty(0, np.int64), *(each.rows for each in found)]))
-        return Values(None, lost)
+                values.append(self.read(branch, some))
+        if len(values) == 1:
+            return values[0]
+        lost = np.concatenate([np.empty(0, np.int64), *(part.rows for part in values)])
+        return Values(None, np.sort(lost))
 
     def _bytes(self, of: AvroType, rows: Int64s, lengths: Int64s) -> Values:
         is_wrong = (lengths < 0) | (lengths > self._limit)
@@ -128,8 +143,8 @@ class Walk:
         """The next bytes of each message: uint8 [m, size]."""
         at = self.at[rows]
         self.at[rows] = np.minimum(at + size, self._limit)
-        taken: Bytes = self._data[at[:, None] + np.arange(size)]
-        return taken
+        following: Bytes = self._data[at[:, None] + np.arange(size)]
+        return following
 
     def _longs(self, rows: Int64s) -> Int64s:
         """Numbers of variable length, least significant seven bits first, zigzag: int64 [m]."""
@@ -190,11 +205,5 @@ class Walk:
         assert values.starts is not None
         assert values.lengths is not None
         mask = kept[values.rows]
-        starts, lengths = values.starts[mask], values.lengths[mask]
-        if not len(starts):
-            return pa.array([], pa.binary())
-        # Bounds of the values and of what lies between them, of which only the values are taken.
-        bounds = np.stack([starts, starts + lengths], axis=1).reshape(-1).astype(np.int32)
-        buffers = [None, pa.py_buffer(bounds), pa.py_buffer(self._data)]
-        pieces = pa.Array.from_buffers(pa.binary(), len(bounds) - 1, buffers)
-        return pieces.filter(pa.array(np.arange(len(bounds) - 1) % 2 == 0))
+        starts = values.starts[mask]
+        return slices_of(self._data, starts, starts + values.lengths[mask])

@@ -17,10 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.alike.options import COLUMN_ENCODING
-from stream_app.cdc.alike.origins import OriginFields, Told
-from stream_app.cdc.alike.told_fields import ToldFields
-from stream_app.cdc.change_batch import DecodedBatch
-from stream_app.cdc.columns.arrow_buffers import bools_of, valid_of
+from stream_app.cdc.alike.origins import FieldsRead, OriginFields, Told
+from stream_app.cdc.change_batch import DecodedBatch, present_values
+from stream_app.cdc.columns.arrow_buffers import bools_of, children_of, valid_of
 from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
 from stream_app.cdc.debezium.bson.plain_messages import CHANGES, plain_messages
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn
@@ -34,7 +33,7 @@ from stream_app.cdc.debezium.options import (
     has_whole_before,
     parse_options,
 )
-from stream_app.cdc.debezium.schema import split_envelopes
+from stream_app.cdc.debezium.schema import split_messages
 from stream_app.cdc.message_format import Format, FormatSetup, SourceReader, SourceSurvey
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.cdc.source_types.remarks import REPLACES_NULLS
@@ -50,16 +49,16 @@ _OPTIONS = tuple(option for option in OPTIONS if option.key not in (DECIMAL_MODE
 
 def check(options: Mapping[str, str], columns: RowType) -> DebeziumOptions:
     """See `message_format.Format`. Numbers are never base64 here, and moments are milliseconds."""
-    found = parse_options(options, columns, _NAME, _OPTIONS)
+    checked = parse_options(options, columns, _NAME, _OPTIONS)
     moments = {
         column.name: Encoding.EPOCH_MILLIS
         for column in columns
         if family_of(column.data_type) in (Family.DATE, Family.TIMESTAMP)
     }
     return replace(
-        found,
-        values={**found.values, DECIMAL_MODE: "string"},
-        encodings={**moments, **found.encodings},
+        checked,
+        values={**checked.values, DECIMAL_MODE: "string"},
+        encodings={**moments, **checked.encodings},
     )
 
 
@@ -89,11 +88,6 @@ class DebeziumBson(DebeziumJson):
         super().__init__(setup, options)
         self._typed = typed_columns(setup.options, setup.columns, options)
 
-    @property
-    def reads_keys(self) -> bool:
-        """A delete has its `_id` in the key alone."""
-        return True
-
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode every message for itself; see `MessageFormat.decode`.
 
@@ -101,10 +95,11 @@ class DebeziumBson(DebeziumJson):
             WrongSourceError: as `DebeziumJson.decode`.
         """
         plain = plain_messages(messages, self._typed)
-        outcome = self._outcome(messages, messages.column("value"))
+        rewritten = plain.put_into(messages)
+        outcome = self._outcome(messages)
         outcome.reasons |= plain.unreadable
-        self._take(plain.values, outcome)
-        keyed = replace(outcome, messages=plain.put_into(messages))
+        self._take(*present_values(rewritten), outcome)
+        keyed = replace(outcome, messages=rewritten)
         return outcome.decoded(self._settings.rows.schema, self._uncertain(keyed))
 
 
@@ -118,34 +113,32 @@ def _survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Sourc
 
 def _origins(messages: pa.RecordBatch) -> Origins:
     """The images need not be read to know the table, where a message is usual."""
-    values = messages.column("value").cast(pa.binary())
-    present = np.flatnonzero(valid_of(values)).astype(np.int32)
-    told = ToldFields(_ORIGINS.fields)
-    for group in split_envelopes(values.drop_null(), {}):
-        told.take(group.payloads, present[group.index])
-    told.unreadable.clear()
-    found = _ORIGINS.origins_of(told, messages.num_rows)
-    rest = present[found.codes[present] == NO_TABLE]
+    read = FieldsRead(_ORIGINS.fields)
+    for group in split_messages(messages):
+        read.take(group.payloads, group.index)
+    read.unreadable.clear()
+    usual = _ORIGINS.origins_of(read, messages.num_rows)
+    rest = np.flatnonzero(valid_of(messages.column("value")) & (usual.codes == NO_TABLE))
     if not len(rest):
-        return found
+        return usual
     some = messages.take(pa.array(rest))
     plain = plain_messages(some)
     others = DEBEZIUM_JSON.reader({}).origins(plain.put_into(some))
-    tables = dict.fromkeys((*found.tables, *others.tables))
+    tables = dict.fromkeys((*usual.tables, *others.tables))
     places = {table: code for code, table in enumerate(tables)}
     codes = np.array([*(places[table] for table in others.tables), NO_TABLE], np.int32)
-    found.codes[rest] = codes[others.codes]
+    usual.codes[rest] = codes[others.codes]
     reasons = {**others.unreadable, **plain.unreadable}
     unreadable = {int(rest[at]): reason for at, reason in reasons.items()}
-    return Origins(tables=tuple(tables), codes=found.codes, unreadable=unreadable)
+    return Origins(tables=tuple(tables), codes=usual.codes, unreadable=unreadable)
 
 
 def _told(columns: Sequence[pa.Array]) -> Told:
     op, source = columns
-    database, table = (source.field(at) for at in range(2))
+    database, table = children_of(source)
     is_named = bools_of(pc.greater(pc.binary_length(table), 0))
     means_row = bools_of(pc.is_in(op, CHANGES)) & is_named
-    return Told((database, pa.nulls(len(op), pa.string()), table), means_row)
+    return Told(database, table, means_row)
 
 
 _ORIGINS = OriginFields(

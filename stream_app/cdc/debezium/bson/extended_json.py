@@ -34,7 +34,7 @@ def converted(value: Any) -> Any:
         UnreadableRecordError: a value is none of its kind, or a field stands twice.
     """
     if isinstance(value, list):
-        return [converted(each) for each in value]
+        return [converted(item) for item in value]
     if not isinstance(value, dict):
         return value
     names = frozenset(value)
@@ -44,7 +44,7 @@ def converted(value: Any) -> Any:
             return _OBJECTS[names](value)
         except (ValueError, TypeError, ArithmeticError, KeyError, binascii.Error):
             raise _none_of_its_kind(value) from None
-    return {name: converted(each) for name, each in value.items()}
+    return {name: converted(item) for name, item in value.items()}
 
 
 def _none_of_its_kind(value: Any) -> UnreadableRecordError:
@@ -74,10 +74,10 @@ def _double(value: Any) -> str:
 
 def _decimal(value: Any) -> str:
     text = _text(value)
-    found = decimal.Decimal(text)
-    if found.is_finite():
-        return JsonNumber(str(found))
-    return "NaN" if found.is_nan() else "Infinity" if found > 0 else "-Infinity"
+    number = decimal.Decimal(text)
+    if number.is_finite():
+        return JsonNumber(str(number))
+    return "NaN" if number.is_nan() else "Infinity" if number > 0 else "-Infinity"
 
 
 def _date(value: Any) -> JsonNumber:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import Bools, Bytes, Int64s, bytes_of, offsets_of
+from stream_app.cdc.columns.arrow_buffers import Bools, Bytes, Int64s, own_bytes
 from stream_app.cdc.columns.json_lines import parse_objects
 
 _DEPTH_MAX = 8
@@ -40,9 +40,8 @@ def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
     Returns:
         Strings [n], arbitrary where it is not done; bool [n].
     """
-    offsets = offsets_of(texts).astype(np.int64)
-    data = bytes_of(texts)[offsets[0] : offsets[-1]]
-    offsets, kinds = offsets - offsets[0], _KINDS[data]
+    data, offsets = own_bytes(texts)
+    kinds = _KINDS[data]
     starts, lasts = offsets[:-1], offsets[1:] - 1
     is_quote = kinds == _QUOTE
     in_string = np.logical_xor.accumulate(is_quote)

@@ -45,7 +45,7 @@ def plain_documents(
         texts: strings [n] of extended JSON; null stays null.
         columns: those of the table that are no STRING, by name.
     """
-    told, alone = texts, unusual_documents(texts, columns)
+    given, alone = texts, unusual_documents(texts, columns)
     for mark, pattern in _KINDS:
         if _has(texts, mark):
             texts = pc.replace_substring_regex(texts, pattern, r"\1")
@@ -59,13 +59,13 @@ def plain_documents(
     odd |= alone
     if not odd.any():
         return texts, odd
-    found: list[str | None] = []
-    for text in told.filter(pa.array(odd)).to_pylist():  # a loop over documents with others within
+    converted_texts: list[str | None] = []
+    for text in given.filter(pa.array(odd)).to_pylist():  # a loop over documents with others within
         try:
-            found.append(plain_document(text, columns))
+            converted_texts.append(plain_document(text, columns))
         except UnreadableRecordError:
-            found.append(None)
-    plain = pa.array(found, pa.string())
+            converted_texts.append(None)
+    plain = pa.array(converted_texts, pa.string())
     unread = odd.copy()
     unread[odd] = ~valid_of(plain)
     return pc.replace_with_mask(texts, pa.array(odd), plain), unread
@@ -84,8 +84,8 @@ def _with_brackets(texts: pa.Array) -> Bools:
     offsets, data = offsets_of(texts), bytes_of(texts)
     openings = np.flatnonzero(data[: offsets[-1]] | 32 == ord("{"))
     counts = np.diff(np.searchsorted(openings, offsets))
-    found: Bools = (counts > 1) & valid_of(texts)
-    return found
+    has_several: Bools = (counts > 1) & valid_of(texts)
+    return has_several
 
 
 def _has(texts: pa.Array, mark: str) -> bool:

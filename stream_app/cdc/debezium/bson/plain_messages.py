@@ -30,7 +30,15 @@ from stream_app.cdc.alike.documents import (
     load_document,
     text_of,
 )
-from stream_app.cdc.columns.arrow_buffers import Bools, Int64s, bools_of, valid_of
+from stream_app.cdc.columns.arrow_buffers import (
+    Bools,
+    Int32s,
+    Int64s,
+    bools_of,
+    children_of,
+    gathered,
+    valid_of,
+)
 from stream_app.cdc.columns.json_lines import looks_like_object, parse_by_halves, parse_objects
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.debezium.bson.plain_documents import (
@@ -39,7 +47,7 @@ from stream_app.cdc.debezium.bson.plain_documents import (
     plain_documents,
 )
 from stream_app.cdc.debezium.bson.typed_values import ColumnValueError, TypedColumn
-from stream_app.cdc.debezium.schema import split_envelopes
+from stream_app.cdc.debezium.schema import split_envelopes, split_messages
 from stream_app.cdc.record_images import UnreadableRecordError
 
 KEY = "_id"
@@ -86,50 +94,37 @@ def plain_messages(
     Args:
         columns: those of the table that are no STRING, by name.
     """
-    values = messages.column("value").cast(pa.binary())
-    has_keys = "key" in messages.schema.names
-    keys = messages.column("key").cast(pa.binary()) if has_keys else pa.nulls(len(values))
+    count = messages.num_rows
+    keys = messages.column("key") if "key" in messages.schema.names else pa.nulls(count)
     keys = _plain_keys(keys.cast(pa.binary()), columns)
-    rewriter = _Rewriter(len(values), keys, columns)
-    present = np.flatnonzero(valid_of(values))
-    for group in split_envelopes(values.drop_null(), {}):
-        payloads, index = group.payloads, present[group.index]
+    rewriter = _Rewriter(keys, columns)
+    for group in split_messages(messages):
+        payloads, index = group.payloads, group.index
         usual = looks_like_object(payloads) & ~deep_ones(payloads)
         rewriter.rewrite(payloads.filter(pa.array(usual)), index[usual])
         rewriter.one_by_one(payloads.filter(pa.array(~usual)), index[~usual])
-    return PlainMessages(rewriter.values(), keys, rewriter.unreadable)
+    values = gathered(rewriter.parts, count, pa.binary())
+    return PlainMessages(values, keys, rewriter.unreadable)
 
 
 @dataclass(slots=True)
 class _Rewriter:
-    count: int
     keys: pa.Array
     columns: Mapping[str, TypedColumn]
     unreadable: dict[int, str] = field(default_factory=dict)
-    _parts: list[tuple[Int64s, pa.Array]] = field(default_factory=list)
+    parts: list[tuple[Int32s, pa.Array]] = field(default_factory=list)
 
-    def values(self) -> pa.Array:
-        """All that was rewritten: binary [n]."""
-        places = np.full(self.count, -1, np.int64)
-        at = 0
-        for index, _ in self._parts:
-            places[index] = at + np.arange(len(index))
-            at += len(index)
-        joined = pa.concat_arrays([pa.array([], pa.binary()), *(part for _, part in self._parts)])
-        return joined.take(pa.array(np.maximum(places, 0), mask=places < 0))
-
-    def rewrite(self, values: pa.Array, index: Int64s) -> None:
+    def rewrite(self, values: pa.Array, index: Int32s) -> None:
         """Step 1."""
         for some, places, columns in parse_by_halves(values, index, _FIELDS):
             if columns is None:
                 self.one_by_one(some, places)
                 continue
             texts, odd = _written(columns, self.keys.take(pa.array(places)), self.columns)
-            told = texts.filter(pa.array(~odd)).cast(pa.binary())
-            self._parts.append((places[~odd], told))
+            self.parts.append((places[~odd], texts.filter(pa.array(~odd)).cast(pa.binary())))
             self.one_by_one(some.filter(pa.array(odd)), places[odd])
 
-    def one_by_one(self, values: pa.Array, index: Int64s) -> None:
+    def one_by_one(self, values: pa.Array, index: Int32s) -> None:
         """Step 2."""
         keys = self.keys.take(pa.array(index)).to_pylist()
         texts: dict[int, bytes | None] = {}
@@ -139,7 +134,7 @@ class _Rewriter:
             except UnreadableRecordError as problem:
                 self.unreadable[at] = str(problem)
         part = pa.array(list(texts.values()), pa.binary())
-        self._parts.append((np.array(list(texts), np.int64), part))
+        self.parts.append((np.array(list(texts), np.int32), part))
 
 
 def _written(
@@ -151,7 +146,7 @@ def _written(
         fields: of `_FIELDS`.
     """
     op, before, after, source = fields
-    connector, db, collection, time = (source.field(at) for at in range(4))
+    connector, db, collection, time = children_of(source)
     odd = ~bools_of(pc.is_in(op, CHANGES)) | ~valid_of(source)
     images = []
     for image in (before, after):
@@ -177,9 +172,9 @@ def _written(
 
 def _quoted(names: pa.Array) -> pa.Array:
     """Names as JSON: strings [n], of which few differ."""
-    told = names.dictionary_encode()
-    texts = [json.dumps(name, ensure_ascii=False) for name in told.dictionary.to_pylist()]
-    return pc.fill_null(pa.array(texts, pa.string()).take(told.indices), "null")
+    encoded = names.dictionary_encode()
+    texts = [json.dumps(name, ensure_ascii=False) for name in encoded.dictionary.to_pylist()]
+    return pc.fill_null(pa.array(texts, pa.string()).take(encoded.indices), "null")
 
 
 def _rewritten(value: bytes, key: bytes | None, columns: Mapping[str, TypedColumn]) -> bytes | None:
@@ -208,14 +203,10 @@ def _rewritten(value: bytes, key: bytes | None, columns: Mapping[str, TypedColum
                 f"is a delete without 'before', and its key has no {_KEY_FIELD!r}"
             )
         before = key.decode()
-    told: dict[str, Any] = {
-        "connector": source.get("connector"),
-        "ts_ms": source.get("ts_ms"),
-        "db": source.get("db"),
-        "table": source.get("collection"),
-    }
+    names = {name: source.get(name) for name in ("connector", "ts_ms", "db")}
+    names["table"] = source.get("collection")
     return (
-        f'{{"before":{before or "null"},"after":{after or "null"},"source":{json_text(told)},'
+        f'{{"before":{before or "null"},"after":{after or "null"},"source":{json_text(names)},'
         f'"op":{json_text(document["op"])}}}'
     ).encode()
 
@@ -234,7 +225,7 @@ def _image(document: dict[str, Any], name: str, columns: Mapping[str, TypedColum
 
 def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
     """Keys with the column `_id` as JSON; null where a key does not tell it: binary [n]."""
-    found: list[tuple[Int64s, pa.Array]] = []
+    parts: list[tuple[Int64s, pa.Array]] = []
     present = np.flatnonzero(valid_of(keys))
     for group in split_envelopes(keys.drop_null(), {}):
         index = present[group.index]
@@ -246,20 +237,14 @@ def _plain_keys(keys: pa.Array, columns: Mapping[str, TypedColumn]) -> pa.Array:
         is_scalar = bools_of(pc.match_substring_regex(plain, _SCALAR)) & ~odd
         whole = plain.cast(pa.binary())
         places = np.flatnonzero(usual)
-        found.append((index[places[is_scalar]], whole.filter(pa.array(is_scalar))))
+        parts.append((index[places[is_scalar]], whole.filter(pa.array(is_scalar))))
         rest = np.ones(len(index), np.bool_)
         rest[places[is_scalar]] = False
         for at, key in zip(
             index[rest].tolist(), group.payloads.filter(pa.array(rest)).to_pylist(), strict=True
         ):  # keys of other kinds, one by one
-            found.append((np.array([at]), pa.array([_plain_key(key, columns)], pa.binary())))
-    places = np.full(len(keys), -1, np.int64)
-    at = 0
-    for index, part in found:
-        places[index] = at + np.arange(len(part))
-        at += len(part)
-    joined = pa.concat_arrays([pa.array([], pa.binary()), *(part for _, part in found)])
-    return joined.take(pa.array(np.maximum(places, 0), mask=places < 0))
+            parts.append((np.array([at]), pa.array([_plain_key(key, columns)], pa.binary())))
+    return gathered(parts, len(keys), pa.binary())
 
 
 _SCALAR = rf'^\{{"{KEY}":(?:"[^"\\\x00-\x1f]*"|-?(?:0|[1-9][0-9]*))\}}$'

@@ -135,14 +135,14 @@ class TypedColumn:
             case Family.BINARY:
                 return 'null|"' if self.is_chosen else "null"
             case Family.NESTED if all(
-                family_of(each) is Family.STRING for each in self.data_type.scalars()
+                family_of(scalar) is Family.STRING for scalar in self.data_type.scalars()
             ):
                 return None
             case Family.NESTED:
                 return r'null|\[[^\[\]{"]*\]' if not self._holds_bytes() else "null"
 
     def _holds_bytes(self) -> bool:
-        return any(each.root in BINARY_ROOTS for each in self.data_type.scalars())
+        return any(scalar.root in BINARY_ROOTS for scalar in self.data_type.scalars())
 
 
 def unusual_documents(texts: pa.Array, columns: Mapping[str, TypedColumn]) -> Bools:
@@ -248,7 +248,7 @@ def _nested(value: Any, column: TypedColumn) -> Any:
     kind = column.data_type
     if isinstance(value, list):
         element = kind.element if kind.root is TypeRoot.ARRAY else None
-        return [_inner(each, element, column.name) for each in value]
+        return [_inner(item, element, column.name) for item in value]
     fields = {field.name: field.data_type for field in kind.fields}
     values = kind.element if kind.root is TypeRoot.MAP else None
     return {name: _inner(one, fields.get(name, values), column.name) for name, one in value.items()}
