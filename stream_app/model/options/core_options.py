@@ -105,8 +105,10 @@ def option_problems(options: Mapping[str, str]) -> list[str]:
 def _value_problems(option: Option[Any], key: str, value: str) -> list[str]:
     """What is wrong with the value of an option that stream_app reads."""
     try:
-        option.value_of(value)
+        option.read({key: value})
         VALUE_CHECKS.get(key, str)(value)
+    except UsageError as error:
+        return [f"{error.what} ({error.fix})"]
     except ValueError as problem:
         return [f"option {key!r}: {value!r} {problem} ({option.key}: {option.meaning})"]
     return []

@@ -184,9 +184,10 @@ class Option(Generic[Value]):
         try:
             return self.value_of(text)
         except ValueError as problem:
-            raise UsageError(
-                f"option {key!r}: {text!r} {problem}", fix=f"{self.key}: {self.meaning}"
-            ) from None
+            what, fix = str(problem), f"{self.key}: {self.meaning}"
+            if self.only:  # Paimon may have more values
+                what, fix = "is not supported", f"use one of: {', '.join(self.only)}"
+            raise UsageError(f"option {key!r}: {text!r} {what}", fix=fix) from None
 
     def value_of(self, text: str) -> Value:
         """The value of a text.
