@@ -15,7 +15,7 @@ from typing import Any
 
 from stream_app.errors import CheckpointError
 from stream_app.model.schema.origin import Origin
-from stream_app.planning.sync.column_remarks import TableRemark
+from stream_app.model.schema.source_table import TableRemark
 from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.truncation import SourcesMet
 from stream_app.spark.job_folder import Folder
