@@ -34,8 +34,7 @@ from stream_app.message_formats import format_named, is_read_by, likely_format, 
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS
 from stream_app.model.schema.origin import Origin
-from stream_app.model.schema.source_table import TableRemark
-from stream_app.planning.sync.column_remarks import remarks_of_existing
+from stream_app.planning.sync.column_remarks import TableRemark, remarks_of_existing
 from stream_app.planning.sync.partition_roots import PUBLISH_FIX, partition_roots, root_warning
 from stream_app.spark.ingest.source_table_check import SHARDS_REMEDY, distinct_tables, verdict_on
 

@@ -16,8 +16,7 @@ import pyarrow as pa
 from stream_app.cdc.message_format import SourceReader
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.origin import Origin
-from stream_app.model.schema.source_table import TableRemark
-from stream_app.planning.sync.column_remarks import only_read
+from stream_app.planning.sync.column_remarks import TableRemark, only_read
 from stream_app.planning.sync.partition_roots import SeenTable
 
 _READ = "r"

@@ -30,23 +30,6 @@ class Remark:
         return self.fix.replace("{}", full_key(self.option))
 
 
-@dataclass(frozen=True, slots=True)
-class TableRemark:
-    """A remark on some columns of a table."""
-
-    columns: tuple[str, ...]
-    remark: Remark
-
-    def what(self) -> str:
-        """The remark with the names, which stand before its verb."""
-        word = "column" if len(self.columns) == 1 else "each of the columns"
-        return f"{word} {', '.join(self.columns)} {self.remark.what}"
-
-    def remedy(self, full_key: Callable[[str], str]) -> str:
-        """See `Remark.remedy`."""
-        return self.remark.remedy(full_key)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceColumn:
     """A column of the source.

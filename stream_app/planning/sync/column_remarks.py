@@ -6,10 +6,11 @@ those that only a table beside its source shows are added.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from stream_app.model.schema.data_type import RowType, TypeRoot
-from stream_app.model.schema.source_table import Remark, SourceColumn, SourceTable, TableRemark
+from stream_app.model.schema.source_table import Remark, SourceColumn, SourceTable
 
 _SNAPSHOT = (
     "let Debezium read the table again (an incremental snapshot), or update all rows at the source"
@@ -31,6 +32,23 @@ ONLY_READ = Remark(
     "compute it here (computed-column), or leave it out (column.exclude.list in the connector); "
     "PostgreSQL from 18 on publishes it with publish_generated_columns = stored",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class TableRemark:
+    """A remark on some columns of a table."""
+
+    columns: tuple[str, ...]
+    remark: Remark
+
+    def what(self) -> str:
+        """The remark with the names, which stand before its verb."""
+        word = "column" if len(self.columns) == 1 else "each of the columns"
+        return f"{word} {', '.join(self.columns)} {self.remark.what}"
+
+    def remedy(self, full_key: Callable[[str], str]) -> str:
+        """See `Remark.remedy`."""
+        return self.remark.remedy(full_key)
 
 
 def remarks_of_new(columns: Iterable[SourceColumn]) -> Sequence[TableRemark]:

@@ -21,12 +21,12 @@ from stream_app.format.casting.arrays import CastError
 from stream_app.format.casting.rules import can_be_read_as, default_value
 from stream_app.model.schema.data_type import DataType
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, MappingOptions
-from stream_app.model.schema.source_table import SourceTable, TableRemark
+from stream_app.model.schema.source_table import SourceTable
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.schema.alteration import Casting, altered
 from stream_app.planning.schema.evolution import evolution
 from stream_app.planning.schema.schema_changes import SchemaChange, schema_differences
-from stream_app.planning.sync.column_remarks import remarks_of_added
+from stream_app.planning.sync.column_remarks import TableRemark, remarks_of_added
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -100,14 +100,14 @@ class EvolutionRules:
     Attributes:
         options: of ``type-mapping``.
         stops: whether a type that the column cannot follow is an error.
-        sets_aside: whether records with such a type are bad (`narrowed_columns`).
+        quarantines: whether records with such a type are bad (`narrowed_columns`).
         tells: whether the log names such a type.
         made: as in `evolution`.
     """
 
     options: MappingOptions = NO_MAPPING_OPTIONS
     stops: bool = False
-    sets_aside: bool = False
+    quarantines: bool = False
     tells: bool = True
     made: Mapping[str, Collection[str]] = field(default_factory=dict)
 

@@ -19,8 +19,9 @@ from stream_app.cdc.lowered_decode import Describe, LoweredDescription
 from stream_app.cdc.source_tables import of_each_origin
 from stream_app.errors import TableNotFoundError
 from stream_app.model.schema.origin import Origin
-from stream_app.model.schema.source_table import SourceTable, TableRemark
+from stream_app.model.schema.source_table import SourceTable
 from stream_app.planning.sync.column_remarks import (
+    TableRemark,
     remarks_of_existing,
     remarks_of_new,
 )
