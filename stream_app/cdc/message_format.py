@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from stream_app.cdc.change_batch import NO_TRAITS, DecodedBatch, TableTraits
 from stream_app.cdc.source_tables import Origins
+from stream_app.model.options.option import Option
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
@@ -91,23 +92,6 @@ class SourceSurvey(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class FormatOption:
-    """An option that a format declares.
-
-    Attributes:
-        values: all that it can have, the default first; empty: names of columns, or a text.
-        example: of a text; empty: names of columns.
-        is_required: whether the format cannot be without it.
-    """
-
-    key: str
-    meaning: str
-    values: tuple[str, ...] = ()
-    example: str = ""
-    is_required: bool = False
-
-
 class ToldTable(NamedTuple):
     """A version of a source table, and the messages that tell it: int64 [m]."""
 
@@ -167,7 +151,7 @@ class Format:
     name: str
     section: str
     introduction: str
-    options: tuple[FormatOption, ...]
+    options: tuple[Option[Any], ...]
     check: Callable[[Mapping[str, str], RowType], object]
     make: Callable[[FormatSetup], MessageFormat]
     survey: Callable[[FormatSetup, Mapping[str, pa.RecordBatch]], SourceSurvey]

@@ -293,7 +293,7 @@ def _format_parts(of: Format) -> list[str]:
     rows = [
         [
             f"`{option.key}`",
-            " ".join(f"`{value}`" for value in option.values) or "names",
+            " ".join(f"`{value}`" for value in option.only) or option.kind.name,
             option.meaning,
         ]
         for option in of.options

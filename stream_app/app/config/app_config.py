@@ -68,15 +68,18 @@ class AppConfig:
 
     def masked(self) -> dict[str, dict[str, object]]:
         """Everything, for logs, with secrets hidden."""
-        found = {"file-system": self._masked(self.file_system), "spark": self._masked(self.spark)}
+        sections = {
+            "file-system": self._masked(self.file_system),
+            "spark": self._masked(self.spark),
+        }
         for name in ("source", "table" if self.sync is None else "sync", "stream"):
             section = getattr(self, name)
-            found[name] = {
+            sections[name] = {
                 one.name: self._plain(getattr(section, one.name))
                 for one in fields(section)
                 if one.metadata
             }
-        return found
+        return sections
 
     def _masked(self, settings: Mapping[str, object]) -> dict[str, object]:
         return {key: HIDDEN if is_secret(key) else self._plain(settings[key]) for key in settings}
@@ -147,8 +150,8 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
         problems.append(f"{origin}: {shown(key)}: {problem}")
     if problems:
         count = f"{len(problems)} problems" if len(problems) > 1 else "a problem"
-        told = "\n".join(f"  - {line}" for line in problems)
-        raise UsageError(config.secrets.hide(f"the configuration has {count}:\n{told}"))
+        lines = "\n".join(f"  - {line}" for line in problems)
+        raise UsageError(config.secrets.hide(f"the configuration has {count}:\n{lines}"))
     return config
 
 
@@ -194,17 +197,17 @@ def _unknown(section: str, key: str) -> str:
     if instead := REMOVED.get(f"{section}.{key}"):
         return f"was removed: {instead}"
     known = [*KEYS[section], *(f"{prefix}…" for prefix in PREFIXES.get(section, {}))]
-    found = unknown_name("key", key, known)
+    problem = unknown_name("key", key, known)
     begin, dot, rest = key.partition(".")
     heads = [prefix.rstrip(".") for prefix in PREFIXES.get(section, {})]
     if dot and (near := nearest(begin, heads)):
         return f"unknown key {key!r}; did you mean '{near[0]}.{rest}'?"
-    if section == "sync" and "mean" in found:
-        return found
+    if section == "sync" and "mean" in problem:
+        return problem
     for other, keys in KEYS.items():
         if other != section and key in keys:
             return f"unknown key; did you mean {other + '.' + key!r}?"
-    return found if "mean" in found else f"{found}; known: {', '.join(known)}"
+    return problem if "mean" in problem else f"{problem}; known: {', '.join(known)}"
 
 
 def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -30,7 +30,7 @@ def format_problems(
     chosen = FORMATS[name]
     yield from _of_others(chosen, given)
     for option in chosen.options:
-        if option.is_required and option.key not in options:
+        if option.example and option.key not in options:
             yield chosen.full_key(option.key), f"is missing: such as {option.example!r}"
     if not many_tables:
         for key, problem in excluding_options(options):
@@ -45,8 +45,8 @@ def format_problems(
 def _of_others(chosen: Format, given: Collection[str]) -> Iterator[tuple[str, str]]:
     """Options of formats that are not chosen, which would do nothing."""
     names: dict[str, list[str]] = {}
-    for each in FORMATS.values():
-        names.setdefault(each.section, []).append(each.name)
+    for known in FORMATS.values():
+        names.setdefault(known.section, []).append(known.name)
     del names[chosen.section]
     for key in sorted(given):
         section, _, rest = key.removeprefix(_SOURCE).partition(".")

@@ -31,11 +31,11 @@ class Holding(NamedTuple):
 
     Attributes:
         rules: the made columns and the filter.
-        told: what was asked for all tables and does not fit this one, in words.
+        lacking: what was asked for all tables and does not fit this one, in words.
     """
 
     rules: TableConfig
-    told: tuple[str, ...]
+    lacking: tuple[str, ...]
 
 
 def rules_of_table(sync: SyncConfig, name: str, columns: RowType) -> TableConfig:
@@ -85,8 +85,8 @@ def columns_with_made(
             fix="give the made column another name (sync.metadata-column-prefix, or the name in "
             "sync.computed-column)",
         )
-    rules, told = rules_for(sync, name, columns)
-    return rules.made.columns(columns, arrow_type), told
+    rules, lacking = rules_for(sync, name, columns)
+    return rules.made.columns(columns, arrow_type), lacking
 
 
 def check_made_keys(sync: SyncConfig, name: str, columns: RowType, keys: tuple[str, ...]) -> None:
@@ -159,13 +159,13 @@ def _asked(sync: SyncConfig, own: OneTable) -> TableConfig:
 def _lowered(text: str) -> str:
     """A definition with the names of its columns in lower case; what is none stays as it is."""
     try:
-        found = parse_definition(text)
-        takes_column = function_of(found).takes_column
+        definition = parse_definition(text)
+        takes_column = function_of(definition).takes_column
     except DefinitionError:
         return text
-    first, *others = found.arguments or ("",)
+    first, *others = definition.arguments or ("",)
     taken = first.lower() if takes_column else first
-    return f"{found.name.lower()}={found.function}({', '.join([taken, *others])})"
+    return f"{definition.name.lower()}={definition.function}({', '.join([taken, *others])})"
 
 
 def _chosen(of_table: Names | None, of_all: Names) -> Names:
@@ -177,7 +177,7 @@ def _holding(
 ) -> Holding:
     """Args: there: the columns of a table that gets no more; None: it gets them."""
     own = sync.table_rules.tables.get(name, OneTable())
-    asked, told = _asked(sync, own), list[str]()
+    asked, lacking = _asked(sync, own), list[str]()
     made = asked.made
     metadata = [key for at, key in made.metadata.items() if there is None or at in there]
     known = {*columns, *made.metadata}
@@ -191,15 +191,15 @@ def _holding(
             computed.append(texts[definition.name])
             known.add(definition.name)
         elif is_there:
-            told.append(f"computed-column {definition.name} does not hold: no column {taken}")
+            lacking.append(f"computed-column {definition.name} does not hold: no column {taken}")
     missing = set(named_columns(asked.filter or "")) - known
     leaves_filter = bool(missing) and own.filter is None
     if leaves_filter:
-        told.append(f"filter does not hold: no column {', '.join(sorted(missing))}")
+        lacking.append(f"filter does not hold: no column {', '.join(sorted(missing))}")
     rules = replace(
         asked,
         computed_columns=tuple(computed),
         metadata_columns=tuple(metadata),
         filter=None if leaves_filter else asked.filter,
     )
-    return Holding(rules, tuple(told))
+    return Holding(rules, tuple(lacking))

@@ -116,7 +116,7 @@ def hiding(secrets: Secrets) -> Iterator[None]:
 
 def _forms(value: str) -> Iterator[str]:
     """As it is, as programs quote it, and line by line, as a key in a file is."""
-    parts = [value, *(found[1] or found[2] for found in _QUOTED.finditer(value))]
+    parts = [value, *(quoted[1] or quoted[2] for quoted in _QUOTED.finditer(value))]
     for part in parts:
         for text in (part, re.sub(r"\\(.)", r"\1", part)):
             yield text

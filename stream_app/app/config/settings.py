@@ -61,14 +61,14 @@ def file_io_options(environ: Mapping[str, str]) -> dict[str, str]:
         UsageError: what a value refers to is not there.
     """
     problems: list[str] = []
-    found = {}
+    options = {}
     for key, setting in _from_environment(environ, []).items():
         if key.startswith(_FILE_SYSTEM) and setting.value:
             value = str(_resolved(key, setting, environ, problems).value)
-            found[key.removeprefix(_FILE_SYSTEM)] = value
+            options[key.removeprefix(_FILE_SYSTEM)] = value
     if problems:
         raise UsageError("; ".join(problems), fix="set the variable or create the file")
-    return found
+    return options
 
 
 def file_io_variables(options: Mapping[str, str]) -> dict[str, str]:
@@ -81,13 +81,13 @@ def file_io_variables(options: Mapping[str, str]) -> dict[str, str]:
 
 def secret_texts(settings: Mapping[str, Setting], environ: Mapping[str, str]) -> list[str]:
     """What must not be seen: settings that are secrets, what they refer to, and AWS's variables."""
-    found = [environ[name] for name in _AWS_SECRETS if environ.get(name)]
+    secrets = [environ[name] for name in _AWS_SECRETS if environ.get(name)]
     for key, setting in settings.items():
-        found += setting.secrets
+        secrets += setting.secrets
         if is_secret(key) and not REFERENCE.search(str(setting.value)):
-            found.append(str(setting.value))
-        found += _URL_PASSWORD.findall(str(setting.value))
-    return found
+            secrets.append(str(setting.value))
+        secrets += _URL_PASSWORD.findall(str(setting.value))
+    return secrets
 
 
 def environment_secrets(environ: Mapping[str, str]) -> list[str]:
@@ -145,14 +145,14 @@ def _canonical(key: str) -> str:
 def _from_environment(environ: Mapping[str, str], problems: list[str]) -> dict[str, Setting]:
     settings = {}
     for name, value in sorted(environ.items()):
-        found = _ENVIRONMENT.fullmatch(name)
-        if not found:
+        match = _ENVIRONMENT.fullmatch(name)
+        if not match:
             continue
-        if found[1] == "SPARK":
+        if match[1] == "SPARK":
             # Their names have capitals, which the name of a variable cannot tell.
             problems.append(f"environment: {name}: give Spark's settings in the file or by --set")
             continue
-        parts = [found[1], *found[2].split("__")]
+        parts = [match[1], *match[2].split("__")]
         key = ".".join(part.lower().replace("_", "-") for part in parts)
         settings[key] = Setting(value, f"environment {name}", is_text=True)
     return settings
@@ -188,15 +188,15 @@ def _resolved(
     is_renewed = is_hidden and key.startswith(_FILE_SYSTEM)
     secrets = []
 
-    def put_in(found: re.Match[str]) -> str:
+    def put_in(reference: re.Match[str]) -> str:
         try:
-            text = referred(found, environ)
+            text = referred(reference, environ)
         except NotThereError as error:
             problems.append(f"{setting.origin}: {shown(key)}: {error}")
             return ""
-        if is_hidden or is_secret(found[2]):
+        if is_hidden or is_secret(reference[2]):
             secrets.append(text)
-        return found[0] if is_renewed and found[1] == "file" else text
+        return reference[0] if is_renewed and reference[1] == "file" else text
 
     value = REFERENCE.sub(put_in, setting.value)
     if (is_hidden or secrets) and not REFERENCE.search(value):

@@ -36,16 +36,16 @@ class SourceConfig:
     topics: tuple[str, ...] = values.key(values.some_names, ())
     topic_pattern: str | None = values.key(values.regular_expression, None)
     format: str = values.key(values.one_of(*FORMATS), DEFAULT_FORMAT)
+    format_options: Mapping[str, str] = values.key_family(
+        *dict.fromkeys(f"{known.section}." for known in FORMATS.values())
+    )
     starting_offsets: str = values.key(values.offsets, "earliest")
     max_offsets_per_trigger: int | None = values.key(values.integer(1), None)
     min_partitions: int | None = values.key(values.integer(1), None)
     fail_on_data_loss: bool = values.key(values.boolean, True)
     reader: str | None = values.key(values.one_of("native", "spark"), None)
+    kafka_options: Mapping[str, str] = values.key_family("kafka.", is_secret=True)
     merge_shards: bool = values.key(values.boolean, False)
     path: str | None = values.key(values.text, None)
     max_files_per_trigger: int | None = values.key(values.integer(1), None)
-    kafka_options: Mapping[str, str] = values.key_family("kafka.", is_secret=True)
-    format_options: Mapping[str, str] = values.key_family(
-        *dict.fromkeys(f"{known.section}." for known in FORMATS.values())
-    )
     lowers_names: bool = False

@@ -21,7 +21,7 @@ from stream_app.planning.sync.new_tables import Names, OneTable, TableRules
 from stream_app.planning.sync.target_tables import SyncRules
 
 OF_FORMAT = {
-    option.key: values.one_of(*option.values) if option.values else values.text
+    option.key: values.one_of(*option.only) if option.only else values.text
     for option in (*COLUMN_OPTIONS, TRUNCATE_OPTION)
     if option.key not in (TYPE_MAPPING, INEXACT)
 }
@@ -85,10 +85,16 @@ class SyncConfig:
     excluding_dbs: str | None = values.key(values.regular_expression, None)
     table_prefix: str = values.key(values.text, "")
     table_suffix: str = values.key(values.text, "")
+    table_prefix_db: Mapping[str, str] = values.key_family("table-prefix-db.")
+    table_suffix_db: Mapping[str, str] = values.key_family("table-suffix-db.")
+    table_mapping: Mapping[str, str] = values.key_family("table-mapping.")
     merge_shards: bool = values.key(values.boolean, True)
     case_sensitive: bool = values.key(values.boolean, True)
     primary_keys: Names = values.key(values.some_names, ())
     partition_keys: Names = values.key(values.some_names, ())
+    multiple_table_partition_keys: Mapping[str, Names] = values.key_family(
+        "multiple-table-partition-keys."
+    )
     sync_primary_keys_from_source_schema: bool = values.key(values.boolean, True)
     type_mapping: Names = values.key(values.some_names, ())
     inexact: str = values.key(values.one_of(*_INEXACT), Inexact.NUMBER.value)
@@ -97,12 +103,6 @@ class SyncConfig:
     metadata_column_prefix: str = values.key(values.text, "")
     filter: str | None = values.key(values.text, None)
     max_tables: int = values.key(values.integer(1), 1000)
-    table_mapping: Mapping[str, str] = values.key_family("table-mapping.")
-    table_prefix_db: Mapping[str, str] = values.key_family("table-prefix-db.")
-    table_suffix_db: Mapping[str, str] = values.key_family("table-suffix-db.")
-    multiple_table_partition_keys: Mapping[str, Names] = values.key_family(
-        "multiple-table-partition-keys."
-    )
     options: Mapping[str, str] = values.key_family("options.")
     tables: Mapping[str, OneSetting] = values.key_family("tables.")
 
@@ -167,18 +167,18 @@ class SyncConfig:
 
     def _one(self, name: str) -> OneTable:
         own = {
-            key.removeprefix(f"{name}."): each.value
-            for key, each in self.tables.items()
+            key.removeprefix(f"{name}."): setting.value
+            for key, setting in self.tables.items()
             if key.startswith(f"{name}.")
         }
 
         def some(key: str) -> Names | None:
-            found = own.get(key)
-            return found if isinstance(found, tuple) else None
+            value = own.get(key)
+            return value if isinstance(value, tuple) else None
 
         def one(key: str) -> str | None:
-            found = own.get(key)
-            return found if isinstance(found, str) else None
+            value = own.get(key)
+            return value if isinstance(value, str) else None
 
         return OneTable(
             primary_keys=None if (keys := some("primary-keys")) is None else self.cased(keys),

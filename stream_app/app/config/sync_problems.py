@@ -151,8 +151,8 @@ def _of_options(sync: SyncConfig) -> _Problems:
     yield from wrong
     has_none = not (rules.primary_keys or rules.sync_primary_keys_from_source_schema)
     of_all = rules.primary_keys or (() if has_none else (_KEY,))
-    told = set() if wrong else set(_certain(of_all, (), sync.options, {}))
-    for problem in sorted(told):
+    of_every_table = set() if wrong else set(_certain(of_all, (), sync.options, {}))
+    for problem in sorted(of_every_table):
         yield "sync.options", problem
     for name, own in rules.tables.items():
         wrong_own = list(_each_option(f"sync.tables.{name}.options", own.options))
@@ -163,7 +163,7 @@ def _of_options(sync: SyncConfig) -> _Problems:
         # Partition keys of all tables hold where a table has them.
         partitioned_by = own.partition_keys or () if own.primary_keys else ()
         for problem in _certain(keys, partitioned_by, sync.options, own.options):
-            if problem not in told:
+            if problem not in of_every_table:
                 yield f"sync.tables.{name}", problem
 
 
@@ -216,4 +216,4 @@ def _certain(
         )
         for kind in _ANY_TYPE
     ]
-    return [problem for problem in tries[0] if all(problem in each for each in tries)]
+    return [problem for problem in tries[0] if all(problem in problems for problems in tries)]

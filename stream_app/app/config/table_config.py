@@ -38,11 +38,11 @@ class TableConfig:
     columns: RowType = values.key(values.columns, RowType(()))
     primary_keys: tuple[str, ...] = values.key(values.some_names, ())
     partition_keys: tuple[str, ...] = values.key(values.names, ())
-    comment: str | None = values.key(values.text, None)
     computed_columns: tuple[str, ...] = values.key(values.definitions, ())
     metadata_columns: tuple[str, ...] = values.key(values.some_names, ())
     metadata_column_prefix: str = values.key(values.text, "")
     filter: str | None = values.key(values.text, None)
+    comment: str | None = values.key(values.text, None)
     options: Mapping[str, str] = values.key_family("options.")
 
     @property

@@ -13,8 +13,10 @@ from stream_app.message_formats import FORMATS
 
 def toml_settings(config: AppConfig) -> Mapping[str, Mapping[str, str]]:
     """Section → key → TOML's text of the value, secrets hidden; what is not set is left out."""
-    found = {name: dict(_lines(config, name, told)) for name, told in config.masked().items()}
-    return {name: lines for name, lines in found.items() if lines}
+    sections = {
+        name: dict(_lines(config, name, settings)) for name, settings in config.masked().items()
+    }
+    return {name: lines for name, lines in sections.items() if lines}
 
 
 def _lines(

@@ -153,19 +153,19 @@ def names(setting: Setting) -> tuple[str, ...]:
 
 def some_names(setting: Setting) -> tuple[str, ...]:
     """A list of strings that is not empty."""
-    found = names(setting)
-    if not found:
+    listed = names(setting)
+    if not listed:
         raise WrongValueError("must name at least one")
-    return found
+    return listed
 
 
 def host_names(setting: Setting) -> tuple[str, ...]:
     """Names of machines, without a port; ``*``: any."""
-    found = names(setting)
-    for name in found:
+    listed = names(setting)
+    for name in listed:
         if name != "*" and not re.fullmatch(r"[\w.-]+", name):
             raise WrongValueError(f"must be names such as 'page.example.org', has {name!r}")
-    return found
+    return listed
 
 
 def definitions(setting: Setting) -> tuple[str, ...]:
@@ -179,10 +179,8 @@ def definitions(setting: Setting) -> tuple[str, ...]:
         except tomllib.TOMLDecodeError as error:
             raise WrongValueError(f"is no list of strings: {error}") from None
         return some_names(Setting(value, setting.origin))
-    found = tuple(part.strip() for part in split_outside_brackets(given) if part.strip())
-    if not found:
-        raise WrongValueError("must name at least one")
-    return found
+    parts = [part.strip() for part in split_outside_brackets(given) if part.strip()]
+    return some_names(Setting(parts, setting.origin))
 
 
 def any_definitions(setting: Setting) -> tuple[str, ...]:

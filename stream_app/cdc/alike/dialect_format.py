@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,13 +17,13 @@ from stream_app.cdc.alike.survey import survey
 from stream_app.cdc.columns.column_reading import Encoding
 from stream_app.cdc.message_format import (
     Format,
-    FormatOption,
     FormatSetup,
     MessageFormat,
     SourceReader,
     promises_nothing,
 )
 from stream_app.cdc.source_tables import Origins
+from stream_app.model.options.option import Option
 from stream_app.model.schema.data_type import DataType, RowType
 
 
@@ -47,7 +48,7 @@ class DialectFormat:
     name: str
     section: str
     introduction: str
-    options: tuple[FormatOption, ...]
+    options: tuple[Option[Any], ...]
     origins: Callable[[pa.RecordBatch], Origins]
     dialect: Callable[[CheckedOptions], Dialect]
     plain: Dialect

@@ -6,8 +6,9 @@ Each format declares its own beside these. Called once, when the format is made.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from stream_app.cdc.column_aliases import alias_problems, parse_aliases
 from stream_app.cdc.column_drift import (
@@ -28,9 +29,10 @@ from stream_app.cdc.columns.column_reading import (
     Family,
     family_of,
 )
-from stream_app.cdc.message_format import FormatOption, FormatSetup
+from stream_app.cdc.message_format import FormatSetup
 from stream_app.errors import UsageError
 from stream_app.model.near_names import did_you_mean
+from stream_app.model.options.option import TEXT, Option, OptionKind
 from stream_app.model.schema.data_type import DataType, RowType
 from stream_app.model.schema.mapping_options import Inexact, parse_mapping_options
 
@@ -48,63 +50,80 @@ class OnTruncate(Enum):
     APPLY = "apply"
 
 
-TRUNCATE_OPTION = FormatOption(
+def _columns(text: str) -> frozenset[str]:
+    names = frozenset(name.strip() for name in text.split(",")) - {""}
+    if not names:
+        raise ValueError("names no column")
+    return names
+
+
+COLUMNS = OptionKind("names", _columns)
+
+
+def choice(key: str, meaning: str, values: tuple[str, ...]) -> Option[str]:
+    """An option of a few values, the default first."""
+    return Option(key, TEXT, values[0], meaning, only=values)
+
+
+TRUNCATE_OPTION = choice(
     TRUNCATE,
     "Effect of a TRUNCATE of the source: it stops the job (in a job of many tables: it holds its "
     "table back); or nothing happens; or the table is emptied ([CDC.md](CDC.md#truncate)).",
-    tuple(each.value for each in OnTruncate),
+    tuple(effect.value for effect in OnTruncate),
 )
 COLUMN_OPTIONS = (
-    FormatOption(
+    choice(
         UNKNOWN_COLUMNS,
         "Effect of a column that the table does not have: the job stores the record without it, "
         "with a warning or without one; it stops; the record is bad; or the table gets the column "
         "([schemas.md](schemas.md)).",
         tuple(reaction.value for reaction in Reaction),
     ),
-    FormatOption(
+    choice(
         MISSING_COLUMNS,
         "Effect of a missing column of the table: the same, except that nothing is dropped.",
         tuple(reaction.value for reaction in Reaction if reaction is not Reaction.EVOLVE),
     ),
-    FormatOption(
+    choice(
         NARROWED_COLUMNS,
         "Effect of a type in the source that the column cannot follow, where unknown-columns = "
         "evolve: the column keeps its type, with a warning or without one; the job stops; or "
         "records of later changes are bad ([schemas.md](schemas.md#narrowed-columns)).",
         NARROWED_REACTIONS,
     ),
-    FormatOption(
+    choice(
         CUT_VALUES,
         "Effect of a time with digits of a second that its column cannot hold, which are cut off: "
         "a warning, or none, or the record is bad ([CDC.md](CDC.md#times-that-are-cut)).",
         CUT_REACTIONS,
     ),
-    FormatOption(
+    Option(
         COLUMN_ALIASES,
+        TEXT,
+        "",
         "Columns that the source has renamed: `NAME=COLUMN`, comma separated. A value under the "
         "name goes into the table's column, beside values under the column's own name.",
-        example="renamed=v",
     ),
-    FormatOption(
+    Option(
         TYPE_MAPPING,
+        TEXT,
+        "",
         "Paimon's options of the types of columns that the table gets, where unknown-columns = "
         "evolve; comma separated ([schemas.md](schemas.md)).",
-        example="to-nullable,tinyint1-not-bool",
     ),
-    FormatOption(
+    choice(
         INEXACT,
         "Type of columns for times of day with more than milliseconds, which Paimon's TIME cannot "
         "hold: BIGINT, as the source counts; STRING; or TIME, which cuts digits off "
         "([schemas.md](schemas.md#types-that-paimon-cannot-hold)).",
-        tuple(each.value for each in Inexact),
+        tuple(kind.value for kind in Inexact),
     ),
 )
-ENCODING_OPTION = FormatOption(
+ENCODING_OPTION = choice(
     COLUMN_ENCODING,
     "How the source writes one column, with priority over the format's own way. The column's "
     "type limits the choice.",
-    tuple(sorted({each.value for family in ENCODINGS.values() for each in family})),
+    tuple(sorted({encoding.value for family in ENCODINGS.values() for encoding in family})),
 )
 
 _COLUMN_PREFIX, _COLUMN_SUFFIX = COLUMN_ENCODING.split("NAME")
@@ -115,36 +134,32 @@ class CheckedOptions:
     """The options of a table's format, checked.
 
     Attributes:
-        modes: every option of a fixed choice with its value.
-        names: every option that lists columns, with those that were given.
+        values: of every option that the format declares.
         encodings: ``column.NAME.encoding`` by column name.
-        texts: every option that is a text and was given.
     """
 
-    modes: Mapping[str, str]
-    names: Mapping[str, frozenset[str]]
+    values: Mapping[str, Any]
     encodings: Mapping[str, Encoding]
-    texts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def on_truncate(self) -> OnTruncate:
         """Effect of a TRUNCATE of the source."""
-        return OnTruncate(self.modes.get(TRUNCATE, OnTruncate.ERROR.value))
+        return OnTruncate(self.values.get(TRUNCATE, OnTruncate.ERROR.value))
 
     def column_policy(self, columns: RowType) -> ColumnPolicy:
         """What becomes of records that have other columns than these."""
         return ColumnPolicy(
             columns=frozenset(columns.names),
-            unknown=Reaction(self.modes[UNKNOWN_COLUMNS]),
-            missing=Reaction(self.modes[MISSING_COLUMNS]),
-            cut=Reaction(self.modes[CUT_VALUES]),
+            unknown=Reaction(self.values[UNKNOWN_COLUMNS]),
+            missing=Reaction(self.values[MISSING_COLUMNS]),
+            cut=Reaction(self.values[CUT_VALUES]),
         )
 
 
 def checked_options(
     name: str,
     section: str,
-    declared: tuple[FormatOption, ...],
+    declared: tuple[Option[Any], ...],
     options: Mapping[str, str],
     columns: RowType,
 ) -> CheckedOptions:
@@ -156,32 +171,23 @@ def checked_options(
     Raises:
         UsageError: lists everything that is wrong, with the nearest known spelling.
     """
-    known = {option.key: option.values for option in declared}
-    free = {option.key for option in declared if option.example}
-    texts: dict[str, str] = {}
-    choices = {key: values for key, values in known.items() if values and key != COLUMN_ENCODING}
+    known = {option.key: option for option in declared}
+    values = {key: option.default for key, option in known.items()}
     problems: list[str] = []
-    modes = {key: values[0] for key, values in choices.items()}
-    names: dict[str, frozenset[str]] = {}
     encodings: dict[str, Encoding] = {}
-    for key, value in options.items():
-        if key in choices:
-            modes[key] = value
-            others = ", ".join(choices[key])
-            problems += [f"{key} = {value!r} is none of {others}"] * (value not in choices[key])
-        elif key in (TYPE_MAPPING, COLUMN_ALIASES) and key in known:
-            problems += _list_problems(key, value, columns)
-        elif key in free:
-            texts[key] = value
-        elif key in known and key != COLUMN_ENCODING:
-            names[key] = frozenset(each.strip() for each in value.split(",")) - {""}
-            problems += [f"{key} names no column"] * (not names[key])
+    for key, text in options.items():
+        if key in known and key != COLUMN_ENCODING:
+            try:
+                values[key] = known[key].value_of(text)
+                problems += _list_problems(key, text, columns)
+            except ValueError as error:
+                problems.append(f"{key} = {text!r} {error}")
         elif COLUMN_ENCODING in known and (column := _encoded_column(key)) is not None:
-            problem = _encoding_problem(column, value, columns)
+            problem = _encoding_problem(column, text, columns)
             if problem:
                 problems.append(f"{key}: {problem}")
             else:
-                encodings[column] = Encoding(value)
+                encodings[column] = Encoding(text)
         else:
             problems.append(f"unknown option {key!r}{did_you_mean(key, known, ',')}")
     if problems:
@@ -190,7 +196,7 @@ def checked_options(
             where=f"source.{section}",
             fix=f"known options: {', '.join(known)}",
         )
-    return CheckedOptions(modes, names, encodings, texts)
+    return CheckedOptions(values, encodings)
 
 
 def column_readings(
@@ -233,8 +239,7 @@ def _list_problems(key: str, value: str, columns: RowType) -> list[str]:
     try:
         if key == TYPE_MAPPING:
             parse_mapping_options(value.split(","))
-            return []
-        problems = alias_problems(parse_aliases(value), columns)
+        problems = alias_problems(parse_aliases(value), columns) if key == COLUMN_ALIASES else []
     except UsageError as error:
         return [f"{error.what} ({error.fix})"]
     return [f"{key}: {problem}" for problem in problems]

@@ -78,7 +78,7 @@ class DebeziumJson:
         """Make it of the setup's options, unless others are given."""
         self._options = options or parse_options(setup.options, setup.columns)
         self._readings = column_readings(
-            setup, self._options.encodings, partial(default_encoding, modes=self._options.modes)
+            setup, self._options.encodings, partial(default_encoding, modes=self._options.values)
         )
         rules = key_rules(self._options, setup.primary_keys, setup.traits)
         policy = self._options.column_policy(setup.columns)

@@ -10,14 +10,17 @@ Source: Debezium's connector properties `decimal.handling.mode`, `time.precision
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from stream_app.cdc.alike.options import (
     COLUMN_OPTIONS,
+    COLUMNS,
     ENCODING_OPTION,
     TRUNCATE_OPTION,
     UNKNOWN_COLUMNS,
     CheckedOptions,
     checked_options,
+    choice,
 )
 from stream_app.cdc.change_batch import TableTraits
 from stream_app.cdc.column_drift import INEXACT, Reaction
@@ -29,9 +32,9 @@ from stream_app.cdc.debezium.placeholders import (
     is_placeholder,
     placeholder_of,
 )
-from stream_app.cdc.message_format import FormatOption
 from stream_app.cdc.source_types.remarks import REPLACES_NULLS
 from stream_app.errors import UsageError
+from stream_app.model.options.option import TEXT, Option
 from stream_app.model.schema.data_type import DataType, RowType
 from stream_app.model.schema.mapping_options import Inexact
 
@@ -45,13 +48,13 @@ SOURCE_KEY = "source-key"
 UNCHANGED_VALUES = "unchanged-values"
 PLACEHOLDER_VALUE = "unavailable.value.placeholder"
 
-OPTIONS: tuple[FormatOption, ...] = (
-    FormatOption(
+OPTIONS: tuple[Option[Any], ...] = (
+    choice(
         DECIMAL_MODE,
         "How the connector writes DECIMAL and NUMERIC.",
         ("precise", "string", "double"),
     ),
-    FormatOption(
+    choice(
         TIME_MODE,
         "How the connector writes dates and times.",
         (
@@ -63,45 +66,48 @@ OPTIONS: tuple[FormatOption, ...] = (
             "nanoseconds",
         ),
     ),
-    FormatOption(
+    choice(
         BINARY_MODE,
         "How the connector writes bytes; also for messages with a schema, which does not tell it.",
         ("bytes", "base64", "base64-url-safe", "hex"),
     ),
     TRUNCATE_OPTION,
     *COLUMN_OPTIONS,
-    FormatOption(
+    choice(
         REPLICA_IDENTITY,
         "Contents of before-images: what each message proves (`auto`), the whole row (`full`), "
         "or only the source's key (`default`, PostgreSQL's own).",
         tuple(identity.value for identity in ReplicaIdentity),
     ),
-    FormatOption(
+    choice(
         UNPROVEN_KEYS,
         "Effect of an update or a delete whose row is not certain: it stops the job, or is a bad "
         "record.",
         ("stop", "quarantine"),
     ),
-    FormatOption(
+    Option(
         SOURCE_KEY,
+        COLUMNS,
+        frozenset(),
         "Columns of the source's key, comma separated; absent: those of the Kafka keys.",
     ),
-    FormatOption(
+    choice(
         UNCHANGED_VALUES,
         "Effect of an update without a before-image that leaves an unchanged value out (TOAST): "
         "the value is looked up in the table, or the record is bad.",
         ("lookup", "quarantine"),
     ),
-    FormatOption(
+    choice(
         REPLACES_NULLS,
         "Whether the connector's converter writes a column's DEFAULT in place of null; the job "
         "names the columns that may have lost nulls so.",
         ("true", "false"),
     ),
-    FormatOption(
+    Option(
         PLACEHOLDER_VALUE,
+        TEXT,
+        PLACEHOLDER,
         "The connector's stand-in for an unchanged value; behind `hex:` its bytes.",
-        example=PLACEHOLDER,
     ),
     ENCODING_OPTION,
 )
@@ -127,44 +133,44 @@ class DebeziumOptions(CheckedOptions):
     @property
     def source_key(self) -> frozenset[str] | None:
         """Columns of the source's key; None: the messages' keys tell."""
-        return self.names.get(SOURCE_KEY)
+        return self.values.get(SOURCE_KEY) or None
 
     @property
     def identity(self) -> ReplicaIdentity:
         """What before-images hold."""
-        return ReplicaIdentity(self.modes[REPLICA_IDENTITY])
+        return ReplicaIdentity(self.values[REPLICA_IDENTITY])
 
     @property
     def looks_up(self) -> bool:
         """Whether values that an update leaves out are looked up in the table."""
-        return self.modes[UNCHANGED_VALUES] == "lookup"
+        return bool(self.values[UNCHANGED_VALUES] == "lookup")
 
     @property
     def sends_bytes(self) -> bool:
         """Whether the connector sends bytes as bytes; else as text of some encoding."""
-        return self.modes[BINARY_MODE] == "bytes"
+        return bool(self.values[BINARY_MODE] == "bytes")
 
     @property
     def writes_times(self) -> bool:
         """Whether a STRING column gets times of day as people write them; else their counts."""
-        return self.modes.get(INEXACT) == Inexact.STRING.value
+        return bool(self.values.get(INEXACT) == Inexact.STRING.value)
 
     @property
     def placeholder(self) -> Placeholder:
         """What stands for an unchanged value."""
-        return placeholder_of(self.texts.get(PLACEHOLDER_VALUE, PLACEHOLDER))
+        return placeholder_of(self.values.get(PLACEHOLDER_VALUE, PLACEHOLDER))
 
     @property
     def quarantines_unproven(self) -> bool:
         """Whether a change whose row is not certain becomes a bad record; else it stops the job."""
-        return self.modes[UNPROVEN_KEYS] == "quarantine"
+        return bool(self.values[UNPROVEN_KEYS] == "quarantine")
 
 
 def parse_options(
     options: Mapping[str, str],
     columns: RowType,
     name: str = "debezium-json",
-    declared: tuple[FormatOption, ...] = OPTIONS,
+    declared: tuple[Option[Any], ...] = OPTIONS,
 ) -> DebeziumOptions:
     """Check the options of a table's format.
 
@@ -175,16 +181,16 @@ def parse_options(
         UsageError: lists everything that is wrong, with the nearest known spelling.
     """
     given = {key: _OLDER_VALUES.get((key, value), value) for key, value in options.items()}
-    found = checked_options(name, SECTION, declared, given, columns)
-    placeholder = found.texts.get(PLACEHOLDER_VALUE)
-    if placeholder is not None and not is_placeholder(placeholder):
+    checked = checked_options(name, SECTION, declared, given, columns)
+    placeholder = checked.values.get(PLACEHOLDER_VALUE, PLACEHOLDER)
+    if not is_placeholder(placeholder):
         raise UsageError(
             f"{PLACEHOLDER_VALUE} = {placeholder!r} is no placeholder",
             where=f"source.{SECTION}",
             fix="take the connector's value, at least one character; behind `hex:` an even number "
             "of hexadecimal digits",
         )
-    return DebeziumOptions(found.modes, found.names, found.encodings, found.texts)
+    return DebeziumOptions(checked.values, checked.encodings)
 
 
 def key_rules(

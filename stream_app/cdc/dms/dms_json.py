@@ -28,6 +28,7 @@ from stream_app.cdc.alike.options import (
     COLUMN_OPTIONS,
     ENCODING_OPTION,
     TRUNCATE_OPTION,
+    choice,
     texts_and_numbers,
 )
 from stream_app.cdc.alike.origins import OriginFields, Told, change_times, millis_of_text
@@ -35,7 +36,6 @@ from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, children_of, v
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.images import Images
-from stream_app.cdc.message_format import FormatOption
 from stream_app.cdc.record_images import NULL_CELL, Image, RecordImages, UnreadableRecordError
 from stream_app.cdc.row_assembly import CREATE, DELETE, READ, UPDATE
 from stream_app.cdc.source_tables import table_name
@@ -51,7 +51,7 @@ _TIME_NAMES = ("commit-timestamp", "timestamp")
 _UPDATE_KEYS = "update-keys"
 _OPTIONS = (
     TRUNCATE_OPTION,
-    FormatOption(
+    choice(
         _UPDATE_KEYS,
         "Effect of an update without the primary key's values before: the record is bad, or the "
         "key is taken for unchanged.",
@@ -273,7 +273,7 @@ DMS_JSON = DialectFormat(
     introduction='for example `dms."update-keys" = "unchanged"`. [CDC.md](CDC.md#aws-dms) tells '
     "how the messages are read.",
     options=_OPTIONS,
-    dialect=lambda options: DmsDialect(options.modes[_UPDATE_KEYS] == "unchanged"),
+    dialect=lambda options: DmsDialect(options.values[_UPDATE_KEYS] == "unchanged"),
     plain=DmsDialect(),
     encoding=partial(texts_and_numbers, binary=Encoding.HEX),
     origins=OriginFields(_texts_of_metadata(*_METADATA), _told).origins,

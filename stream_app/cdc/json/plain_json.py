@@ -24,6 +24,7 @@ from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import image_of, load_document
 from stream_app.cdc.alike.options import (
     COLUMN_OPTIONS,
+    COLUMNS,
     ENCODING_OPTION,
     CheckedOptions,
     texts_and_numbers,
@@ -33,19 +34,21 @@ from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import looks_like_object, may_be_misread, parse_objects
 from stream_app.cdc.columns.nesting import deep_ones
 from stream_app.cdc.images import Images
-from stream_app.cdc.message_format import FormatOption
 from stream_app.cdc.record_images import NULL_CELL, Image, RecordImages, UnreadableRecordError
 from stream_app.cdc.row_assembly import CREATE
 from stream_app.cdc.source_tables import Origins, origins_of
 from stream_app.errors import UsageError
+from stream_app.model.options.option import Option
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
 
 _KEY_COLUMNS = "key-columns"
 _OPTIONS = (
-    FormatOption(
+    Option(
         _KEY_COLUMNS,
+        COLUMNS,
+        frozenset(),
         "Columns that are read from the message's key, a JSON object, where the value does not "
         "have them; comma separated.",
     ),
@@ -152,7 +155,7 @@ def _origins(messages: pa.RecordBatch) -> Origins:
 
 
 def _check_keys(checked: CheckedOptions, columns: RowType) -> None:
-    unknown = checked.names.get(_KEY_COLUMNS, frozenset()).difference(columns.names)
+    unknown = checked.values[_KEY_COLUMNS].difference(columns.names)
     if unknown and columns.names:  # without columns a job reads many tables
         raise UsageError(
             f"options of json are wrong: {_KEY_COLUMNS} names {', '.join(sorted(unknown))}, which "
@@ -169,7 +172,7 @@ PLAIN_JSON = DialectFormat(
     introduction='for example `json."key-columns" = "id"`. [CDC.md](CDC.md#plain-rows) tells how '
     "the messages are read.",
     options=_OPTIONS,
-    dialect=lambda options: PlainDialect(options.names.get(_KEY_COLUMNS, frozenset())),
+    dialect=lambda options: PlainDialect(options.values[_KEY_COLUMNS]),
     plain=PlainDialect(),
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_origins,

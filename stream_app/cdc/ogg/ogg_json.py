@@ -30,6 +30,7 @@ from stream_app.cdc.alike.options import (
     COLUMN_OPTIONS,
     ENCODING_OPTION,
     TRUNCATE_OPTION,
+    choice,
     texts_and_numbers,
 )
 from stream_app.cdc.alike.origins import OriginFields, Told, change_times, millis_of_text
@@ -37,7 +38,6 @@ from stream_app.cdc.columns.arrow_buffers import Bools, children_of, valid_of
 from stream_app.cdc.columns.column_reading import Encoding, JsonKind, row_fields
 from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.images import Images
-from stream_app.cdc.message_format import FormatOption
 from stream_app.cdc.record_images import NULL_CELL, Image, RecordImages, UnreadableRecordError
 from stream_app.cdc.row_assembly import CREATE, DELETE, UPDATE
 from stream_app.model.schema.mapping_options import MappingOptions
@@ -51,7 +51,7 @@ _MARK = "_isMissing"
 _COMPRESSED = "compressed-updates"
 _OPTIONS = (
     TRUNCATE_OPTION,
-    FormatOption(
+    choice(
         _COMPRESSED,
         "Effect of a column that neither image of a compressed update has: the record is bad, or "
         "the column is null, which merge-engine = partial-update takes for unchanged.",
@@ -264,7 +264,7 @@ OGG_JSON = DialectFormat(
     introduction='for example `ogg."compressed-updates" = "null"`. [CDC.md](CDC.md#goldengate) '
     "tells how the messages are read.",
     options=_OPTIONS,
-    dialect=lambda options: OggDialect(options.modes[_COMPRESSED] == "null"),
+    dialect=lambda options: OggDialect(options.values[_COMPRESSED] == "null"),
     plain=OggDialect(),
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,

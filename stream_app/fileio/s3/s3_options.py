@@ -21,6 +21,7 @@ from stream_app.errors import UsageError
 from stream_app.fileio.reference import NotThereError, names_file, put_in
 from stream_app.fileio.s3.s3_keys import KeyFiles, KeySource, S3Keys, aws_profile
 from stream_app.model.near_names import unknown_name
+from stream_app.model.options.option import parse_boolean
 
 _PREFIXES = ("s3.", "s3a.", "fs.s3a.")
 _NAMES: Mapping[str, str] = {
@@ -293,9 +294,11 @@ def _endpoint(text: str, *, has_tls: bool) -> str:
 
 
 def _boolean(key: str, value: str) -> bool:
-    if value.strip().lower() not in ("true", "false"):
-        raise UsageError(f"{key} must be true or false, is {value!r}", fix=f"write {key} = true")
-    return value.strip().lower() == "true"
+    try:
+        return parse_boolean(value.strip())
+    except ValueError:
+        what = f"{key} must be true or false, is {value!r}"
+        raise UsageError(what, fix=f"write {key} = true") from None
 
 
 def _certificates(path: str) -> bytes:

@@ -19,7 +19,6 @@ from stream_app.model.options import (
     bucket_options,
     compaction_options,
     expire_options,
-    read_options,
     stream_options,
     table_options,
     tag_options,
@@ -57,7 +56,7 @@ from stream_app.model.options.table_options import BUCKET
 from stream_app.model.table_kind import is_writable
 
 _DECLARING = (
-    *(table_options, bucket_options, compaction_options, read_options),
+    *(table_options, bucket_options, compaction_options),
     *(stream_options, expire_options, tag_options),
 )
 OPTIONS: dict[str, Option[Any]] = {
@@ -97,14 +96,14 @@ def option_problems(options: Mapping[str, str]) -> list[str]:
         elif _is_refused(key, value):
             problems.append(f"option {key!r} = {value!r} is not supported by stream_app")
         else:
-            problems += _value_problems(key, value) if option else _other_problems(key, value)
+            problems += (
+                _value_problems(option, key, value) if option else _other_problems(key, value)
+            )
     return problems + column_option_problems(options)
 
 
-def _value_problems(key: str, value: str) -> list[str]:
+def _value_problems(option: Option[Any], key: str, value: str) -> list[str]:
     """What is wrong with the value of an option that stream_app reads."""
-    option = option_named(key)
-    assert option is not None
     try:
         option.read({key: value})
         VALUE_CHECKS.get(key, str)(value)

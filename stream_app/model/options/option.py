@@ -156,6 +156,7 @@ class Option(Generic[Value]):
         only: the values that we support; empty: any.
         older_keys: names that the option had before; they count when `key` itself is absent.
         is_own: stream_app's, unknown to Paimon (which keeps it and does nothing with it).
+        example: of a text that must be given; empty: it need not be.
     """
 
     key: str
@@ -168,6 +169,7 @@ class Option(Generic[Value]):
     only: tuple[str, ...] = ()
     older_keys: tuple[str, ...] = ()
     is_own: bool = False
+    example: str = ""
 
     def read(self, options: Mapping[str, str]) -> Value:
         """The option's value in `options`, or its default.
@@ -180,17 +182,23 @@ class Option(Generic[Value]):
             return self.default
         text = options[key]
         try:
-            value = self.kind.parse(text)
-            self._check_bounds(value)
+            return self.value_of(text)
         except ValueError as problem:
-            raise UsageError(
-                f"option {key!r}: {text!r} {problem}", fix=f"{self.key}: {self.meaning}"
-            ) from None
+            what, fix = str(problem), f"{self.key}: {self.meaning}"
+            if self.only:  # Paimon may have more values
+                what, fix = "is not supported", f"use one of: {', '.join(self.only)}"
+            raise UsageError(f"option {key!r}: {text!r} {what}", fix=fix) from None
+
+    def value_of(self, text: str) -> Value:
+        """The value of a text.
+
+        Raises:
+            ValueError: has words that go on after the text: "is none of input, lookup".
+        """
+        value = self.kind.parse(text)
+        self._check_bounds(value)
         if self.only and str(value) not in self.only:
-            raise UsageError(
-                f"option {key!r}: {text!r} is not supported",
-                fix=f"use one of: {', '.join(self.only)}",
-            )
+            raise ValueError(f"is none of {', '.join(self.only)}")
         return value
 
     def _check_bounds(self, value: object) -> None:

@@ -1,12 +1,12 @@
-"""The table options of which version is read, and of followers, with Paimon's keys and defaults
-(1.4, `CoreOptions.java`).
+"""The table options of which version is read, how it is split, and of followers, with Paimon's keys
+and defaults (1.4, `CoreOptions.java`).
 
 Parsed by core_options.
 """
 
 from __future__ import annotations
 
-from stream_app.model.options.option import BOOLEAN, CHOICE, DURATION, LONG, TEXT, Option
+from stream_app.model.options.option import BOOLEAN, CHOICE, DURATION, LONG, MB, SIZE, TEXT, Option
 
 SCAN_MODE = Option(
     "scan.mode",
@@ -108,4 +108,18 @@ STREAMING_READ_APPEND_OVERWRITE = Option(
     False,
     "Whether a streaming read of a table without a primary key includes the rows that OVERWRITE "
     "snapshots add.",
+)
+SOURCE_SPLIT_TARGET_SIZE = Option(
+    "source.split.target-size",
+    SIZE,
+    128 * MB,
+    "Size up to which a split gathers files of a bucket.",
+)
+SOURCE_SPLIT_OPEN_FILE_COST = Option(
+    "source.split.open-file-cost",
+    SIZE,
+    4 * MB,
+    "Cost of opening a file: added to its size when compactions pack small files, and the least "
+    "weight of a file or section in a split.",
+    minimum=0,
 )

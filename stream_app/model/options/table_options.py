@@ -11,6 +11,7 @@ from stream_app.model.options.option import (
     BOOLEAN,
     CHOICE,
     DURATION,
+    HOUR,
     INTEGER,
     MB,
     SECOND,
@@ -201,6 +202,20 @@ DATA_FILE_PATH_DIRECTORY = Option(
 DATA_FILE_PREFIX = Option("data-file.prefix", TEXT, "data-", "First part of data file names.")
 CHANGELOG_FILE_PREFIX = Option(
     "changelog-file.prefix", TEXT, "changelog-", "First part of changelog file names."
+)
+LOOKUP_CACHE_FILE_RETENTION = Option(
+    "lookup.cache-file-retention",
+    DURATION,
+    HOUR,
+    "Time after which a copy of a data file on an executor's disk goes that no look-up has used.",
+)
+LOOKUP_CACHE_MAX_DISK_SIZE = Option(
+    "lookup.cache-max-disk-size",
+    SIZE,
+    None,
+    "Size of the table's copies on the disk of one machine, beyond which the least recently used "
+    "ones go; 0: none are made (default: no bound).",
+    minimum=0,
 )
 MANIFEST_FORMAT = Option("manifest.format", CHOICE, "avro", "Format of manifests.", only=("avro",))
 MANIFEST_COMPRESSION = Option(

@@ -33,11 +33,11 @@ from stream_app.mergetree.lookup.lookup_plan import keys_in
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.merge_engine import traits_of
-from stream_app.model.options.read_options import (
+from stream_app.model.options.table_options import (
+    IGNORE_DELETE,
     LOOKUP_CACHE_FILE_RETENTION,
     LOOKUP_CACHE_MAX_DISK_SIZE,
 )
-from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.model.schema.data_type import RowType
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
 

@@ -127,7 +127,7 @@ def test_names_keep_their_case_otherwise(tmp_path: Path) -> None:
 def test_each_format_takes_names_in_lower_case_to_its_tasks(tmp_path: Path, name: str) -> None:
     job = DatabaseJob(tmp_path, case_sensitive=False)
     job.run(spelled("shop.orders", 1))
-    needed = {each.key: each.example for each in FORMATS[name].options if each.is_required}
+    needed = {each.key: each.example for each in FORMATS[name].options if each.example}
     source = replace(job.config.source, format=name, format_options=needed)
     made = pickle.dumps(job_pipeline(replace(job.database, source=source), job.table("orders")))
     decoded = pickle.loads(made).decode(job.messages(0, 0))

@@ -9,6 +9,7 @@ from stream_app.errors import UsageError
 from stream_app.message_formats import DEFAULT_FORMAT, FORMATS, format_named
 from stream_app.model.schema.data_type import parse_columns
 
+_TEXTS = {"column-aliases": "renamed=v", "type-mapping": "to-nullable,tinyint1-not-bool"}
 COLUMNS = parse_columns("id BIGINT, v STRING")
 
 
@@ -17,9 +18,11 @@ def test_a_format_takes_every_value_that_it_declares_and_no_other(of: Format) ->
     for option in of.options:
         if "NAME" in option.key:
             continue
-        for value in option.values or (option.example or "id",):
+        for value in option.only or (
+            _TEXTS.get(option.key) or option.default or option.example or "id",
+        ):
             of.check({option.key: value}, COLUMNS)
-        if option.values:
+        if option.only:
             with pytest.raises(UsageError, match=option.key):
                 of.check({option.key: "none-of-them"}, COLUMNS)
 

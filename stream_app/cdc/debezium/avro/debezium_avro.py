@@ -54,7 +54,6 @@ from stream_app.cdc.debezium.records import decode_records
 from stream_app.cdc.images import StackedImages
 from stream_app.cdc.message_format import (
     Format,
-    FormatOption,
     FormatSetup,
     SourceReader,
     SourceSurvey,
@@ -63,21 +62,24 @@ from stream_app.cdc.record_images import UnreadableRecordError
 from stream_app.cdc.row_assembly import lacks_image
 from stream_app.cdc.schemas import URL, USER_INFO, Registries, Schemas
 from stream_app.errors import UsageError
+from stream_app.model.options.option import TEXT, Option
 from stream_app.model.schema.data_type import RowType
 
 _NAME = "debezium-avro"
 _OPTIONS = (
-    FormatOption(
+    Option(
         URL,
+        TEXT,
+        "",
         "Addresses of the schema registry, comma separated; the next one is asked when one does "
         "not answer.",
         example="http://registry:8081",
-        is_required=True,
     ),
-    FormatOption(
+    Option(
         USER_INFO,
+        TEXT,
+        "",
         "Login at the registry, USER:PASSWORD. Best written as `${env:NAME}` or `${file:PATH}`.",
-        example="reader:secret",
     ),
     *OPTIONS,
 )

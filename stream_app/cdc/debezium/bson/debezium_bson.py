@@ -57,7 +57,7 @@ def check(options: Mapping[str, str], columns: RowType) -> DebeziumOptions:
     }
     return replace(
         checked,
-        modes={**checked.modes, DECIMAL_MODE: "string"},
+        values={**checked.values, DECIMAL_MODE: "string"},
         encodings={**moments, **checked.encodings},
     )
 
@@ -72,7 +72,7 @@ def typed_columns(
             name=column.name,
             data_type=column.data_type,
             encoding=checked.encodings.get(column.name)
-            or default_encoding(column.data_type, checked.modes),
+            or default_encoding(column.data_type, checked.values),
             is_chosen=COLUMN_ENCODING.replace("NAME", column.name) in chosen,
         )
         for column in columns
