@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -30,6 +29,7 @@ from stream_app.cdc.record_images import UnreadableRecordError
 from stream_app.cdc.source_tables import Origins
 from stream_app.errors import UsageError
 from stream_app.kafka.schema_registry import REGISTRIES
+from stream_app.model.near_names import known_names
 
 _DEBEZIUM_AVRO = debezium_avro(REGISTRIES)
 _DEBEZIUM = (DEBEZIUM_JSON, _DEBEZIUM_AVRO, DEBEZIUM_BSON)
@@ -47,12 +47,10 @@ def format_named(name: str) -> Format:
         UsageError: there is no such format.
     """
     if name not in FORMATS:
-        near = difflib.get_close_matches(name, FORMATS, n=1, cutoff=0.3)
-        meant = f"did you mean {near[0]!r}? " if near else ""
         raise UsageError(
             f"unknown message format {name!r}",
             where="source.format",
-            fix=f"{meant}known: {', '.join(FORMATS)}",
+            fix=known_names(name, FORMATS),
         )
     return FORMATS[name]
 

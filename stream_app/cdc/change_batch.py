@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from stream_app.cdc.column_drift import Column, Sighting, sightings_together
 from stream_app.cdc.columns.arrow_buffers import Bools, Int32s, valid_of
+from stream_app.errors import WrongSourceError
 from stream_app.model.schema.source_table import SourceTable, merged
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import UNCHANGED
@@ -115,6 +116,8 @@ class DecodedBatch:
         told: what messages tell of the source's table, where that is not what the table has.
         records: name of a source table → its records with rows; of `OwnTable` alone.
         others: records of source tables that the table does not take, which are bad.
+        refusal: why nothing of the batch is decoded, where the job must first learn which source
+            table is its own; of `OwnTable` alone.
         truncated: position of the last message that empties the table; None: there is none. Rows
             of messages before it are here all the same.
     """
@@ -130,6 +133,7 @@ class DecodedBatch:
     truncated: int | None = None
     records: Mapping[str, int] = field(default_factory=dict)
     others: int = 0
+    refusal: WrongSourceError | None = None
 
     def setting_aside(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
         """The same without the rows of messages that are bad for other reasons.

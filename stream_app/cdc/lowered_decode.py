@@ -107,11 +107,6 @@ class LoweredDecode:
     _spelled: dict[Origin | None, dict[str, str]] = field(init=False, default_factory=dict)
     _made: dict[tuple[str, ...], MessageFormat] = field(init=False, default_factory=dict)
 
-    @property
-    def reads_keys(self) -> bool:
-        """See `MessageFormat.reads_keys`."""
-        return self._format({}).reads_keys
-
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode every message for itself; see `MessageFormat.decode`.
 

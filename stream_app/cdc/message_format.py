@@ -28,11 +28,6 @@ class MessageFormat(Protocol):
     bad records, so no message can stop the job by mistake.
     """
 
-    @property
-    def reads_keys(self) -> bool:
-        """Whether `decode` reads the messages' keys; otherwise they may be left out."""
-        ...
-
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode every message, each for itself: what becomes of one never depends on another.
 

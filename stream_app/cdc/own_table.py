@@ -31,10 +31,12 @@ class SourceChoice:
     Attributes:
         own: names of its source table; empty: not known, or records do not name it.
         others: topics with names of source tables that are not taken; the name may be empty.
+        is_open: whether the job has yet to choose, by the source tables of its first messages.
     """
 
     own: frozenset[str] = frozenset()
     others: frozenset[tuple[str, str]] = frozenset()
+    is_open: bool = False
 
     def takes(self, topic: str, name: str) -> bool:
         """Whether records of a topic that name a source table are taken."""
@@ -70,8 +72,10 @@ class OwnTable:
         """
         try:
             decoded = decode(messages)
-        except WrongSourceError:
+        except WrongSourceError as error:
             # A stranger's TRUNCATE, or its columns, must not stop the job.
+            if self.choice.is_open:
+                return self._undecided(messages, decode, error)
             if not self._others(messages):
                 raise
         else:
@@ -84,6 +88,19 @@ class OwnTable:
                 rows = messages.num_rows - decoded.bad.num_rows - decoded.skipped
                 return replace(decoded, records=dict.fromkeys(decoded.tables, rows))
         return self._sorted_out(messages, decode)
+
+    def _undecided(
+        self, messages: pa.RecordBatch, decode: Decode, error: WrongSourceError
+    ) -> DecodedBatch:
+        """The source tables of a batch alone: the job chooses its own by all batches of its epoch.
+
+        Then it decodes the batch again, or ends with the error.
+        """
+        names = self._names(messages)
+        records = Counter(name for name in names if name) or Counter(names)
+        tables = {name: names.index(name) for name in records}
+        nothing = decode(messages.slice(0, 0))
+        return replace(nothing, tables=tables, records=records, refusal=error)
 
     def _sorted_out(self, messages: pa.RecordBatch, decode: Decode) -> DecodedBatch:
         """The same where a batch has messages of several source tables."""
@@ -111,7 +128,7 @@ class OwnTable:
 
     def _others(self, messages: pa.RecordBatch) -> Mapping[int, str]:
         """Messages that are not taken, and the names of their source tables."""
-        if self.choice == EVERY_SOURCE:
+        if not self.choice.own and not self.choice.others:
             return {}
         topics = messages.column("topic").to_pylist()
         is_message = valid_of(messages.column("value")).tolist()

@@ -92,11 +92,6 @@ class Pipeline:
         return replace(self, steps=dict(sorted(steps.items())))
 
     @property
-    def reads_keys(self) -> bool:
-        """See `MessageFormat.reads_keys`."""
-        return self.decoder.reads_keys
-
-    @property
     def choice(self) -> SourceChoice:
         """Which messages are taken."""
         return EVERY_SOURCE if self.own is None else self.own.choice

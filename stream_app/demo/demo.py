@@ -15,7 +15,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from kafka.admin import KafkaAdminClient, NewTopic
 from rich.console import Console
@@ -25,9 +24,15 @@ from rich.text import Text
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.clock import Clock, SystemClock
 from stream_app.demo.job import DemoJob, ShopProducer
-from stream_app.demo.progress import TableProgress
 from stream_app.demo.proof import source_side, table_side
-from stream_app.demo.screen import DemoState, live_panel, next_steps, program, proof_panel
+from stream_app.demo.screen import (
+    DemoState,
+    TableProgress,
+    live_panel,
+    next_steps,
+    program,
+    proof_panel,
+)
 from stream_app.demo.shop import ALTERS, TABLES, Shop
 from stream_app.demo.story import story
 from stream_app.errors import StreamAppError, UsageError
@@ -47,20 +52,18 @@ _REFRESH_S = 0.25
 _TOLD_EVERY_S = 8.0
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "demo",
-        description=(
-            "Start a Kafka broker, let a shop change customers, orders and their items, and run "
-            "the real job, shop.toml, which makes Paimon tables of them in "
-            "DIR/warehouse/demo.db and compacts them meanwhile. In the middle the job is killed "
-            "(SIGKILL) and started again, and the shop alters two tables. At the end each table "
-            "is compared with the shop. Takes less than a minute."
-        ),
-        epilog="examples:\n  stream-app demo\n  stream-app demo --records 500000 --dir /tmp/demo",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+DESCRIPTION = (
+    "Start a Kafka broker, let a shop change customers, orders and their items, and run "
+    "the real job, shop.toml, which makes Paimon tables of them in "
+    "DIR/warehouse/demo.db and compacts them meanwhile. In the middle the job is killed "
+    "(SIGKILL) and started again, and the shop alters two tables. At the end each table "
+    "is compared with the shop. Takes less than a minute."
+)
+EPILOG = "examples:\n  stream-app demo\n  stream-app demo --records 500000 --dir /tmp/demo"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     parser.add_argument(
         "--records",
         type=_records,
@@ -75,7 +78,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         metavar="D",
         help="folder for warehouse/ and demo-work/ (default: the current one)",
     )
-    return parser
 
 
 def _records(text: str) -> int:
@@ -272,7 +274,7 @@ class _Demo:
 
     def _watch(self, what: str, is_reached: Callable[[], bool]) -> None:
         seen, since = (0, 0), self._clock.steady_seconds()
-        told = since
+        said_at = since
         self._state.waiting = what
         with Live(console=self._console, refresh_per_second=4, transient=True) as live:
             while not is_reached():
@@ -281,8 +283,8 @@ class _Demo:
                 live.update(live_panel(self._state))
                 now, reached = self._clock.steady_seconds(), (self._state.sent, self._latest())
                 seen, since = reached, now if reached != seen else since
-                if not self._console.is_terminal and now - told > _TOLD_EVERY_S:
-                    told = now  # the panel moves on a terminal alone
+                if not self._console.is_terminal and now - said_at > _TOLD_EVERY_S:
+                    said_at = now  # the panel moves on a terminal alone
                     read = self._state.newest.read
                     self._say(f"{what}: {reached[0]:,} sent, {read:,} in the tables")
                 if now - since > SECONDS_WITHOUT_PROGRESS_MAX:

@@ -12,7 +12,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from stream_app.demo.source_table import ShopTable, Value
+from stream_app.demo.connector import ShopTable, Value
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan

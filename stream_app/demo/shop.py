@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from stream_app.demo.connector import Connector, Message
-from stream_app.demo.source_table import Key, Row, ShopTable, captured_tables
+from stream_app.demo.connector import Connector, Key, Message, Row, ShopTable, captured_tables
 
 _FIRST_NAMES = ("Ada", "Alan", "Barbara", "Edsger", "Grace", "Ken", "Leslie", "Margaret", "Tony")
 _CITIES = ("Berlin", "Kyōto", "Lima", "London", "Nairobi", "Oslo", "Zürich")

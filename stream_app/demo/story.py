@@ -107,7 +107,9 @@ def _files_text(count: int) -> str:
 
 def _snapshot_log(name: str, snapshots: Sequence[Snapshot]) -> Table:
     names = ("snapshot", "kind", "epoch", "schema", "rows in files", "change", "changelog")
-    view = _view(f"snapshots of {name}", *names, right=[each for each in names if each != "kind"])
+    view = _view(
+        f"snapshots of {name}", *names, right=[column for column in names if column != "kind"]
+    )
     hidden = len(snapshots) - _LOG_HEAD - _LOG_TAIL
     for index, snapshot in enumerate(snapshots):
         if hidden > 0 and _LOG_HEAD <= index < _LOG_HEAD + hidden:
@@ -132,17 +134,17 @@ def _changelog(name: str, table: FileStoreTable, snapshots: Sequence[Snapshot]) 
     names = table.schema.fields.names
     view = _view(f"from the changelog of {name}", "kind", *names)
     changed = PaimonTable(table)
-    found = (
+    batches = (
         [(str(row[ROW_KIND]), row) for row in batch.rows.to_pylist()]
         for one in reversed(snapshots)
         for batch in changed.changelog(snapshot=one.snapshot_id, end=one.snapshot_id)
     )
     changes: list[tuple[str, dict[str, Any]]] = max(
-        itertools.islice(found, _LOG_TAIL), key=lambda rows: min(len(rows), _CHANGES), default=[]
+        itertools.islice(batches, _LOG_TAIL), key=lambda rows: min(len(rows), _CHANGES), default=[]
     )
     # From the first update on, so that before and after stand together.
     start = next((at for at, (kind, _) in enumerate(changes) if kind == "-U"), 0)
     for kind, row in changes[start : start + _CHANGES]:
-        values = ("" if row[each] is None else str(row[each]) for each in names)
+        values = ("" if row[column] is None else str(row[column]) for column in names)
         view.add_row(kind, *values, style=_KIND_STYLES[kind])
     return view

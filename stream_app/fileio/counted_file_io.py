@@ -12,16 +12,21 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from functools import partial
+from typing import Any, cast
 
-import pyarrow as pa
-
-from stream_app.fileio.file_io import FileIO, FileStatus
+from stream_app.fileio.file_io import FileIO
 
 REQUEST_KINDS = ("get", "put", "list", "delete")
 ERRORS = "_errors"
 """Ends the kind of requests that have failed; that a file is not there is no failure."""
-_T = TypeVar("_T")
+_KIND_OF = {
+    **dict.fromkeys(("open_input", "read_bytes", "exists", "size"), "get"),
+    **dict.fromkeys(("open_output", "write_bytes", "create_if_absent", "overwrite"), "put"),
+    **dict.fromkeys(("list_names", "list_status"), "list"),
+    **dict.fromkeys(("delete", "delete_empty_folder"), "delete"),
+}
+"""What is no request, or is asked once a run, is not counted."""
 
 
 @dataclass(slots=True)
@@ -44,7 +49,7 @@ class StoreRequests:
 
 @dataclass(frozen=True, slots=True)
 class CountedFileIO:
-    """Implements `FileIO` by another one."""
+    """Implements `FileIO` by another one: what `_KIND_OF` names is counted, the rest handed on."""
 
     files: FileIO
     requests: StoreRequests = field(default_factory=StoreRequests, compare=False, repr=False)
@@ -52,9 +57,14 @@ class CountedFileIO:
     def __reduce__(self) -> tuple[type[CountedFileIO], tuple[FileIO]]:
         return CountedFileIO, (self.files,)
 
-    def _ask(self, kind: str, ask: Callable[[], _T]) -> _T:
+    def __getattr__(self, operation: str) -> Any:
+        ask = getattr(self.files, operation)
+        kind = _KIND_OF.get(operation)
+        return ask if kind is None else partial(self._counted, kind, ask)
+
+    def _counted(self, kind: str, ask: Callable[..., Any], *args: Any) -> Any:
         try:
-            answer = ask()
+            answer = ask(*args)
         except FileNotFoundError:
             self.requests.add({kind: 1})
             raise
@@ -64,62 +74,7 @@ class CountedFileIO:
         self.requests.add({kind: 1})
         return answer
 
-    def check_atomic_create(self, folder: str) -> None:
-        """Not counted: once a run."""
-        self.files.check_atomic_create(folder)
 
-    def open_input(self, path: str) -> pa.NativeFile:
-        """A get."""
-        return self._ask("get", lambda: self.files.open_input(path))
-
-    def open_output(self, path: str) -> pa.NativeFile:
-        """A put."""
-        return self._ask("put", lambda: self.files.open_output(path))
-
-    def sync(self, path: str) -> None:
-        """No request."""
-        self.files.sync(path)
-
-    def read_bytes(self, path: str) -> bytes:
-        """A get."""
-        return self._ask("get", lambda: self.files.read_bytes(path))
-
-    def write_bytes(self, path: str, data: bytes) -> None:
-        """A put."""
-        self._ask("put", lambda: self.files.write_bytes(path, data))
-
-    def create_if_absent(self, path: str, data: bytes) -> bool:
-        """A put."""
-        return self._ask("put", lambda: self.files.create_if_absent(path, data))
-
-    def overwrite(self, path: str, data: bytes) -> None:
-        """A put."""
-        self._ask("put", lambda: self.files.overwrite(path, data))
-
-    def list_names(self, folder: str) -> list[str]:
-        """A list."""
-        return self._ask("list", lambda: self.files.list_names(folder))
-
-    def list_status(self, folder: str) -> list[FileStatus]:
-        """A list."""
-        return self._ask("list", lambda: self.files.list_status(folder))
-
-    def exists(self, path: str) -> bool:
-        """A get."""
-        return self._ask("get", lambda: self.files.exists(path))
-
-    def size(self, path: str) -> int:
-        """A get."""
-        return self._ask("get", lambda: self.files.size(path))
-
-    def delete(self, path: str) -> None:
-        """A delete."""
-        self._ask("delete", lambda: self.files.delete(path))
-
-    def sync_deletions(self, folder: str) -> None:
-        """No request."""
-        self.files.sync_deletions(folder)
-
-    def delete_empty_folder(self, folder: str) -> None:
-        """A delete."""
-        self._ask("delete", lambda: self.files.delete_empty_folder(folder))
+def counted(files: FileIO, requests: StoreRequests) -> FileIO:
+    """The same file system, whose requests are counted."""
+    return cast(FileIO, CountedFileIO(files, requests))

@@ -18,7 +18,6 @@ from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX, hdfs_file_io
 from stream_app.fileio.local_file_io import LocalFileIO, local_path
-from stream_app.fileio.s3.locked_s3_file_io import LockedS3FileIO
 from stream_app.fileio.s3.s3_file_io import S3FileIO
 from stream_app.fileio.s3.s3_options import S3_OPTION_NAMES, is_s3_option, s3_options
 
@@ -154,9 +153,7 @@ def _s3(location: str, options: Mapping[str, str]) -> tuple[str, FileIO]:
             f"{location!r} names no folder of a bucket",
             fix="write s3://BUCKET/PATH; a table is s3://BUCKET/warehouse/db.db/table",
         )
-    settings = s3_options(options, os.environ, bucket)
-    kind = LockedS3FileIO if settings.create_lock_file else S3FileIO
-    return location.rstrip("/"), kind(settings)
+    return location.rstrip("/"), S3FileIO(s3_options(options, os.environ, bucket))
 
 
 def _elsewhere(location: str) -> UsageError:

@@ -16,6 +16,7 @@ from stream_app.format.binary_row import deserialize_row
 from stream_app.format.partition_path import partition_path
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.index_file_meta import IndexFileMeta
+from stream_app.model.options.option import is_on
 from stream_app.model.options.table_options import (
     DATA_FILE_PATH_DIRECTORY,
     PARTITION_DEFAULT_NAME,
@@ -66,7 +67,7 @@ class FileStorePathFactory:
             schema.partition_type,
             options[PARTITION_DEFAULT_NAME],
             options[PARTITION_LEGACY_NAME],
-            schema.options.get("index-file-in-data-file-dir", "").lower() == "true",
+            is_on(schema.options, "index-file-in-data-file-dir"),
             data_folder,
         )
 

@@ -7,7 +7,6 @@ pure: the facts are in `java_options` and `security_options`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -20,6 +19,7 @@ from stream_app.kafka.java_options import (
     SAME,
 )
 from stream_app.kafka.security_options import SECURITY_KEYS, security_options
+from stream_app.model.near_names import did_you_mean
 
 READING_OPTIONS: Mapping[str, str] = {
     # A range defines its begin; the reader decides about missing offsets.
@@ -46,7 +46,6 @@ READING_OPTIONS: Mapping[str, str] = {
 }
 """Defaults of librdkafka's options here; the configuration overrides them."""
 
-_NEAR = 0.8
 _FEATURES = {"GSSAPI": "sasl_gssapi", "OAUTHBEARER": "sasl_oauthbearer"}
 
 
@@ -109,5 +108,4 @@ def _within_bounds(name: str, value: str) -> str:
 
 def _unknown(key: str) -> str:
     known = [*SAME, *RENAMED, *NATIVE_ONLY, *IGNORED, *REFUSED, *SECURITY_KEYS]
-    near = difflib.get_close_matches(key, known, n=1, cutoff=_NEAR)
-    return "is unknown" + (f"; did you mean {near[0]!r}?" if near else "")
+    return f"is unknown{did_you_mean(key, known)}"

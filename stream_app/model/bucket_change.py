@@ -34,7 +34,7 @@ class BucketChange:
 
     A writer of index files names them in `index`. A compaction of rows that other engines delete by
     vectors cannot: only the commit knows which vectors belong to its files
-    (`table.commit.compacted_index`).
+    (`table.commit.metadata_files`).
 
     It travels from tasks to the driver by pickle: metadata only, some hundred bytes a file.
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from stream_app.errors import UsageError
-from stream_app.model.options.core_options import unknown_key
+from stream_app.model.near_names import unknown_name
 from stream_app.model.schema.data_type import STRING, STRING_ROOTS, DataField, RowType, TypeRoot
 from stream_app.predicate.literal import Literal, comparison, fit, wanted_text
 from stream_app.predicate.predicate import (
@@ -258,7 +258,7 @@ class _Parser:
             raise _error(
                 self.text,
                 token.position,
-                unknown_key("column", name, self.row_type.names),
+                unknown_name("column", name, self.row_type.names),
                 fix=f"the columns are {', '.join(self.row_type.names)}",
             )
         self._at += 1

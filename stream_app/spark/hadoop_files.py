@@ -8,8 +8,11 @@ Source: Hadoop's `FileSystem` and `FileContext`, as Spark's `CheckpointFileManag
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,35 +35,29 @@ class HadoopFiles:
 
     def read_bytes(self, path: str) -> bytes:
         """The whole file."""
-        try:
+        with _errors_of(path):
             stream = self._file_system(path).open(self._path(path))
             try:
                 return bytes(stream.readAllBytes())
             finally:
                 stream.close()
-        except Py4JJavaError as error:
-            raise _error(error, path) from None
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder."""
-        try:
+        with _errors_of(path):
             return bool(self._file_system(path).exists(self._path(path)))
-        except Py4JJavaError as error:
-            raise _error(error, path) from None
 
     def sync(self, path: str) -> None:
         """Nothing: a file that is closed there outlives the crash of a client."""
 
     def overwrite(self, path: str, data: bytes) -> None:
         """Write beside it, and rename."""
-        try:
+        with _errors_of(path):
             self._rename(self._written_beside(path, data), path, "OVERWRITE")
-        except Py4JJavaError as error:
-            raise _error(error, path) from None
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         """Write beside it, and rename: only the first job with this name succeeds."""
-        try:
+        with _errors_of(path):
             temporary = self._written_beside(path, data)
             try:
                 self._rename(temporary, path, "NONE")
@@ -69,26 +66,19 @@ class HadoopFiles:
                 if _kind(error) == "FileAlreadyExistsException":
                     return False
                 raise
-        except Py4JJavaError as error:
-            raise _error(error, path) from None
         return True
 
     def list_names(self, folder: str) -> list[str]:
         """Names of the files in a folder."""
-        try:
+        with contextlib.suppress(FileNotFoundError), _errors_of(folder):
             there = self._file_system(folder).listStatus(self._path(folder))
-        except Py4JJavaError as error:
-            if _kind(error) == "FileNotFoundException":
-                return []
-            raise _error(error, folder) from None
-        return [str(each.getPath().getName()) for each in there if each.isFile()]
+            return [str(status.getPath().getName()) for status in there if status.isFile()]
+        return []
 
     def delete(self, path: str) -> None:
         """Delete a file."""
-        try:
+        with _errors_of(path):
             self._file_system(path).delete(self._path(path), False)
-        except Py4JJavaError as error:
-            raise _error(error, path) from None
 
     def _written_beside(self, path: str, data: bytes) -> Any:
         folder, _, name = path.rpartition("/")
@@ -130,16 +120,23 @@ def _kind(error: Py4JJavaError) -> str:
     return str(error.java_exception.getClass().getSimpleName())
 
 
-def _error(error: Py4JJavaError, path: str) -> OSError:
-    """Java's error as the operating system's."""
-    kind = _kind(error)
-    if kind == "FileNotFoundException":
-        return FileNotFoundError(errno.ENOENT, "there is no such file", path)
-    said = f"{kind}: {first_line(Exception(error.java_exception.getMessage() or ''))}"
-    found = OSError(errno.EIO, said, path)
-    found.add_note(
-        "check that Spark has the file system's jars (spark.jars, spark.jars.packages) and "
-        "settings "
-        "(spark.hadoop.…)"
-    )
-    return found
+@contextmanager
+def _errors_of(path: str) -> Iterator[None]:
+    """Raise Java's error as the operating system's.
+
+    Raises:
+        OSError: names the path.
+    """
+    try:
+        yield
+    except Py4JJavaError as error:
+        kind = _kind(error)
+        if kind == "FileNotFoundException":
+            raise FileNotFoundError(errno.ENOENT, "there is no such file", path) from None
+        said = f"{kind}: {first_line(Exception(error.java_exception.getMessage() or ''))}"
+        failure = OSError(errno.EIO, said, path)
+        failure.add_note(
+            "check that Spark has the file system's jars (spark.jars, spark.jars.packages) and "
+            "settings (spark.hadoop.…)"
+        )
+        raise failure from None

@@ -33,10 +33,10 @@ def java_context(spark: SparkSession) -> Any:
 
 def java_array(spark: SparkSession, kind: Any, values: Sequence[Any]) -> Any:
     """An array of a class of Java."""
-    found = _gateway(spark).new_array(kind, len(values))
+    array = _gateway(spark).new_array(kind, len(values))
     for at, value in enumerate(values):
-        found[at] = value
-    return found
+        array[at] = value
+    return array
 
 
 def let_java_call(spark: SparkSession) -> None:

@@ -211,9 +211,9 @@ def _master(settings: Mapping[str, str]) -> str:
 def _throughput(chosen: str) -> str:
     """`THROUGHPUT` before the user's options, of which the last one counts."""
     ours = [
-        each
-        for each in THROUGHPUT
+        option
+        for option in THROUGHPUT
         # Java refuses to start with two collectors.
-        if not (_COLLECTOR.match(each) and _COLLECTOR.search(chosen))
+        if not (_COLLECTOR.match(option) and _COLLECTOR.search(chosen))
     ]
     return " ".join((*ours, chosen)).strip()

@@ -7,6 +7,7 @@ stays as it is, trace and all.
 
 from __future__ import annotations
 
+import pickle
 import re
 
 from stream_app import errors
@@ -67,10 +68,10 @@ def readable(error: BaseException) -> BaseException:
             "spark.driver.maxResultSize",
         )
     if _DATA_LOSS.search(text):
-        found = _REASON.search(text)
+        reason = _REASON.search(text)
         return WrongSourceError(
             "records were deleted from the topic before they were read",
-            where=found[1].strip().rstrip(".") if found else "",
+            where=reason[1].strip().rstrip(".") if reason else "",
             fix="the job was down for longer than the topic's retention. Their changes are lost: "
             "begin with a new table and checkpoint, or set source.fail-on-data-loss = false to "
             "continue with the rest",
@@ -90,9 +91,9 @@ def _of_workers(text: str) -> StreamAppError | None:
             "lower write-buffer-size, raise spark.executor.memoryOverhead or run fewer cores; "
             "then start the job again, it continues where it was",
         )
-    if found := _NO_PYTHON.search(text):
+    if refused := _NO_PYTHON.search(text):
         return UsageError(
-            "the workers of Spark cannot run stream_app with their Python: " + found[0],
+            "the workers of Spark cannot run stream_app with their Python: " + refused[0],
             where="spark.pyspark.python (or PYSPARK_PYTHON), spark.archives",
             fix="install stream_app and its packages on each machine, or send the environment as "
             "an archive (docs/clusters.md); the executors' stderr names what is missing",
@@ -106,16 +107,31 @@ def first_line(error: BaseException) -> str:
     return lines[0][:500] if lines else type(error).__name__
 
 
+def failure_bytes(error: Exception) -> bytes:
+    """The error of one table, on its way to the driver beside other tables' results."""
+    failure = readable(error)
+    if not isinstance(failure, StreamAppError):
+        failure = StreamAppError(f"{type(error).__name__}: {first_line(error)}")
+    return pickle.dumps(failure)
+
+
+def failure_of(payload: bytes) -> StreamAppError:
+    """The error of `failure_bytes`; only this job's own tasks make such blocks."""
+    error = pickle.loads(payload)
+    assert isinstance(error, StreamAppError)
+    return error
+
+
 def _ours(text: str) -> StreamAppError | None:
     """The error of ours with which the last Python trace ends; those before it are causes."""
     lines = text.splitlines()
     for number in reversed(range(len(lines))):
         if lines[number].startswith("Traceback (most recent call last)"):
             return None
-        found = _OURS.match(lines[number])
-        kind = getattr(errors, found[1], None) if found else None
-        if found and isinstance(kind, type) and issubclass(kind, StreamAppError):
-            return _parsed(kind, found[2], lines[number + 1 :])
+        match = _OURS.match(lines[number])
+        kind = getattr(errors, match[1], None) if match else None
+        if match and isinstance(kind, type) and issubclass(kind, StreamAppError):
+            return _parsed(kind, match[2], lines[number + 1 :])
     return None
 
 

@@ -18,7 +18,7 @@ from stream_app.clock import Clock
 from stream_app.errors import (
     SchemaMismatchError,
 )
-from stream_app.fileio.counted_file_io import CountedFileIO, StoreRequests
+from stream_app.fileio.counted_file_io import CountedFileIO, StoreRequests, counted
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.data.bucket_files import BucketFiles
 from stream_app.filestore.data.data_file_reader import BATCH_ROWS, DataFileReader
@@ -27,7 +27,11 @@ from stream_app.filestore.manifests.deletion_vector_files import DeletionVectorF
 from stream_app.filestore.manifests.hash_index_files import HashIndexFiles
 from stream_app.filestore.manifests.manifest_files import ManifestFiles
 from stream_app.filestore.path_factory import FileStorePathFactory
-from stream_app.filestore.versions.announcements import EXPIRIES, ROLLBACKS, Announcements
+from stream_app.filestore.versions.announcements import (
+    Announcements,
+    ExpiryAnnouncement,
+    RollbackAnnouncement,
+)
 from stream_app.filestore.versions.branches import branch_root
 from stream_app.filestore.versions.changelog_manager import ChangelogManager
 from stream_app.filestore.versions.consumer_manager import ConsumerManager
@@ -39,7 +43,6 @@ from stream_app.format.binary_row import comparable_key
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_engines.registry import merge_function_of
-from stream_app.model.announcements import ExpiryAnnouncement, RollbackAnnouncement
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.core_options import CoreOptions
@@ -93,7 +96,7 @@ class FileStoreTable:
 
     def counted(self, requests: StoreRequests) -> FileStoreTable:
         """The same table; its requests to the store are counted, by the tasks that get it too."""
-        return replace(self, file_io=CountedFileIO(self.file_io, requests))
+        return replace(self, file_io=counted(self.file_io, requests))
 
     def store_requests(self) -> Mapping[str, int]:
         """Requests to the store so far, by kind; empty: they are not counted."""
@@ -144,12 +147,12 @@ class FileStoreTable:
     @property
     def expiry_announcements(self) -> Announcements[ExpiryAnnouncement]:
         """Announcements that an expiry makes before it deletes."""
-        return Announcements(self.file_io, self.location, EXPIRIES)
+        return Announcements(self.file_io, self.location, ExpiryAnnouncement)
 
     @property
     def rollback_announcements(self) -> Announcements[RollbackAnnouncement]:
         """Announcements that a rollback makes before it deletes."""
-        return Announcements(self.file_io, self.location, ROLLBACKS)
+        return Announcements(self.file_io, self.location, RollbackAnnouncement)
 
     @property
     def consumers(self) -> ConsumerManager:

@@ -18,7 +18,7 @@ from stream_app.errors import (
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.filestore.versions.branches import table_and_branch
 from stream_app.filestore.versions.schema_manager import SchemaManager
-from stream_app.format.metadata_records import check_known
+from stream_app.format.avro.avro_schema import check_known
 from stream_app.mergetree.merge_engines.registry import merge_function_of
 from stream_app.model.options.core_options import check_writable
 from stream_app.model.schema.table_schema import TableSchema, existing_problems

@@ -25,6 +25,7 @@ from tests.support.database_topic import (
     change,
     creates,
     rows,
+    with_time_of_day,
 )
 from tests.support.fast_jvm import fast_jvm
 from tests.support.ingest_process import IngestProcess, read_events, write_conf
@@ -346,3 +347,19 @@ def test_a_table_that_cannot_be_written_does_not_stop_the_others(database: Datab
     database.run()
     same(database.rows("a"), rows(keys_of_both))
     assert database.tool("resume", "--conf", str(database.conf)) == "no table is held back\n"
+
+
+def test_what_a_job_warns_of_outlives_its_log(database: DatabaseBench) -> None:
+    database.send("all", [with_time_of_day("shop.orders", 1)], is_new=True)
+    database.configure({}, stream={"otlp-endpoint": "http://127.0.0.1:1"})
+    for _ in range(2):  # a table's own warnings stay, and each start finds the others anew
+        output = database.run().output
+        assert "stream.otlp-endpoint gets traces, and no numbers" in output
+        warnings = [line for line in database.status() if "warning" in line]
+        assert sorted(line["table"] for line in warnings) == ["", "ods.orders"]
+        [of_table] = [line for line in warnings if line["table"]]
+        assert of_table["warning"].startswith("column n is BIGINT, microseconds since midnight")
+        assert "sync.inexact = 'string'" in of_table["fix"]
+        checked = database.tool("check", "--quick", "--conf", str(database.conf))
+        assert f"warning: the table ods.orders: {of_table['warning']}" in checked
+        database.send("all", creates("shop.orders", [2]))

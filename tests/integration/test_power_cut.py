@@ -2,48 +2,30 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.support.job_bench import JobBench, change
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
-PER_EPOCH = 4
 
 
-def newest(folder: Path) -> int:
-    return max(int(path.name) for path in folder.glob("[0-9]*"))
-
-
-def test_a_job_goes_on_and_loses_nothing(bench: JobBench) -> None:
-    topic = bench.topic([change(k, "a") for k in range(3 * PER_EPOCH)])
-    bench.configure(topic, source={"max-offsets-per-trigger": PER_EPOCH})
+@pytest.mark.parametrize("name", ["metadata", "offsets/0", "commits/0"])
+def test_a_job_stops_and_its_restored_checkpoint_goes_on(bench: JobBench, name: str) -> None:
+    topic = bench.topic([change(k, "a") for k in range(4)])
+    bench.configure(topic)
     bench.run()
-    offsets, commits = bench.folder / "checkpoint/offsets", bench.folder / "checkpoint/commits"
+    lost = bench.folder / "checkpoint" / name
+    saved = lost.read_bytes()
+    lost.write_bytes(b"")
+    bench.send(topic, [change(9, "b")])
+    before = bench.snapshots()
 
-    (commits / str(newest(commits))).write_bytes(b"")
-    bench.send(topic, [change(100, "b")])
-    bench.run()
-
-    # The epoch is in the table, and Spark has not noted it as done.
-    last = newest(offsets)
-    (offsets / str(last)).write_bytes(b"")
-    for name in (str(last), f".{last}.crc"):
-        (commits / name).unlink(missing_ok=True)
-    bench.send(topic, [change(101, "c")])
-    bench.run()
-
-    # The epoch is begun, and in no table.
-    (offsets / str(newest(offsets) + 1)).write_bytes(b"")
-    bench.send(topic, [change(102, "d")])
-    bench.run()
-
-    wanted = {**dict.fromkeys(range(3 * PER_EPOCH), "a"), 100: "b", 101: "c", 102: "d"}
-    assert bench.rows() == wanted
-    assert sorted(bench.changes()) == sorted(("+I", key, value) for key, value in wanted.items())
-
-    (bench.folder / "checkpoint/metadata").write_bytes(b"")
     error = bench.fails()
-    assert "metadata of the checkpoint is empty, as after a power cut" in error
+
+    assert f"{name} of the checkpoint is empty, as after a power cut" in error
     assert "  to fix: " in error
+    assert bench.snapshots() == before
+    lost.write_bytes(saved)
+    bench.run()
+    assert bench.rows() == {**dict.fromkeys(range(4), "a"), 9: "b"}
+    assert len(bench.changes()) == 5

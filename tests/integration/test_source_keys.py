@@ -118,6 +118,26 @@ def of_table(name: str, key: int, op: str = "c") -> Message:
     return (None if op == "t" else json.dumps({"id": key}).encode(), json.dumps(told).encode())
 
 
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_stranger_s_truncate_in_the_first_epoch_is_set_aside(
+    bench: JobBench, alone: bool
+) -> None:
+    strange, own = of_table("others", 7, "t"), [of_table("orders", key) for key in range(20)]
+    first = bench.topic(own if alone else [*own[:9], strange, *own[9:]])
+    topics = [first, bench.topic([strange])] if alone else [first]
+    bench.configure(
+        *topics,
+        table={"columns": "id BIGINT, v STRING", "primary-keys": ["id"]},
+        stream={"quarantine": str(bench.folder / "quarantine")},
+    )
+    bench.run()
+    assert bench.rows() == {key: f"v{key}" for key in range(20)}
+    [line] = bench.quarantine()
+    assert (line["topic"], line["offset"]) == (topics[-1], 0 if alone else 9)
+    bench.send(first, [of_table("orders", 1, "t")])
+    assert "the source table was truncated" in bench.fails()
+
+
 def test_a_stranger_s_records_are_set_aside_and_the_job_goes_on(bench: JobBench) -> None:
     first = bench.topic([of_table("others", 7), *(of_table("orders", key) for key in range(20))])
     second = bench.topic([of_table("", 8)])

@@ -21,7 +21,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 from stream_app.cdc.change_batch import (
-    BAD_RECORD_SCHEMA,
     MESSAGE_SCHEMA,
     DecodedBatch,
     change_schema,
@@ -32,7 +31,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.spark.epoch.blocks import BlockKind, bad_records_of, task_addresses
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of
 from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.frame_epochs import route_blocks, with_keys
+from stream_app.spark.epoch.frame_epochs import route_blocks
 from stream_app.spark.stream.files_source import FilesSource
 from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.task_errors import readable
@@ -175,10 +174,6 @@ class FailsOnce:
         self.inner = inner
         self.batches = 0
 
-    @property
-    def reads_keys(self) -> bool:
-        return self.inner.reads_keys
-
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         context = TaskContext.get()
         assert context is not None
@@ -242,35 +237,6 @@ def test_files_are_read_by_offset_whatever_their_order(
     run_epochs(FilesSource(path=str(folder)).read_stream(session), tmp_path, collected)
     assert collected.epochs == 1
     assert collected.values(0) == collected.values(1) == list(range(400))
-
-
-def test_keys_of_bad_records_are_fetched(spark: SparkSession) -> None:
-    rows = [
-        {"topic": topic, "partition": partition, "offset": offset, "key": key, "value": b"v"}
-        for topic, partition, offset, key in [
-            ("t", 0, 7, b"\xff"),
-            ("t", 0, 8, None),
-            ("t", 1, 7, b"other"),
-            ("u", 0, 7, b"of u"),
-            ("u", 0, 7, b"again"),
-            ("t", 0, 6, b"first"),
-        ]
-    ]
-    messages = spark.createDataFrame(pa.Table.from_pylist(rows, schema=MESSAGE_SCHEMA))
-    kept = messages.drop("key").toArrow().select([name for name in MESSAGE_SCHEMA.names[:4]])
-    picked = pa.RecordBatch.from_pylist(
-        [{**row, "value": b"{", "reason": "why"} for row in kept.take([0, 1, 3, 5]).to_pylist()],
-        schema=BAD_RECORD_SCHEMA,
-    )
-    found = with_keys(messages, pa.Table.from_batches([picked.slice(0, 2), picked.slice(2)]))
-    assert found.schema == BAD_RECORD_SCHEMA
-    found = found.sort_by([(name, "ascending") for name in ("topic", "partition", "offset")])
-    assert [(row["topic"], row["offset"], row["key"]) for row in found.to_pylist()] == [
-        ("t", 6, b"first"),
-        ("t", 7, b"\xff"),
-        ("t", 8, None),
-        ("u", 7, b"of u"),
-    ]
 
 
 def test_files_of_any_age_come_a_few_at_a_time_and_once(

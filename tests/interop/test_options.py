@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 
 from stream_app.errors import UsageError
-from stream_app.model.options.core_options import OPTIONS
+from stream_app.model.options.core_options import OPTIONS, option_named
 from stream_app.model.options.option import (
-    parse_boolean,
-    parse_duration_ms,
-    parse_integer,
-    parse_long,
-    parse_memory_size,
-    parse_real,
-    parse_text,
+    BOOLEAN,
+    DURATION,
+    INTEGER,
+    LONG,
+    REAL,
+    SIZE,
+    TEXT,
+    OptionKind,
 )
 from stream_app.model.options.paimon_option_keys import (
     CORE_KEYS,
@@ -62,14 +63,14 @@ TEXTS = {
     "sort-compaction.range-strategy": "size|Quantity|count|",
     "sort-engine": "min-heap|LOSER-TREE|loser_tree|quick|",
 }
-PARSERS = {
-    "Integer": parse_integer,
-    "Long": parse_long,
-    "Double": parse_real,
-    "Float": parse_real,
-    "MemorySize": parse_memory_size,
-    "Duration": parse_duration_ms,
-    "Boolean": parse_boolean,
+KINDS = {
+    "Integer": INTEGER,
+    "Long": LONG,
+    "Double": REAL,
+    "Float": REAL,
+    "MemorySize": SIZE,
+    "Duration": DURATION,
+    "Boolean": BOOLEAN,
 }
 
 
@@ -77,7 +78,7 @@ def test_defaults_and_older_keys_are_paimons(paimon_java: PaimonJava) -> None:
     theirs, _ = paimon_java.options()
     for key in OPTIONS.keys() - OWN:
         option = OPTIONS[key]
-        default = (option.default or None) if option.kind == "text" else option.default
+        default = (option.default or None) if option.kind.name == "text" else option.default
         expected = OTHER_DEFAULTS.get(key, (default, _plain(default)))
         assert (default, theirs[key]["default"]) == expected, key
         assert list(option.older_keys) == theirs[key]["older_keys"], key
@@ -87,15 +88,16 @@ def test_defaults_and_older_keys_are_paimons(paimon_java: PaimonJava) -> None:
 
 def test_all_keys_of_paimon_are_known_and_no_other(paimon_java: PaimonJava) -> None:
     theirs, _ = paimon_java.options()
-    known = {key: parse for key, parse in CORE_KEYS.items() if key not in NEWER_KEYS}
-    parsers = {key: PARSERS.get(option["type"], parse_text) for key, option in theirs.items()}
+    known = {key: kind for key, kind in CORE_KEYS.items() if key not in NEWER_KEYS}
+    known |= {key: _general(option.kind) for key, option in OPTIONS.items() if key not in OWN}
+    kinds = {key: KINDS.get(option["type"], TEXT) for key, option in theirs.items()}
     # Options of a column or a class are known by their beginning.
-    listed = {key: parse for key, parse in parsers.items() if not key.startswith(PREFIXES)}
+    listed = {key: kind for key, kind in kinds.items() if not key.startswith(PREFIXES)}
     assert {key: known.get(key) for key in listed} == listed
-    assert {key: parsers.get(key) for key in known} == known
+    assert {key: kinds.get(key) for key in known} == known
     assert not NEWER_KEYS.keys() & theirs.keys()
     older = {key for option in theirs.values() for key in option["older_keys"]}
-    assert older - PAIMON_KEYS == set()
+    assert all(key in PAIMON_KEYS or option_named(key) for key in older)
     assert not OWN & PAIMON_KEYS
 
 
@@ -116,9 +118,16 @@ def test_we_read_the_texts_that_paimon_reads_and_refuse_the_others(
 def _read(key: str, text: str) -> str | None:
     try:
         VALUE_CHECKS.get(key, str)(text)
-        return _plain(OPTIONS[key].read({key: text}) if key in OPTIONS else CORE_KEYS[key](text))
+        option = OPTIONS.get(key)
+        return _plain(CORE_KEYS[key].parse(text) if option is None else option.read({key: text}))
     except (UsageError, ValueError):
         return None
+
+
+def _general(kind: OptionKind[object]) -> OptionKind[object]:
+    """The kind that Paimon has, of an option whose values are limited further."""
+    general = [known for known in (*KINDS.values(), TEXT) if known.name == kind.name]
+    return kind if kind in general else general[0]
 
 
 def _plain(value: object) -> str | None:

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import stream_app
 from stream_app.spark.read.data_source import NAME
-from stream_app.table.read.row_tables import ROW_TABLES
+from stream_app.table.read.projection import ROW_TABLES
 from stream_app.table.read.system_tables import SYSTEM_TABLES
 from tests.interop import test_append_tables as append
 from tests.interop import test_changelog_producers as producers

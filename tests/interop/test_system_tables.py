@@ -13,7 +13,7 @@ import pytest
 
 import stream_app
 from stream_app.errors import UsageError
-from stream_app.table.read.row_tables import ROW_TABLES
+from stream_app.table.read.projection import ROW_TABLES
 from stream_app.table.read.system_tables import SYSTEM_TABLES
 from tests.support.normal_rows import Row, normal_rows
 from tests.support.paimon_java import PaimonJava

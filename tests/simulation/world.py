@@ -27,7 +27,7 @@ from stream_app.table import map_in_threads
 from stream_app.table.compact import append_coordinator
 from stream_app.table.key_index import key_indexes, share_files
 from stream_app.table.versions.index_manifests import RECENT_MANIFESTS
-from stream_app.table.write.known_hashes import KEPT_HASHES
+from stream_app.table.write.dynamic_buckets import KEPT_HASHES
 from tests.simulation.faults import DEADLY, GROUPS, Fault, FaultKind, Group
 from tests.simulation.scheduler import CrashError, Process, Scheduler
 from tests.support.memory_file_io import MemoryFileIO

@@ -186,5 +186,5 @@ class DatabaseJob:
             format_of=lambda seen: job_pipeline(self.database, seen),
             dead_letters=self._letters(name),
             listener=Reports(),
-            evolution=None if rules is None else SchemaEvolution(rules),
+            evolution=None if rules is None else SchemaEvolution(rules, f"ods.{name}"),
         )

@@ -106,3 +106,14 @@ def rows(keys: Iterable[int], text: str = "new") -> list[dict[str, Any]]:
 def bad(origin: str, key: int) -> Message:
     """A change whose ``n`` is no number."""
     return change(origin, {**a_row(key), "n": "none"})
+
+
+def with_time_of_day(origin: str, key: int) -> Message:
+    """A row whose column n is a time of day with microseconds, which no TIME of Paimon holds."""
+    name, value = change(origin, {"id": key, "v": "a", "n": 5})
+    assert value is not None
+    document = json.loads(value)
+    for image in document["schema"]["fields"][:2]:
+        [n] = [field for field in image["fields"] if field["field"] == "n"]
+        n |= {"type": "int64", "name": "io.debezium.time.MicroTime"}
+    return name, json.dumps(document).encode()

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
-from stream_app.demo.demo import add_parser, run
+from stream_app.demo.demo import add_arguments, run
 from stream_app.demo.screen import WIDTH
 
 _THEME = TerminalTheme(
@@ -54,9 +54,9 @@ _FORMAT = """\
 def main(path: Path) -> int:
     """Run the demo and draw it; the demo's exit code."""
     parser = argparse.ArgumentParser()
-    add_parser(parser.add_subparsers())
+    add_arguments(parser)
     console = Console(record=True, width=WIDTH + 2, force_terminal=False)
-    code = run(parser.parse_args(["demo"]), console)
+    code = run(parser.parse_args([]), console)
     drawn = console.export_svg(theme=_THEME, code_format=_FORMAT, unique_id="demo")
     path.write_text("\n".join(line.rstrip() for line in drawn.splitlines()) + "\n", "utf-8")
     return code

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.blocks import Block, BlockDealer
 from stream_app.spark.epoch.epoch_plan import EpochPlan
@@ -59,11 +58,6 @@ class EpochHere:
             for batch in self.topics
         ]
         return [batch for batch in wanted if batch.num_rows]
-
-    def with_keys(self, messages: Parts, bad: pa.Table) -> pa.Table:
-        position = ["topic", "partition", "offset"]
-        keys = pa.Table.from_batches(messages).select([*position, "key"])
-        return bad.drop_columns("key").join(keys, position).select(BAD_RECORD_SCHEMA.names)
 
 
 def _written(blocks: list[Block], plan: EpochPlan) -> Iterator[TaskResult]:

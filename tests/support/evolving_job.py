@@ -28,7 +28,7 @@ from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.opening import open_table
-from stream_app.table.schema.evolve import EvolutionRules
+from stream_app.table.schema.alter import EvolutionRules
 from tests.support.begun_epoch import Ends, begin_epoch
 from tests.support.epoch_here import EpochHere, Parts
 from tests.support.small_table import CompactHere, small_table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stream_app.planning.upkeep.expire_config import expire_config
+from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots

@@ -23,9 +23,9 @@ from typing import Any
 from kafka import KafkaConsumer, TopicPartition
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
+from stream_app.demo.connector import CAPTURED
 from stream_app.demo.shop import ALTERS
 from stream_app.demo.shop import TABLES as SHOP_TABLES
-from stream_app.demo.source_table import CAPTURED
 from tests.testbed.source_database import SourceDatabase
 from tests.testbed.testbed import Testbed, running_testbed
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from stream_app.model.options.option_support import REFUSALS, Purpose
+from stream_app.model.options.option_support import IGNORED_KEYS, REFUSALS, Purpose
+from stream_app.model.options.paimon_option_keys import PAIMON_KEYS
 
 HEAD = ["option", "values", "refused for", "why"]
 SUPPORT = """\
@@ -48,6 +49,11 @@ readers' speed. stream_app checks their values, stores them in the table's schem
 them. So are the rest of `fields.…`, `file-index.…`, `metadata.iceberg.…`, `commit.callback.…`,
 `tag.callback.…`, and options of file formats and indexes, such as `orc.…` and `btree-index.…`.
 """
+
+
+def harmless_keys() -> set[str]:
+    """The keys of Paimon that stream_app neither reads nor refuses nor leaves undone."""
+    return PAIMON_KEYS - IGNORED_KEYS - {refusal.key for refusal in REFUSALS}
 
 
 def refusals_rows() -> list[list[str]]:

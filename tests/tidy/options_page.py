@@ -21,8 +21,9 @@ from stream_app.fileio.s3.s3_options import S3_OPTION_NAMES
 from stream_app.message_formats import FORMATS
 from stream_app.model.options.core_options import OPTIONS
 from stream_app.model.options.option import Option
-from stream_app.model.options.option_support import HARMLESS_KEYS, IGNORED_KEYS
+from stream_app.model.options.option_support import IGNORED_KEYS
 from stream_app.model.options.source_options import SOURCE_OPTIONS
+from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.tables_own_options import is_tables_own
 from tests.tidy.option_support_page import (
     HARMLESS,
@@ -30,6 +31,7 @@ from tests.tidy.option_support_page import (
     LEFT_UNDONE,
     REFUSED,
     SUPPORT,
+    harmless_keys,
     refusals_rows,
 )
 
@@ -170,9 +172,6 @@ MEANINGS = {
     "`AES256`), `SSE-KMS`, `DSSE-KMS`; absent: the bucket's default.",
     "file-system.s3.encryption.key": "The key of KMS for it; absent: the bucket's or the "
     "account's.",
-    "file-system.s3.create-lock-file": "*Own.* For a store that takes every PUT: a file that all "
-    "drivers share, and that a committer locks while it creates a snapshot "
-    "([stores.md](stores.md#a-store-that-takes-every-put)).",
     "file-system.hadoop.…": "A setting of Hadoop's client, with priority over "
     "`$HADOOP_CONF_DIR`; the client reads a few of them ([stores.md](stores.md#hdfs)).",
     "spark.…": "A setting of Spark.",
@@ -245,7 +244,7 @@ def options_page() -> str:
         parts += _format_parts(each)
     parts += [_TABLE, _options_table(OPTIONS.values())]
     parts += [SUPPORT, REFUSED, _table(HEAD, refusals_rows())]
-    parts += [LEFT_UNDONE, _listed(IGNORED_KEYS), HARMLESS, _listed(HARMLESS_KEYS)]
+    parts += [LEFT_UNDONE, _listed(IGNORED_KEYS), HARMLESS, _listed(harmless_keys())]
     of_table = ", ".join(f"`{key}`" for key in SOURCE_OPTIONS if key in OPTIONS)
     own = [option for key, option in SOURCE_OPTIONS.items() if key not in OPTIONS]
     parts += [_wrapped(_SOURCE.format(of_table=of_table)), _options_table(own)]
@@ -280,7 +279,7 @@ def _configuration_default(section: str, key: str) -> str:
         return ""
     defaults = {field.name: field.default for field in dataclasses.fields(_SECTIONS[section])}
     default = defaults.get(key.replace("-", "_"))
-    if default in (None, "", ()) or default is dataclasses.MISSING:
+    if default in (None, "", (), RowType(())) or default is dataclasses.MISSING:
         return ""
     return _code(default)
 
@@ -309,7 +308,7 @@ def _options_table(options: Iterable[Option[Any]]) -> str:
     rows = [
         [
             f"`{option.key}`",
-            option.kind,
+            option.kind.name,
             _default(option),
             option.meaning + _values(option) + _marks(option),
         ]
@@ -319,11 +318,11 @@ def _options_table(options: Iterable[Option[Any]]) -> str:
 
 
 def _default(option: Option[Any]) -> str:
-    value = option.default or None if option.kind == "text" else option.default
+    value = option.default or None if option.kind.name == "text" else option.default
     if value is None:
         return ""
-    if option.kind in ("size", "duration") and isinstance(value, int):
-        return f"`{_with_unit(value, option.kind)}`"
+    if option.kind.name in ("size", "duration") and isinstance(value, int):
+        return f"`{_with_unit(value, option.kind.name)}`"
     return _code(value)
 
 

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from stream_app.app.config.table_config import TABLE_KEYS
+from stream_app.app.config.app_config import KEYS as SECTIONS
 from tests.tidy.project_files import ROOT
 
-KEYS = "|".join(sorted((*TABLE_KEYS, "options"), key=len, reverse=True))
+KEYS = "|".join(sorted((*SECTIONS["table"], "options"), key=len, reverse=True))
 OF_ONE_TABLE = re.compile(rf"\[table\]|\btable\.({KEYS})\b|(?<![\w.])options\.([a-z]|$)")
 KNOW_THE_FORM = (
     # They judge or write [table] itself.

@@ -1,7 +1,7 @@
 """The command line: finds the verb, runs it, and turns what happened into an exit code.
 
-A verb is a module with ``add_parser(verbs)`` and ``run(args) -> int``. Only the verb that is asked
-for is imported, so that ``read --help`` neither waits for Spark nor needs Java.
+A verb is a module: see `VerbModule`. Only the verb that is asked for is imported, so that ``read
+--help`` neither waits for Spark nor needs Java.
 
 Exit codes: 0 done. 1: it failed and may succeed when it is repeated, or `check` found something. 2:
 only a person can repair it, such as wrong arguments, a missing table or a damaged file (`errors`
@@ -18,7 +18,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from stream_app import __version__
 from stream_app.app.cli.verb_list import VERBS, Verb
@@ -39,10 +39,13 @@ exit codes: 0 done; 1 failed, may be tried again; 2 only a person can repair it;
 
 
 class VerbModule(Protocol):
-    """What a verb's module holds."""
+    """What a verb's module holds; the first two are texts of its help."""
 
-    def add_parser(self, verbs: Any) -> argparse.ArgumentParser:
-        """Add the verb's parser to the command line's."""
+    DESCRIPTION: str
+    EPILOG: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the verb's arguments."""
         ...
 
     def run(self, args: argparse.Namespace) -> int:
@@ -87,9 +90,9 @@ def _told(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) -> int:
         print(error, file=sys.stderr)
         return exit_code(error)
     except OSError as error:
-        found = storage_error(error)
-        print(found, file=sys.stderr)
-        return found.exit_code
+        problem = storage_error(error)
+        print(problem, file=sys.stderr)
+        return problem.exit_code
     except Exception:
         traceback.print_exc()
         return FAILED
@@ -134,7 +137,14 @@ def _parser(
     parsers = parser.add_subparsers(metavar="VERB", title="verbs")
     for verb in verbs:
         if verb is wanted and module is not None:
-            module.add_parser(parsers)
+            own = parsers.add_parser(
+                verb.name,
+                description=module.DESCRIPTION,
+                epilog=module.EPILOG,
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+                allow_abbrev=False,
+            )
+            module.add_arguments(own)
         else:
             parsers.add_parser(verb.name, help=verb.summary)
     return parser

@@ -9,7 +9,6 @@ stay as they are: they are relative to the current directory, as spark-submit's 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -20,23 +19,23 @@ from stream_app.app.config.format_problems import format_problems
 from stream_app.app.config.made_columns import made_problems
 from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, shown
-from stream_app.app.config.source_config import SOURCE_KEYS, SourceConfig
-from stream_app.app.config.stream_config import STREAM_KEYS, StreamConfig, with_limit
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.stream_config import StreamConfig, with_limit
 from stream_app.app.config.sync_config import (
-    SYNC_KEYS,
-    SYNC_PREFIXES,
     OneSetting,
     SyncConfig,
     of_one_table,
 )
 from stream_app.app.config.sync_problems import drift_problems, sync_problems
-from stream_app.app.config.table_config import TABLE_KEYS, TableConfig, table_problems
+from stream_app.app.config.table_config import TableConfig, table_problems
 from stream_app.app.config.tables_of_job import SingleTable, WholeDatabase
 from stream_app.app.config.values import (
     SET_BY_SPARK,
     Setting,
     WrongValueError,
+    families_of,
     free_text,
+    keys_of,
     names,
 )
 from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
@@ -44,7 +43,7 @@ from stream_app.errors import UsageError
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.s3.s3_options import is_s3_option, s3_options
 from stream_app.message_formats import FORMATS
-from stream_app.model.options.core_options import unknown_key
+from stream_app.model.near_names import nearest, unknown_name
 from stream_app.model.schema.data_type import RowType
 
 
@@ -75,7 +74,7 @@ class AppConfig:
             found[name] = {
                 one.name: self._plain(getattr(section, one.name))
                 for one in fields(section)
-                if one.metadata.get("is_shown", True)
+                if one.metadata
             }
         return found
 
@@ -104,23 +103,19 @@ class AppConfig:
         )
 
 
+_SECTIONS = {
+    "source": SourceConfig,
+    "table": TableConfig,
+    "sync": SyncConfig,
+    "stream": StreamConfig,
+}
 KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
-    "source": SOURCE_KEYS,
-    "table": TABLE_KEYS,
-    "sync": SYNC_KEYS,
-    "stream": STREAM_KEYS,
+    **{name: keys_of(section) for name, section in _SECTIONS.items()},
     "file-system": {},
     "spark": {},
 }
 REMOVED = {"stream.spark-metrics": "stream.metrics-port serves the job's numbers"}
-PREFIXES: Mapping[str, Mapping[str, str]] = {
-    "source": {
-        "kafka.": "kafka_options",
-        **{f"{each.section}.": "format_options" for each in FORMATS.values()},
-    },
-    "table": {"options.": "options"},
-    "sync": SYNC_PREFIXES,
-}
+PREFIXES = {name: families_of(section) for name, section in _SECTIONS.items()}
 """By section: the beginning of keys that are handed on, and the field that holds them."""
 
 
@@ -167,7 +162,7 @@ def _convert(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, 
                 raise WrongValueError(
                     f"must be a table, [{section}]"
                     if section in KEYS
-                    else unknown_key("section", section, KEYS)
+                    else unknown_name("section", section, KEYS)
                 )
             _put(values[section], section, key, setting)
         except WrongValueError as problem:
@@ -199,10 +194,10 @@ def _unknown(section: str, key: str) -> str:
     if instead := REMOVED.get(f"{section}.{key}"):
         return f"was removed: {instead}"
     known = [*KEYS[section], *(f"{prefix}…" for prefix in PREFIXES.get(section, {}))]
-    found = unknown_key("key", key, known)
+    found = unknown_name("key", key, known)
     begin, dot, rest = key.partition(".")
     heads = [prefix.rstrip(".") for prefix in PREFIXES.get(section, {})]
-    if dot and (near := difflib.get_close_matches(begin, heads, n=1)):
+    if dot and (near := nearest(begin, heads)):
         return f"unknown key {key!r}; did you mean '{near[0]}.{rest}'?"
     if section == "sync" and "mean" in found:
         return found

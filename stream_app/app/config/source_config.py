@@ -5,19 +5,10 @@ Read by `app_config`, which judges keys beside each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from stream_app.app.config.values import (
-    Setting,
-    boolean,
-    integer,
-    offsets,
-    one_of,
-    regular_expression,
-    some_names,
-    text,
-)
+from stream_app.app.config import values
 from stream_app.message_formats import DEFAULT_FORMAT, FORMATS
 
 
@@ -40,41 +31,21 @@ class SourceConfig:
             ``sync.case-sensitive``.
     """
 
-    kind: str = "kafka"
-    bootstrap_servers: str = ""
-    topics: tuple[str, ...] = ()
-    topic_pattern: str | None = None
-    format: str = DEFAULT_FORMAT
-    format_options: Mapping[str, str] = field(default_factory=dict)
-    starting_offsets: str = "earliest"
-    max_offsets_per_trigger: int | None = None
-    min_partitions: int | None = None
-    fail_on_data_loss: bool = True
-    reader: str | None = None
-    kafka_options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    merge_shards: bool = False
-    path: str | None = None
-    max_files_per_trigger: int | None = None
-    lowers_names: bool = field(default=False, metadata={"is_shown": False})
-
-    @property
-    def only_topic(self) -> str | None:
-        """The topic of all messages, if there can be only one."""
-        return self.topics[0] if self.kind == "kafka" and len(self.topics) == 1 else None
-
-
-SOURCE_KEYS: Mapping[str, Callable[[Setting], object]] = {
-    "kind": one_of("kafka", "files"),
-    "bootstrap-servers": text,
-    "topics": some_names,
-    "topic-pattern": regular_expression,
-    "format": one_of(*FORMATS),
-    "starting-offsets": offsets,
-    "max-offsets-per-trigger": integer(1),
-    "min-partitions": integer(1),
-    "fail-on-data-loss": boolean,
-    "reader": one_of("native", "spark"),
-    "merge-shards": boolean,
-    "path": text,
-    "max-files-per-trigger": integer(1),
-}
+    kind: str = values.key(values.one_of("kafka", "files"), "kafka")
+    bootstrap_servers: str = values.key(values.text, "")
+    topics: tuple[str, ...] = values.key(values.some_names, ())
+    topic_pattern: str | None = values.key(values.regular_expression, None)
+    format: str = values.key(values.one_of(*FORMATS), DEFAULT_FORMAT)
+    starting_offsets: str = values.key(values.offsets, "earliest")
+    max_offsets_per_trigger: int | None = values.key(values.integer(1), None)
+    min_partitions: int | None = values.key(values.integer(1), None)
+    fail_on_data_loss: bool = values.key(values.boolean, True)
+    reader: str | None = values.key(values.one_of("native", "spark"), None)
+    merge_shards: bool = values.key(values.boolean, False)
+    path: str | None = values.key(values.text, None)
+    max_files_per_trigger: int | None = values.key(values.integer(1), None)
+    kafka_options: Mapping[str, str] = values.key_family("kafka.", is_secret=True)
+    format_options: Mapping[str, str] = values.key_family(
+        *dict.fromkeys(f"{known.section}." for known in FORMATS.values())
+    )
+    lowers_names: bool = False

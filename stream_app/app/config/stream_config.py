@@ -5,21 +5,10 @@ Read by `app_config`, which judges keys beside each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from stream_app.app.config.values import (
-    Setting,
-    folder,
-    host_names,
-    integer,
-    milliseconds,
-    one_of,
-    text,
-    trigger,
-    web_address,
-)
+from stream_app.app.config import values
 from stream_app.model.options.option import parse_duration_ms
 
 ENVIRONMENT = "environment"
@@ -47,24 +36,24 @@ class StreamConfig:
         otlp_endpoint: takes traces by OTLP; ``environment``: as its variables say; None: it is off.
     """
 
-    checkpoint: str = ""
-    trigger: str = "5 seconds"
-    quarantine: str | None = None
-    max_bad_records: int | None = None
-    non_insert_records: str = "error"
-    repeated_records: str = "refuse"
-    write_parallelism: int | None = None
-    decode_parallelism: int | None = None
-    metrics_port: int | None = None
-    metrics_address: str = "0.0.0.0"
-    max_staleness: int = 300_000
-    web_port: int | None = None
-    web_host: str = "127.0.0.1"
-    web_names: tuple[str, ...] = ()
-    log_format: str = "text"
-    webhook_url: str | None = field(default=None, repr=False)
-    webhook_secret: str | None = field(default=None, repr=False)
-    otlp_endpoint: str | None = None
+    checkpoint: str = values.key(values.folder, "")
+    trigger: str = values.key(values.trigger, "5 seconds")
+    quarantine: str | None = values.key(values.folder, None)
+    max_bad_records: int | None = values.key(values.integer(0), None)
+    non_insert_records: str = values.key(values.one_of("error", "quarantine"), "error")
+    repeated_records: str = values.key(values.one_of("refuse", "store"), "refuse")
+    write_parallelism: int | None = values.key(values.integer(1), None)
+    decode_parallelism: int | None = values.key(values.integer(1), None)
+    metrics_port: int | None = values.key(values.integer(1, 65535), None)
+    metrics_address: str = values.key(values.text, "0.0.0.0")
+    max_staleness: int = values.key(values.milliseconds, 300_000)
+    web_port: int | None = values.key(values.integer(1, 65535), None)
+    web_host: str = values.key(values.text, "127.0.0.1")
+    web_names: tuple[str, ...] = values.key(values.host_names, ())
+    log_format: str = values.key(values.one_of("text", "json"), "text")
+    webhook_url: str | None = values.key(values.web_address(), None, is_secret=True)
+    webhook_secret: str | None = values.key(values.text, None, is_secret=True)
+    otlp_endpoint: str | None = values.key(values.web_address(ENVIRONMENT), None)
 
     @property
     def is_available_now(self) -> bool:
@@ -77,28 +66,6 @@ class StreamConfig:
         return 0 if self.is_available_now else parse_duration_ms(self.trigger)
 
 
-STREAM_KEYS: Mapping[str, Callable[[Setting], object]] = {
-    "checkpoint": folder,
-    "trigger": trigger,
-    "quarantine": folder,
-    "max-bad-records": integer(0),
-    "non-insert-records": one_of("error", "quarantine"),
-    "repeated-records": one_of("refuse", "store"),
-    "write-parallelism": integer(1),
-    "decode-parallelism": integer(1),
-    "metrics-port": integer(1, 65535),
-    "metrics-address": text,
-    "max-staleness": milliseconds,
-    "web-port": integer(1, 65535),
-    "web-host": text,
-    "web-names": host_names,
-    "log-format": one_of("text", "json"),
-    "webhook-url": web_address(),
-    "webhook-secret": text,
-    "otlp-endpoint": web_address(ENVIRONMENT),
-}
-
-
-def with_limit(values: dict[str, Any]) -> dict[str, Any]:
+def with_limit(given: dict[str, Any]) -> dict[str, Any]:
     """Without a quarantine the limit is 0, because a bad record would be lost."""
-    return values if "quarantine" in values else {"max_bad_records": 0} | values
+    return given if "quarantine" in given else {"max_bad_records": 0} | given

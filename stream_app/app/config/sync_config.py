@@ -9,91 +9,35 @@ Source: Paimon `flink/action/cdc/SyncDatabaseActionBase.java`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from stream_app.app.config.values import (
-    Setting,
-    WrongValueError,
-    any_definitions,
-    boolean,
-    definitions,
-    free_text,
-    identifier,
-    integer,
-    names,
-    one_of,
-    regular_expression,
-    some_names,
-    text,
-)
-from stream_app.cdc.alike.options import TRUNCATE, TRUNCATE_OPTION
-from stream_app.cdc.column_drift import (
-    COLUMN_ALIASES,
-    CUT_REACTIONS,
-    CUT_VALUES,
-    NARROWED_COLUMNS,
-    NARROWED_REACTIONS,
-    DriftKind,
-    Reaction,
-)
-from stream_app.model.options.core_options import unknown_key
+from stream_app.app.config import values
+from stream_app.app.config.values import Setting, WrongValueError
+from stream_app.cdc.alike.options import COLUMN_OPTIONS, TRUNCATE_OPTION
+from stream_app.cdc.column_drift import INEXACT, TYPE_MAPPING
+from stream_app.model.near_names import unknown_name
 from stream_app.model.schema.mapping_options import Inexact, MappingOptions, parse_mapping_options
 from stream_app.planning.sync.new_tables import Names, OneTable, TableRules
 from stream_app.planning.sync.target_tables import SyncRules
 
-SYNC_KEYS: Mapping[str, Callable[[Setting], object]] = {
-    "warehouse": text,
-    "database": identifier,
-    "including-tables": regular_expression,
-    "excluding-tables": regular_expression,
-    "including-dbs": regular_expression,
-    "excluding-dbs": regular_expression,
-    "table-prefix": text,
-    "table-suffix": text,
-    "merge-shards": boolean,
-    "case-sensitive": boolean,
-    "primary-keys": some_names,
-    "partition-keys": some_names,
-    "sync-primary-keys-from-source-schema": boolean,
-    "type-mapping": some_names,
-    "inexact": one_of(*(each.value for each in Inexact)),
-    "computed-column": definitions,
-    "metadata-column": some_names,
-    "metadata-column-prefix": text,
-    "filter": text,
-    "max-tables": integer(1),
+OF_FORMAT = {
+    option.key: values.one_of(*option.values) if option.values else values.text
+    for option in (*COLUMN_OPTIONS, TRUNCATE_OPTION)
+    if option.key not in (TYPE_MAPPING, INEXACT)
 }
-SYNC_PREFIXES: Mapping[str, str] = {
-    "table-mapping.": "table_mapping",
-    "table-prefix-db.": "table_prefix_db",
-    "table-suffix-db.": "table_suffix_db",
-    "multiple-table-partition-keys.": "multiple_table_partition_keys",
-    "options.": "options",
-    "tables.": "tables",
-}
+"""Options of the format that a table may have for itself."""
 OF_ONE_TABLE: Mapping[str, Callable[[Setting], Names | str]] = {
-    "primary-keys": names,
-    "partition-keys": names,
-    "computed-column": any_definitions,
-    "metadata-column": names,
-    "metadata-column-prefix": free_text,
-    "filter": text,
-    DriftKind.UNKNOWN.option: one_of(*(each.value for each in Reaction)),
-    DriftKind.MISSING.option: one_of(
-        *(each.value for each in Reaction if each is not Reaction.EVOLVE)
-    ),
-    NARROWED_COLUMNS: one_of(*NARROWED_REACTIONS),
-    CUT_VALUES: one_of(*CUT_REACTIONS),
-    COLUMN_ALIASES: text,
-    TRUNCATE: one_of(*TRUNCATE_OPTION.values),
+    "primary-keys": values.names,
+    "partition-keys": values.names,
+    "computed-column": values.any_definitions,
+    "metadata-column": values.names,
+    "metadata-column-prefix": values.free_text,
+    "filter": values.text,
+    **OF_FORMAT,
 }
 """Keys of ``[sync.tables.NAME]``, beside its options."""
-FORMAT_OPTIONS = (
-    DriftKind.UNKNOWN.option, DriftKind.MISSING.option, NARROWED_COLUMNS, CUT_VALUES,
-    COLUMN_ALIASES, TRUNCATE
-)  # fmt: skip
-"""Options of the format that a table may have for itself."""
 _OPTIONS = "options."
+_INEXACT = [choice.value for choice in Inexact]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +57,10 @@ def of_one_table(setting: Setting, key: str) -> OneSetting:
     if rest in OF_ONE_TABLE:
         return OneSetting(OF_ONE_TABLE[rest](setting))
     if rest.startswith(_OPTIONS):
-        return OneSetting(free_text(setting))
+        return OneSetting(values.free_text(setting))
     if not dot:
         raise WrongValueError("must be a table, such as [sync.tables.orders]")
-    raise WrongValueError(unknown_key("key", rest, [*OF_ONE_TABLE, "options.…"]))
-
-
-def _none() -> Mapping[str, str]:
-    return {}
+    raise WrongValueError(unknown_name("key", rest, [*OF_ONE_TABLE, "options.…"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,32 +77,34 @@ class SyncConfig:
         tables: ``NAME.primary-keys``, ``NAME.options.KEY`` and so on, of one table.
     """
 
-    warehouse: str = ""
-    database: str = "default"
-    including_tables: str = ".*"
-    excluding_tables: str | None = None
-    including_dbs: str = ".*"
-    excluding_dbs: str | None = None
-    table_prefix: str = ""
-    table_suffix: str = ""
-    table_prefix_db: Mapping[str, str] = field(default_factory=_none)
-    table_suffix_db: Mapping[str, str] = field(default_factory=_none)
-    table_mapping: Mapping[str, str] = field(default_factory=_none)
-    merge_shards: bool = True
-    case_sensitive: bool = True
-    primary_keys: Names = ()
-    partition_keys: Names = ()
-    multiple_table_partition_keys: Mapping[str, Names] = field(default_factory=dict)
-    sync_primary_keys_from_source_schema: bool = True
-    type_mapping: Names = ()
-    inexact: str = Inexact.NUMBER.value
-    computed_column: Names = ()
-    metadata_column: Names = ()
-    metadata_column_prefix: str = ""
-    filter: str | None = None
-    max_tables: int = 1000
-    options: Mapping[str, str] = field(default_factory=_none)
-    tables: Mapping[str, OneSetting] = field(default_factory=dict)
+    warehouse: str = values.key(values.text, "")
+    database: str = values.key(values.identifier, "default")
+    including_tables: str = values.key(values.regular_expression, ".*")
+    excluding_tables: str | None = values.key(values.regular_expression, None)
+    including_dbs: str = values.key(values.regular_expression, ".*")
+    excluding_dbs: str | None = values.key(values.regular_expression, None)
+    table_prefix: str = values.key(values.text, "")
+    table_suffix: str = values.key(values.text, "")
+    merge_shards: bool = values.key(values.boolean, True)
+    case_sensitive: bool = values.key(values.boolean, True)
+    primary_keys: Names = values.key(values.some_names, ())
+    partition_keys: Names = values.key(values.some_names, ())
+    sync_primary_keys_from_source_schema: bool = values.key(values.boolean, True)
+    type_mapping: Names = values.key(values.some_names, ())
+    inexact: str = values.key(values.one_of(*_INEXACT), Inexact.NUMBER.value)
+    computed_column: Names = values.key(values.definitions, ())
+    metadata_column: Names = values.key(values.some_names, ())
+    metadata_column_prefix: str = values.key(values.text, "")
+    filter: str | None = values.key(values.text, None)
+    max_tables: int = values.key(values.integer(1), 1000)
+    table_mapping: Mapping[str, str] = values.key_family("table-mapping.")
+    table_prefix_db: Mapping[str, str] = values.key_family("table-prefix-db.")
+    table_suffix_db: Mapping[str, str] = values.key_family("table-suffix-db.")
+    multiple_table_partition_keys: Mapping[str, Names] = values.key_family(
+        "multiple-table-partition-keys."
+    )
+    options: Mapping[str, str] = values.key_family("options.")
+    tables: Mapping[str, OneSetting] = values.key_family("tables.")
 
     @property
     def rules(self) -> SyncRules:
@@ -212,7 +154,7 @@ class SyncConfig:
 
     def format_options_of(self, name: str) -> Mapping[str, str]:
         """Options of the format that are given for one table."""
-        given = {key: self.tables.get(f"{name}.{key}") for key in FORMAT_OPTIONS}
+        given = {key: self.tables.get(f"{name}.{key}") for key in OF_FORMAT}
         return {key: str(one.value) for key, one in given.items() if one is not None}
 
     def name_of(self, location: str) -> str:

@@ -21,8 +21,8 @@ from stream_app.cdc.column_drift import (
 )
 from stream_app.cdc.message_format import Format
 from stream_app.errors import UsageError
+from stream_app.model.options.bucket_options import PARTITION_LOOKUP
 from stream_app.model.options.core_options import option_problems
-from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
 from stream_app.model.schema.data_type import DataField, DataType, RowType, TypeRoot
 from stream_app.model.schema.mapping_options import parse_mapping_options
 from stream_app.model.schema.table_schema import schema_problems

@@ -5,18 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
-from stream_app.app.config.values import (
-    Setting,
-    columns,
-    definitions,
-    identifier,
-    names,
-    some_names,
-    text,
-)
+from stream_app.app.config import values
 from stream_app.cdc.computed.definition import DefinitionError
 from stream_app.cdc.computed.generation import Generation, MetadataError, generation, key_problems
 from stream_app.cdc.computed.metadata import METADATA
@@ -27,20 +19,6 @@ from stream_app.model.options.core_options import option_problems
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import schema_problems
 from stream_app.predicate.parser import parse_predicate
-
-TABLE_KEYS: Mapping[str, Callable[[Setting], object]] = {
-    "warehouse": text,
-    "database": identifier,
-    "name": identifier,
-    "columns": columns,
-    "primary-keys": some_names,
-    "partition-keys": names,
-    "comment": text,
-    "computed-columns": definitions,
-    "metadata-columns": some_names,
-    "metadata-column-prefix": text,
-    "filter": text,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,18 +32,18 @@ class TableConfig:
         filter: the condition of rows that belong into the table.
     """
 
-    warehouse: str = ""
-    database: str = "default"
-    name: str = ""
-    columns: RowType = field(default_factory=lambda: RowType(()))
-    primary_keys: tuple[str, ...] = ()
-    partition_keys: tuple[str, ...] = ()
-    computed_columns: tuple[str, ...] = ()
-    metadata_columns: tuple[str, ...] = ()
-    metadata_column_prefix: str = ""
-    filter: str | None = None
-    comment: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    warehouse: str = values.key(values.text, "")
+    database: str = values.key(values.identifier, "default")
+    name: str = values.key(values.identifier, "")
+    columns: RowType = values.key(values.columns, RowType(()))
+    primary_keys: tuple[str, ...] = values.key(values.some_names, ())
+    partition_keys: tuple[str, ...] = values.key(values.names, ())
+    comment: str | None = values.key(values.text, None)
+    computed_columns: tuple[str, ...] = values.key(values.definitions, ())
+    metadata_columns: tuple[str, ...] = values.key(values.some_names, ())
+    metadata_column_prefix: str = values.key(values.text, "")
+    filter: str | None = values.key(values.text, None)
+    options: Mapping[str, str] = values.key_family("options.")
 
     @property
     def path(self) -> str:

@@ -143,31 +143,31 @@ class SingleTable(TablesOfJob):
         """See `TablesOfJob.name`."""
         return f"{self.table.database}.{self.table.name}"
 
-    def path(self, name: str) -> str:  # noqa: ARG002
+    def path(self, _name: str) -> str:
         """See `TablesOfJob.path`."""
         return self.table.path
 
-    def paths(self, met: Iterable[str]) -> Mapping[str, str]:  # noqa: ARG002
+    def paths(self, _met: Iterable[str]) -> Mapping[str, str]:
         """See `TablesOfJob.paths`."""
         return {self.name: self.table.path}
 
-    def target(self, origin: Origin) -> str:  # noqa: ARG002
+    def target(self, _origin: Origin) -> str:
         """See `TablesOfJob.target`."""
         return self.table.path
 
-    def rules_of(self, location: str, columns: RowType) -> TableConfig:  # noqa: ARG002
+    def rules_of(self, _location: str, _columns: RowType) -> TableConfig:
         """See `TablesOfJob.rules_of`."""
         return self.table
 
-    def source_of(self, location: str) -> SourceConfig:  # noqa: ARG002
+    def source_of(self, _location: str) -> SourceConfig:
         """See `TablesOfJob.source_of`."""
         return self.source
 
-    def part(self, name: str) -> str:  # noqa: ARG002
+    def part(self, _name: str) -> str:
         """See `TablesOfJob.part`."""
         return ""
 
-    def full_name(self, name: str) -> str:  # noqa: ARG002
+    def full_name(self, _name: str) -> str:
         """See `TablesOfJob.full_name`."""
         return self.name
 

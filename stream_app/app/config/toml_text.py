@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from stream_app.app.config.app_config import KEYS, PREFIXES, AppConfig
 from stream_app.app.config.values import milliseconds
-from stream_app.app.text.age_text import age_text
+from stream_app.app.text.listing import age_text
 from stream_app.message_formats import FORMATS
 
 

@@ -1,7 +1,8 @@
-"""Values of the configuration: what a TOML value, or text from elsewhere, must be for its key.
+"""Keys of the configuration, and what a TOML value, or text from elsewhere, must be for each.
 
-Called by `app_config` with one value at a time. A converter returns the value or raises
-`WrongValueError` with words that go on after "source.topics: …".
+A section declares a key as a field: `web_port: int | None = key(integer(1, 65535), None)`.
+`app_config` calls the key's converter, which returns the value or raises `WrongValueError` with
+words that go on after "source.topics: …".
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import re
 import tomllib
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
-from stream_app.model.options.option import parse_retention_ms
+from stream_app.model.options.option import parse_boolean, parse_retention_ms
 from stream_app.model.schema.data_type import RowType, parse_columns, split_outside_brackets
 
 SET_BY_SPARK = {
@@ -32,6 +35,7 @@ SET_BY_SPARK = {
 
 FILE_NAME_BYTES_MAX = 250
 """255 on most file systems, less what a database's folder ends with."""
+Value = TypeVar("Value")
 _TRIGGER = re.compile(r"\d+ +(millisecond|second|minute|hour)s?")
 
 
@@ -51,6 +55,33 @@ class Setting:
 
 class WrongValueError(ValueError):
     """A value does not fit its key."""
+
+
+def key(read: Callable[[Setting], Value], default: Value, *, is_secret: bool = False) -> Value:
+    """A field that is a key of its section: how its value is read, and what holds without it."""
+    declared: Value = field(default=default, repr=not is_secret, metadata={"read": read})
+    return declared
+
+
+def key_family(*prefixes: str, is_secret: bool = False) -> Any:
+    """A field with all keys that begin so, by the rest of their names."""
+    return field(default_factory=dict, repr=not is_secret, metadata={"prefixes": prefixes})
+
+
+def keys_of(section: type[Any]) -> dict[str, Callable[[Setting], object]]:
+    """The keys that a section's fields declare, and how each one's value is read."""
+    return {
+        one.name.replace("_", "-"): one.metadata["read"]
+        for one in fields(section)
+        if "read" in one.metadata
+    }
+
+
+def families_of(section: type[Any]) -> dict[str, str]:
+    """The beginnings of further keys of a section, and the field of each."""
+    return {
+        prefix: one.name for one in fields(section) for prefix in one.metadata.get("prefixes", ())
+    }
 
 
 def text(setting: Setting) -> str:
@@ -85,8 +116,9 @@ def boolean(setting: Setting) -> bool:
     """True or false."""
     if isinstance(setting.value, bool):
         return setting.value
-    if setting.is_text and str(setting.value).lower() in ("true", "false"):
-        return str(setting.value).lower() == "true"
+    with suppress(ValueError):
+        if setting.is_text:
+            return parse_boolean(str(setting.value))
     raise WrongValueError(f"must be true or false, is {_kind(setting.value)}")
 
 

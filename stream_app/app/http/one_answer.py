@@ -149,9 +149,9 @@ class _OneAnswer(asyncio.Protocol):
     ) -> None:
         if self._transport is None or self._transport.is_closing():
             return
-        told = {"Content-Type": _PLAIN, **dict(headers)}
-        told |= {"Content-Length": str(len(body)), "Connection": "close"}
-        lines = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in told.items())]
+        fields = {"Content-Type": _PLAIN, **dict(headers)}
+        fields |= {"Content-Length": str(len(body)), "Connection": "close"}
+        lines = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in fields.items())]
         self._transport.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
         if not is_head:
             self._transport.write(body)
@@ -163,7 +163,7 @@ def _parsed(head: bytes) -> _Request | None:
     words = line.split(" ")
     if len(words) != _WORDS or not words[1].startswith("/") or not words[2].startswith("HTTP/1."):
         return None
-    pairs = (each.partition(":") for each in rest)
+    pairs = (header.partition(":") for header in rest)
     headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
     return _Request(words[0], words[1], headers)
 

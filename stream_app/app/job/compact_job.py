@@ -32,7 +32,7 @@ from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
 from stream_app.app.observe.monitoring.listener import Listeners
 from stream_app.app.observe.monitoring.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.observe.monitoring.watchers import watchers
-from stream_app.app.ops.inspect.planned_compactions import planned_compactions
+from stream_app.app.ops.inspect.levels import planned_compactions
 from stream_app.app.tables.compaction_request import CompactJob
 from stream_app.app.tables.one_table import warn_of_ignored_options
 from stream_app.app.text.listing import size_text
@@ -247,7 +247,7 @@ class _Compaction:
             for report in self._reports(self.work.committer.draining(rests=False)):
                 self._say(report_line(report))
             self.work.upkeep.while_idle()
-            self.listeners.tell(lambda each: each.looked())
+            self.listeners.tell(lambda listener: listener.looked())
             self.stop_requested.wait(interval)
 
     def _adopt(self) -> None:

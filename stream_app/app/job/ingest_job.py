@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import hidden
 from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.tables_of_job import SingleTable, WholeDatabase
 from stream_app.app.job.job_feeds import JobFeeds
 from stream_app.app.job.job_stream import runner_of, source_of, stream_of
@@ -35,8 +36,7 @@ from stream_app.app.source.preflight import (
     uncheckable,
 )
 from stream_app.app.source.source_reader import native_reader
-from stream_app.app.tables.column_warnings import tell_remarks
-from stream_app.app.tables.damaged_checkpoint import clear_stale_checksums, mend_before
+from stream_app.app.tables.damaged_checkpoint import check_whole
 from stream_app.app.tables.database_tables import DatabaseTables
 from stream_app.app.tables.first_messages import (
     check_first_messages,
@@ -70,7 +70,11 @@ from stream_app.spark.ingest.checkpoint_owner import DATABASE, own_checkpoint, r
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
 from stream_app.spark.ingest.held_tables import HeldTable
-from stream_app.spark.ingest.job_state import JobStateFile
+from stream_app.spark.ingest.job_state import (
+    JobStateFile,
+    JobWarning,
+    column_warnings,
+)
 from stream_app.spark.ingest.job_tables import JobTables, OnFailure
 from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.table_feed import TableFeed
@@ -131,19 +135,22 @@ def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
     check_writable(config.tables.location, config.stream.checkpoint, quarantine)
     topic_ids = _check_source(config.source)
     if scheme_of(config.stream.checkpoint) in ("", "file"):
-        clear_stale_checksums(Path(local_path(config.stream.checkpoint)))
+        check_whole(Path(local_path(config.stream.checkpoint)))
     state = JobStateFile(job_folder(config, config.stream.checkpoint))
     reads_first = config.source.starting_offsets == "earliest" and not state.state.table
     table, first = None, MESSAGE_SCHEMA.empty_table()
-    tables = config.tables
+    tables, warnings = config.tables, _warnings_of(config.stream)
     if isinstance(tables, SingleTable):
-        table = _checked_table(tables, clock, topic_ids, reads_first=reads_first)
+        table, of_columns = _checked_table(tables, clock, topic_ids, reads_first=reads_first)
+        warnings += of_columns
         own_checkpoint(state, table.location, table.identity())
     else:
         if reads_first and topic_ids:
             first = first_messages_of_all(config.source, topic_ids)
             warn_of_first_messages(tables, first, clock)
         own_checkpoint(state, tables.location, DATABASE)
+    state.begin()
+    state.warn(warnings)
     if lost := recreated(state.state.topic_ids, topic_ids):
         raise WrongSourceError(
             f"the topic {', '.join(sorted(lost))} was deleted and made anew since this checkpoint "
@@ -157,15 +164,26 @@ def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
     return _Prepared(table, state, reader, first)
 
 
+def _warnings_of(stream: StreamConfig) -> list[JobWarning]:
+    """What the configuration leaves out, though it looks as if it had it."""
+    if stream.otlp_endpoint is None or stream.metrics_port is not None:
+        return []
+    what = "stream.otlp-endpoint gets traces, and no numbers"
+    fix = "set stream.metrics-port, from where the collector's Prometheus receiver takes them"
+    return [JobWarning(what=what, fix=fix)]
+
+
 def _checked_table(
     only: SingleTable, clock: Clock, topics: Mapping[str, TopicInfo], *, reads_first: bool
-) -> FileStoreTable:
-    wanted = wanted_schema(only.table, clock)
+) -> tuple[FileStoreTable, list[JobWarning]]:
+    """The job's table, and what its first messages show of its columns."""
+    wanted, warnings = wanted_schema(only.table, clock), list[JobWarning]()
     if topics:
         setup = format_setup(only.source, only.table, wanted)
         seen = check_first_messages(only.source, setup, topics, reads_them=reads_first)
-        tell_remarks("", first_remarks(only.source, seen, wanted.fields), only.full_key)
-    return job_table(only, wanted, clock)
+        remarks = first_remarks(only.source, seen, wanted.fields)
+        warnings = column_warnings(only.name, remarks, only.full_key)
+    return job_table(only, wanted, clock), warnings
 
 
 def job_folder(config: AppConfig, location: str) -> Folder:
@@ -231,7 +249,6 @@ def _stream_in(driver: _Driver, prepared: _Prepared) -> None:
         runner = runner_of(config.source, prepared.reader, spark, source)
         log = EpochLog(prepared.state.folder, goes_back=isinstance(source, KafkaSource))
         batch = MicroBatch(_work(driver, prepared, feeds, runner, log))
-        mend_before(config.stream.checkpoint, log, batch)
         _run(driver, prepared, batch, runner, source)
         _check_none_held(batch.tables.held)
         _check_not_all_bad(batch.totals, feeds.of_no_table, config.stream.quarantine)
@@ -285,7 +302,6 @@ def _work(
     config, state = driver.config, prepared.state
     shape = EpochShape(
         tasks=config.stream.write_parallelism or runner.spark.sparkContext.defaultParallelism,
-        topic=config.source.only_topic,
         sort_messages=config.source.kind == "files",
         isolates=isinstance(config.tables, WholeDatabase),
     )
@@ -321,7 +337,7 @@ def _check_none_held(held: Mapping[str, HeldTable]) -> None:
     if held:
         raise TablesHeldError(
             f"{len(held)} of the job's tables are held back; the others have all changes: "
-            + "".join(f"\n  {name}: {each.reason}" for name, each in sorted(held.items())),
+            + "".join(f"\n  {name}: {table.reason}" for name, table in sorted(held.items())),
             fix="mend these, and start the job again: it goes on where each table was",
         )
 

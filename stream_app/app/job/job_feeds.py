@@ -102,7 +102,9 @@ class JobFeeds:
             ),
             dead_letters=self._dead_letters(name),
             listener=log,
-            evolution=None if rules is None else SchemaEvolution(rules, self.tables.full_key),
+            evolution=None
+            if rules is None
+            else SchemaEvolution(rules, self.tables.full_name(name), self.tables.full_key),
         )
 
     @property

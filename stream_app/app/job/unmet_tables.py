@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from stream_app.planning.sync.named_tables import nearest
+from stream_app.planning.sync.named_tables import nearest_table
 from stream_app.spark.ingest.job_state import JobStateFile
 
 _LOG = logging.getLogger("stream_app")
@@ -48,7 +48,7 @@ class UnmetTables:
         known = sorted(set(self.state.state.origins.values()))
         for name in self.named if known else ():
             if name not in known:
-                near = nearest(name, known)
+                near = nearest_table(name, known)
                 meant = f"; did you mean [sync.tables.{near}]?" if near else "."
                 more = "" if len(known) <= _SHOWN_MAX else f" and {len(known) - _SHOWN_MAX} more"
                 _LOG.warning(

@@ -59,8 +59,8 @@ def s3a_jars() -> list[Path]:
     jars = spark_home() / "jars"
     if any(jars.glob("hadoop-aws-*.jar")):
         return []
-    found = [re.fullmatch(r"hadoop-client-api-([\d.]+)\.jar", jar.name) for jar in jars.iterdir()]
-    versions = [match[1] for match in found if match]
+    matches = [re.fullmatch(r"hadoop-client-api-([\d.]+)\.jar", jar.name) for jar in jars.iterdir()]
+    versions = [match[1] for match in matches if match]
     if len(versions) != 1:
         raise StreamAppError(
             "Spark brings no jar hadoop-client-api-*.jar, whose version S3A's must have",

@@ -21,14 +21,14 @@ def find_java() -> Path:
         UsageError: there is no Java.
     """
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
-    if found is None:
+    program = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if program is None:
         raise UsageError(
             "there is no 'java'" + (f" in JAVA_HOME ({home})" if home else " in the path"),
             fix=f"install Java {JAVA_VERSION_MIN} (Debian: apt-get install "
             f"openjdk-{JAVA_VERSION_MIN}-jdk-headless) or set JAVA_HOME",
         )
-    return Path(found)
+    return Path(program)
 
 
 def java_version(program: Path) -> str | None:
@@ -36,8 +36,8 @@ def java_version(program: Path) -> str | None:
     said = subprocess.run(
         [program, "-version"], capture_output=True, text=True, timeout=30, check=False
     )
-    found = re.search(r'version "(\d[^"]*)"', said.stderr)
-    return found[1] if found else None
+    match = re.search(r'version "(\d[^"]*)"', said.stderr)
+    return match[1] if match else None
 
 
 def new_enough(version: str) -> bool:

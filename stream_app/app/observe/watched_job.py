@@ -5,7 +5,6 @@ The program of `ingest` opens it first. `ingest_job` tells the numbers when Spar
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -26,8 +25,6 @@ from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
 from stream_app.local_disk import local_disk
 from stream_app.message_formats import format_named
-
-_LOG = logging.getLogger("stream_app")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +47,6 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
         UsageError: the port is taken, or a package is missing.
     """
     stream, name = config.stream, config.tables.name
-    if stream.otlp_endpoint is not None and stream.metrics_port is None:
-        _LOG.warning(
-            "stream.otlp-endpoint gets traces, and no numbers\n  to fix: set stream.metrics-port, "
-            "from where the collector's Prometheus receiver takes them"
-        )
     metrics = JobMetrics(name, clock)
     metrics.disks.folders = _local_folders(config.tables.section.warehouse, stream)
     metrics.source.look_s = stream.trigger_ms / 1000 + POLL_S
@@ -87,16 +79,16 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
 
 def _local_folders(warehouse: str, stream: StreamConfig) -> dict[str, Path]:
     """What the job writes on disks of this machine; what tasks of a cluster spill is elsewhere."""
-    found = {
+    locations = {
         "warehouse": warehouse,
         "checkpoint": stream.checkpoint,
         "temporary": str(local_disk()),
     }
     if stream.quarantine is not None:
-        found["quarantine"] = stream.quarantine
+        locations["quarantine"] = stream.quarantine
     return {
         name: Path(local_path(location)).absolute()
-        for name, location in found.items()
+        for name, location in locations.items()
         if is_local(location)
     }
 

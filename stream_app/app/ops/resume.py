@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 
 from stream_app.app.tables.job_folders import not_begun
 from stream_app.errors import UsageError
+from stream_app.model.near_names import did_you_mean
 from stream_app.spark.ingest.job_state import read_state
 from stream_app.spark.ingest.resume_requests import resume
 from stream_app.spark.job_folder import Folder
@@ -34,12 +34,10 @@ def resume_tables(
     held = state.held
     for name in names:
         if name not in held:
-            near = difflib.get_close_matches(name, held, n=1)
-            meant = f"did you mean {near[0]!r}? " if near else ""
             raise UsageError(
-                f"the table {name!r} is not held back",
+                f"the table {name!r} is not held back{did_you_mean(name, held)}",
                 where=str(checkpoint),
-                fix=f"{meant}held back: {', '.join(sorted(held)) or 'none'}",
+                fix=f"held back: {', '.join(sorted(held)) or 'none'}",
             )
     for name in sorted(names or held):
         resume(checkpoint, name, now_ms)

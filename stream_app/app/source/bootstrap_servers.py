@@ -16,7 +16,7 @@ def bootstrap_servers(text: str, where: str) -> dict[str, tuple[str, int]]:
     Raises:
         UsageError: one is not HOST:PORT, or there is none.
     """
-    found: dict[str, tuple[str, int]] = {}
+    servers: dict[str, tuple[str, int]] = {}
     for server in filter(None, map(str.strip, text.split(","))):
         try:
             parts = urlsplit(f"//{server}")
@@ -27,7 +27,7 @@ def bootstrap_servers(text: str, where: str) -> dict[str, tuple[str, int]]:
             raise UsageError(
                 f"{server!r} is not HOST:PORT", where=where, fix="write it as 127.0.0.1:9092"
             )
-        found[server] = host, port
-    if not found:
+        servers[server] = host, port
+    if not servers:
         raise UsageError("no Kafka broker is named", where=where, fix="give HOST:PORT of one")
-    return found
+    return servers

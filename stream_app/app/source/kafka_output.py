@@ -8,7 +8,6 @@ Source: kafka-python's `KafkaProducer`.
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
@@ -90,12 +89,7 @@ class KafkaOutput:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._producer.close(timeout=_CLOSE_SECONDS)
 
     def _fail(self, error: BaseException) -> None:

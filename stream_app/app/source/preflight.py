@@ -7,13 +7,11 @@ Kafka gives each topic a unique id, which reveals that. Reads metadata only, nev
 
 from __future__ import annotations
 
-import difflib
 import re
 import socket
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 from kafka import IsolationLevel, TopicPartition
@@ -21,11 +19,15 @@ from kafka.admin import KafkaAdminClient, OffsetSpec
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndTimestamp
 
+from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.source.bootstrap_servers import bootstrap_servers
-from stream_app.errors import SourceError, WrongSourceError
+from stream_app.errors import SourceError, StreamAppError, WrongSourceError
+from stream_app.kafka.offset_ranges import Offsets
 from stream_app.kafka.security_options import security_options
+from stream_app.model.near_names import nearest
 
 TIMEOUT_S = 15.0
+_ENDS_S = 5.0
 RECREATED_FIX = "give the job a new checkpoint folder, and a new table unless its rows stay right"
 """What the job and the doctor say of a topic that was made anew."""
 _NEAR_TOPICS_MAX = 5
@@ -81,28 +83,28 @@ def uncheckable(kafka_options: Mapping[str, str]) -> list[str]:
 
     The job can run with such settings: the caller warns, and skips the check.
     """
-    found = security_options(kafka_options)
-    reasons = [f"{key}: {what}" for key, what in found.problems.items()]
-    mechanism = found.options.get("sasl.mechanism")
+    security = security_options(kafka_options)
+    reasons = [f"{key}: {what}" for key, what in security.problems.items()]
+    mechanism = security.options.get("sasl.mechanism")
     if mechanism is not None and mechanism not in _SASL_MECHANISMS:
         reasons.append(f"sasl.mechanism = {mechanism}: only {', '.join(_SASL_MECHANISMS)}")
     reasons += [
         f"{key}: certificates are read from PEM files only (ssl.*.location)"
         for key in _NOT_FROM_FILES
-        if key in found.options
+        if key in security.options
     ]
     return reasons
 
 
 def client_settings(kafka_options: Mapping[str, str]) -> dict[str, Any]:
     """Java's security settings in kafka-python's names; other settings do not matter here."""
-    found = security_options(kafka_options).options
+    options = security_options(kafka_options).options
     settings: dict[str, Any] = {
-        name: found[key] for key, name in _PYTHON_NAMES.items() if key in found
+        name: options[key] for key, name in _PYTHON_NAMES.items() if key in options
     }
     if "security_protocol" in settings:
         settings["security_protocol"] = settings["security_protocol"].upper()
-    if found.get("ssl.endpoint.identification.algorithm") == "none":
+    if options.get("ssl.endpoint.identification.algorithm") == "none":
         settings["ssl_check_hostname"] = False
     return settings
 
@@ -161,8 +163,8 @@ class BrokerConnection:
                 )
         for wait_s in (*_NEW_TOPIC_WAITS_S, None):
             described = self._ask(lambda: self._client.describe_topics(list(names)))
-            found = {topic["name"]: topic for topic in described if not topic["error_code"]}
-            absent = set(names) - found.keys()
+            readable = {topic["name"]: topic for topic in described if not topic["error_code"]}
+            absent = set(names) - readable.keys()
             if not absent or wait_s is None or absent.isdisjoint(self._topic_names()):
                 break
             time.sleep(wait_s)  # a topic in creation is listed before it has metadata
@@ -175,7 +177,7 @@ class BrokerConnection:
                 topic_id=str(topic["topic_id"]) if topic.get("topic_id") else None,
                 partitions=len(topic["partitions"]),
             )
-            for name, topic in sorted(found.items())
+            for name, topic in sorted(readable.items())
         }
 
     def begin_offsets(self, topics: Mapping[str, TopicInfo]) -> dict[tuple[str, int], int]:
@@ -212,12 +214,7 @@ class BrokerConnection:
     def __enter__(self) -> BrokerConnection:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _offsets(
@@ -262,11 +259,7 @@ class BrokerConnection:
             f"topic {name!r} {_TOPIC_ERRORS.get(code, f'cannot be read (Kafka error {code})')}"
             for name, code in sorted(codes.items())
         )
-        near = {
-            match
-            for name in codes
-            for match in difflib.get_close_matches(name, existing, n=_NEAR_TOPICS_MAX)
-        }
+        near = {match for name in codes for match in nearest(name, existing, _NEAR_TOPICS_MAX)}
         return WrongSourceError(
             f"{said} at {self._bootstrap}",
             where="source.topics",
@@ -274,6 +267,31 @@ class BrokerConnection:
             if near
             else f"create the topic first; topics there: {_some(existing)}",
         )
+
+
+def source_ends(source: SourceConfig, unknown: Callable[[str], None]) -> Offsets | None:
+    """Topic → Kafka partition → the offset of the next message.
+
+    Args:
+        unknown: gets the reason when the broker does not tell.
+
+    Returns:
+        None: the source is no topic, or the broker does not tell.
+    """
+    if source.kind != "kafka" or uncheckable(source.kafka_options):
+        return None
+    try:
+        with BrokerConnection(
+            source.bootstrap_servers, source.kafka_options, timeout_s=_ENDS_S
+        ) as connection:
+            topics = connection.topics(source.topics, pattern=source.topic_pattern)
+            ends: dict[str, dict[str, int]] = {}
+            for (topic, partition), end in connection.end_offsets(topics).items():
+                ends.setdefault(topic, {})[str(partition)] = end
+            return ends
+    except StreamAppError as error:
+        unknown(error.what)
+        return None
 
 
 def _some(names: Sequence[str], *, names_max: int = 10) -> str:

@@ -35,9 +35,9 @@ def native_reader(source: SourceConfig) -> ReaderSettings | None:
             client=tuple(sorted(options.items())), fails_on_loss=source.fail_on_data_loss
         )
     if source.reader == NATIVE:
-        told = "".join(f"\n  - {problem}" for problem in problems)
+        lines = "".join(f"\n  - {problem}" for problem in problems)
         raise UsageError(
-            f"the native reader cannot read these topics:{told}",
+            f"the native reader cannot read these topics:{lines}",
             where="source.reader = 'native'",
             fix="correct these, or leave source.reader out: then Spark's source reads",
         )
@@ -53,9 +53,9 @@ def reader_without_spark(source: SourceConfig) -> ReaderSettings:
     """
     options, problems = _judged(source)
     if problems:
-        told = "".join(f"\n  - {problem}" for problem in problems)
+        lines = "".join(f"\n  - {problem}" for problem in problems)
         raise UsageError(
-            f"only the job itself can read these topics, by Spark:{told}",
+            f"only the job itself can read these topics, by Spark:{lines}",
             where="source.kafka",
             fix="correct these; a job with source.reader = 'spark' runs with them",
         )
@@ -77,13 +77,13 @@ def _judged(source: SourceConfig) -> tuple[dict[str, str], list[str]]:
         found_library = library()
     except LibraryMissingError as error:
         return {}, [f"librdkafka of confluent-kafka cannot be used: {error}"]
-    found = client_options(source.bootstrap_servers, source.kafka_options, found_library.features)
-    problems = [f"source.kafka.{key}: {what}" for key, what in found.problems.items()]
-    for key, why in found.ignored.items():
+    judged = client_options(source.bootstrap_servers, source.kafka_options, found_library.features)
+    problems = [f"source.kafka.{key}: {what}" for key, what in judged.problems.items()]
+    for key, why in judged.ignored.items():
         _LOG.debug("source.kafka.%s means nothing to the native reader: %s", key, why)
     if not problems:
         try:
-            found_library.conf_destroy(found_library.configured(found.options))
+            found_library.conf_destroy(found_library.configured(judged.options))
         except UsageError as error:
             problems.append(error.what)
-    return dict(found.options), problems
+    return dict(judged.options), problems

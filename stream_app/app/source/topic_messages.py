@@ -104,8 +104,8 @@ def topic_messages(
     """
     with reader_of(source) as reader:
         ranges = _ranges(source, reader, readers, since_ms)
-        ends = {(each.topic, each.partition): each for each in ranges}
-        total = left = sum(each.size for each in ranges)
+        ends = {(part.topic, part.partition): part for part in ranges}
+        total = left = sum(part.size for part in ranges)
         for batch in reader.read(ranges):
             whole = ends[_place_of(batch)]
             yield batch

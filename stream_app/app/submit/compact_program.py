@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from stream_app.app.cli.arguments.compact import add_arguments, compact_job, configuration
+from stream_app.app.cli.arguments.compact import add_compact_arguments, compact_job, configuration
 from stream_app.app.config.secrets import Secrets, hiding
 from stream_app.app.config.settings import environment_secrets
 from stream_app.app.job.compact_job import watched
@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="spark-submit … compact.py", description="Compact a Paimon table."
     )
-    add_arguments(parser)
+    add_compact_arguments(parser)
     args = parser.parse_args(argv)
     log_to_stderr()
     try:

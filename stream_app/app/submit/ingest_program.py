@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from stream_app.app.cli.arguments.ingest import add_arguments
+from stream_app.app.cli.arguments.configuration import add_ingest_arguments
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.secrets import hiding
 from stream_app.app.job.ingest_job import ingest, job_folder
@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="spark-submit … ingest.py", description="Ingest CDC records into a Paimon table."
     )
-    add_arguments(parser)
+    add_ingest_arguments(parser)
     args = parser.parse_args(argv)
     log_to_stderr()
     try:

@@ -21,7 +21,6 @@ import pyarrow as pa
 from stream_app.app.config.made_columns import check_made_keys, columns_with_made, rules_for
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.tables_of_job import WholeDatabase
-from stream_app.app.tables.column_warnings import tell_remarks
 from stream_app.app.tables.one_table import changes_that_fail
 from stream_app.app.tables.refused_tables import with_refused
 from stream_app.app.tables.table_pipeline import job_pipeline
@@ -41,15 +40,13 @@ from stream_app.model.schema.source_table import SourceTable, merged
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.schema.tables_own_options import is_tables_own, option_differences
 from stream_app.planning.schema.schema_changes import AddColumn
-from stream_app.planning.sync.assignment import Assignment
-from stream_app.planning.sync.column_remarks import remarks_of_new
+from stream_app.planning.sync.assignment import Assignment, TableLimit
+from stream_app.planning.sync.column_remarks import remarks_of_new, shard_differences
 from stream_app.planning.sync.new_tables import new_table, options_for
-from stream_app.planning.sync.shards import shard_differences
-from stream_app.planning.sync.table_limit import TableLimit
 from stream_app.planning.sync.target_tables import LeftOut, Refusal, decide
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.spark.ingest.held_tables import is_temporary
-from stream_app.spark.ingest.job_state import JobStateFile
+from stream_app.spark.ingest.job_state import JobStateFile, JobWarning, column_warnings
 from stream_app.spark.ingest.table_feed import Arrived, TableFeed
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import (
@@ -118,7 +115,7 @@ class DatabaseTables:
 
     def feeds(self, messages: pa.Table, *, holds: bool = False) -> Arrived:
         """See `Newcomers.feeds`."""
-        found: list[TableFeed] = []
+        feeds: list[TableFeed] = []
         failed: dict[str, BaseException] = {}
         untold: dict[Origin, str] = {}
         for name, parts in self._by_table(messages).items():
@@ -136,13 +133,13 @@ class DatabaseTables:
                 else:
                     self._refuse(parts, f"the table {name} cannot be made: {error}")
                 continue
-            found.append(self._feeds[name])
+            feeds.append(self._feeds[name])
             self._compare(name, parts)
             if new := [origin for origin in parts if origin not in self._taken]:
                 self._taken.update(dict.fromkeys(new, name))
                 _LOG.info("the table %s takes %s", name, ", ".join(map(str, new)))
         self._remember({})
-        return Arrived(found, failed, untold)
+        return Arrived(feeds, failed, untold)
 
     def splitter(
         self,
@@ -172,16 +169,16 @@ class DatabaseTables:
 
     def _by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """The name of each new table → the messages of each of its source tables."""
-        found: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
+        new: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
         for origin, part in of_each_origin(self.tables.reader.origins, messages):
-            decision = decide(self.tables.rules, origin, {**self._taken, **_names(found)})
+            decision = decide(self.tables.rules, origin, {**self._taken, **_names(new)})
             if isinstance(decision, Refusal):
                 self._refuse([origin], f"{decision.reason}; to fix: {decision.fix}")
             elif isinstance(decision, LeftOut):
                 continue
-            elif not self._is_too_many(origin, decision.name, found):
-                found[decision.name][origin] = part
-        return found
+            elif not self._is_too_many(origin, decision.name, new):
+                new[decision.name][origin] = part
+        return new
 
     def _is_too_many(self, origin: Origin, name: str, new: Collection[str]) -> bool:
         known = {*self._taken.values(), *self._waiting, *new}
@@ -190,8 +187,9 @@ class DatabaseTables:
             return False
         if not self._full:
             self._full = limit.reason
-            told = "messages of %s and of all further source tables are set aside: %s"
-            _LOG.error(told, origin, limit.reason)
+            why, _, fix = limit.reason.partition("; to fix: ")
+            what = f"messages of {origin} and of all further source tables are set aside: {why}"
+            self.state.warn([JobWarning(what=what, fix=fix)])
         return True
 
     def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:
@@ -205,9 +203,9 @@ class DatabaseTables:
         self._compared.add(name)
         # What keeps a source table from being described holds its rows back when they come.
         with contextlib.suppress(StreamAppError):
-            told = shard_differences(_described(self.tables, parts))
-            if told:
-                _LOG.warning("the shards of the table %s differ: %s", name, told)
+            differences = shard_differences(_described(self.tables, parts))
+            if differences:
+                _LOG.warning("the shards of the table %s differ: %s", name, differences)
 
     def _created(self, name: str, parts: Mapping[Origin, pa.RecordBatch]) -> FileStoreTable:
         """Make a table, or open the one that is there."""
@@ -220,7 +218,12 @@ class DatabaseTables:
             self.tables.path(name), schema, self.clock, file_io_options=self.tables.file_system
         )
         source = functools.reduce(merged, _described(self.tables, parts).values())
-        tell_remarks(f"the table {name}: ", remarks_of_new(source.columns), self.tables.full_key)
+        full_name = self.tables.full_name(name)
+        others = (known for known in self.state.state.warnings if known.table != full_name)
+        self.state.note(warnings=tuple(others))  # those there were are of an earlier table
+        remarks = remarks_of_new(source.columns)
+        full_key = self.tables.full_key
+        self.state.warn(column_warnings(full_name, remarks, full_key, is_lasting=True))
         return table
 
     def _opened(self, name: str) -> FileStoreTable:
@@ -234,14 +237,16 @@ class DatabaseTables:
         for_all = options_for(table.schema.primary_keys, rules.options)
         # What a table alone says, and is configured for all tables, is for new ones.
         rest = {key: value for key, value in for_all.items() if key not in own}
-        for each in option_differences(table.schema, rest):
-            _LOG.warning("the table %s keeps its value: %s, which holds for new tables", name, each)
+        for difference in option_differences(table.schema, rest):
+            _LOG.warning(
+                "the table %s keeps its value: %s, which holds for new tables", name, difference
+            )
         for_all = {key: value for key, value in for_all.items() if not is_tables_own(key)}
         return with_configuration(table, {**for_all, **own})
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
-        for each in changes_that_fail(self.tables.source.format, table.schema):
-            _LOG.warning("the table %s: %s\n  to fix: %s", name, each.what, each.fix)
+        for notice in changes_that_fail(self.tables.source.format, table.schema):
+            _LOG.warning("the table %s: %s\n  to fix: %s", name, notice.what, notice.fix)
         return self.feed_of(name, table)
 
     def _remember(self, refused: Mapping[Origin, str]) -> None:
@@ -275,8 +280,8 @@ def database_table_schema(
     columns, not_held = columns_with_made(sync, name, columns)
     chosen = new_table(sync.table_rules, name, min(parts), columns.names, source.primary_keys)
     check_made_keys(sync, name, columns, chosen.primary_keys)
-    for told in (*not_held, *chosen.remarks):
-        _LOG.info("the table %s: %s", name, told)
+    for remark in (*not_held, *chosen.remarks):
+        _LOG.info("the table %s: %s", name, remark)
     return new_table_schema(
         columns=columns,
         primary_keys=chosen.primary_keys,
@@ -294,8 +299,10 @@ def _described(
     if database.lowers_names:
         describe = LoweredDescription(describe)
     options = database.mapping_options
-    found = {str(origin): describe(part, options) for origin, part in parts.items()}
-    return {name: each for name, each in found.items() if each is not None}
+    descriptions = {str(origin): describe(part, options) for origin, part in parts.items()}
+    return {
+        name: description for name, description in descriptions.items() if description is not None
+    }
 
 
 def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
@@ -307,5 +314,5 @@ def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
     ]
 
 
-def _names(found: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:
-    return {origin: name for name, parts in found.items() for origin in parts}
+def _names(tables: Mapping[str, Mapping[Origin, object]]) -> dict[Origin, str]:
+    return {origin: name for name, parts in tables.items() for origin in parts}

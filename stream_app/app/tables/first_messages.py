@@ -78,11 +78,11 @@ def first_remarks(
     """What some messages of one table, by topic, show of its columns."""
     reader = source_reader(source.format, source.format_options)
     whole = pa.Table.from_batches(messages.values(), MESSAGE_SCHEMA).combine_chunks().to_batches()
-    told = reader.describe(whole[0], NO_MAPPING_OPTIONS) if whole else None
-    if told is None:
+    description = reader.describe(whole[0], NO_MAPPING_OPTIONS) if whole else None
+    if description is None:
         return []
     all_ids = frozenset(field.field_id for field in columns)
-    return remarks_of_existing(told, columns, all_ids, inexact=INEXACT)
+    return remarks_of_existing(description, columns, all_ids, inexact=INEXACT)
 
 
 def _several_tables(survey: SourceSurvey, traits: TableTraits) -> Iterator[Notice]:
@@ -94,9 +94,9 @@ def _several_tables(survey: SourceSurvey, traits: TableTraits) -> Iterator[Notic
     for topic, name in records:
         by_topic[topic].append(name)
     tables = distinct_tables(by_topic)
-    told = ", ".join(f"{name} (in {topic})" for name, topic in tables.items())
+    named = ", ".join(f"{name} (in {topic})" for name, topic in tables.items())
     yield Notice(
-        what=f"the topics tell of {len(tables)} tables of the source: {told}",
+        what=f"the topics tell of {len(tables)} tables of the source: {named}",
         where="source.topics",
         fix=SHARDS_REMEDY,
         stops=verdict.is_refused,
@@ -112,18 +112,20 @@ def _messages_if_any(
     source: SourceConfig, topics: Mapping[str, TopicInfo]
 ) -> Mapping[str, pa.RecordBatch]:
     try:
-        found = messages_at_both_ends(source, topics)
+        messages = messages_at_both_ends(source, topics)
     except StreamAppError as error:
         _LOG.warning("no messages are looked at beforehand: %s", error.what)
         return {}
-    if (notice := other_format(source.format, list(found.values()))) is not None:
+    if (notice := other_format(source.format, list(messages.values()))) is not None:
         _tell(notice)
-    return found
+    return messages
 
 
 def other_format(chosen: str, messages: Sequence[pa.RecordBatch]) -> Notice | None:
     """That messages look like those of another format; None: they do not."""
-    values = [value for each in messages for value in each.column("value").drop_null().to_pylist()]
+    values = [
+        value for batch in messages for value in batch.column("value").drop_null().to_pylist()
+    ]
     likely = likely_format(values)
     if likely is None or likely == chosen or is_read_by(likely, chosen):
         return None
@@ -156,8 +158,8 @@ def messages_at_both_ends(
         if time.monotonic() > deadline:
             break
     return {
-        topic: pa.Table.from_batches(found).combine_chunks().sort_by(_ORDER).to_batches()[0]
-        for topic, found in sorted(by_topic.items())
+        topic: pa.Table.from_batches(batches).combine_chunks().sort_by(_ORDER).to_batches()[0]
+        for topic, batches in sorted(by_topic.items())
     }
 
 
@@ -182,7 +184,7 @@ def warn_of_first_messages(database: WholeDatabase, messages: pa.Table, clock: C
     Args:
         messages: of `MESSAGE_SCHEMA`.
     """
-    told, sync = 0, database.sync
+    count, sync = 0, database.sync
     parts = list(of_each_origin(database.reader.origins, messages))
     _warn_if_all_are_left_out(sync, [origin for origin, _ in parts])
     for root, leaves in partition_roots(seen_tables(dict(parts))).items():
@@ -202,14 +204,14 @@ def warn_of_first_messages(database: WholeDatabase, messages: pa.Table, clock: C
         setup = format_setup(source, database.rules_of(location, schema.fields), schema)
         survey = format_named(source.format).survey(setup, {str(origin): part})
         for notice in survey.notices():
-            told += 1
-            if told <= _NOTICES_MAX:
+            count += 1
+            if count <= _NOTICES_MAX:
                 _LOG.warning(
                     "%s: %s\n  where: %s\n  to fix: %s",
                     origin, notice.what, notice.where, notice.fix,
                 )  # fmt: skip
-    if told > _NOTICES_MAX:
-        _LOG.warning("%d more such warnings, of other tables", told - _NOTICES_MAX)
+    if count > _NOTICES_MAX:
+        _LOG.warning("%d more such warnings, of other tables", count - _NOTICES_MAX)
 
 
 def _warn_if_all_are_left_out(sync: SyncConfig, origins: Sequence[Origin]) -> None:

@@ -26,7 +26,7 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import column_names
-from stream_app.table.schema.evolve import EvolutionRules
+from stream_app.table.schema.alter import EvolutionRules
 
 
 def format_setup(

@@ -187,9 +187,9 @@ def _file_manager(version: str) -> str:
 def _s3a_settings(
     location: str, options: Mapping[str, str], environ: Mapping[str, str]
 ) -> dict[str, str]:
-    found = s3_options(options, environ, urlsplit(location).netloc)
+    s3 = s3_options(options, environ, urlsplit(location).netloc)
     try:
-        keys = found.current_keys()
+        keys = s3.current_keys()
     except NotThereError as error:
         raise StorageError(
             f"there are no keys for the checkpoint: {error}",
@@ -197,14 +197,14 @@ def _s3a_settings(
             fix="see that the file or the profile gives them when the job starts",
         ) from None
     settings = {
-        "endpoint": found.endpoint,
-        "endpoint.region": found.region,
-        "path.style.access": str(found.uses_path_style).lower(),
+        "endpoint": s3.endpoint,
+        "endpoint.region": s3.region,
+        "path.style.access": str(s3.uses_path_style).lower(),
         "access.key": keys.access_key if keys else None,
         "secret.key": keys.secret_key if keys else None,
         "session.token": keys.session_token if keys else None,
-        "encryption.algorithm": _ENCRYPTIONS.get(found.encryption or ""),
-        "encryption.key": found.encryption_key,
-        "requester.pays.enabled": "true" if found.requester_pays else None,
+        "encryption.algorithm": _ENCRYPTIONS.get(s3.encryption or ""),
+        "encryption.key": s3.encryption_key,
+        "requester.pays.enabled": "true" if s3.requester_pays else None,
     }
     return {_S3A + name: value for name, value in settings.items() if value is not None}

@@ -24,22 +24,22 @@ _READ = "r"
 
 def seen_tables(parts: Mapping[Origin, pa.RecordBatch]) -> Mapping[Origin, SeenTable]:
     """What the messages of each table show; tables without a row are left out."""
-    found = {}
+    tables = {}
     for origin, part in parts.items():
-        rows = [each for each in _rows(part) if each is not None]
+        rows = [row for row in _rows(part) if row is not None]
         columns = frozenset[str]().union(*(row for _, row in rows))
         read = frozenset(_comparable(row) for op, row in rows if op == _READ)
         if rows:
             changed = any(op != _READ for op, _ in rows)
-            found[origin] = SeenTable(columns=columns, read=read, is_changed=changed)
-    return found
+            tables[origin] = SeenTable(columns=columns, read=read, is_changed=changed)
+    return tables
 
 
 def read_alone(
     reader: SourceReader, part: pa.RecordBatch, options: MappingOptions
 ) -> Iterable[TableRemark]:
     """Columns of one table that only rows of the initial snapshot have."""
-    ops = [None if each is None else each[0] == _READ for each in _rows(part)]
+    ops = [None if row is None else row[0] == _READ for row in _rows(part)]
 
     def described(*, is_read: bool) -> Any:
         at = [place for place, one in enumerate(ops) if one is is_read]

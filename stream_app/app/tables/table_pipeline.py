@@ -36,7 +36,7 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import And, column_names, to_expression
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.schema.evolve import EvolutionRules
+from stream_app.table.schema.alter import EvolutionRules
 from stream_app.table.schema.narrowed_columns import NarrowedColumns, column_times
 from stream_app.table.write.column_defaults import default_values
 from stream_app.table.write.located_rows import lookup_hints, named_partitions
@@ -151,7 +151,7 @@ class TableRows:
         shared = {*keys, *(name for name in made.names if made.is_shared(name, keys))}
         predicate = parse_predicate(self.rules.filter, self.schema.fields)
         parts = predicate.parts if isinstance(predicate, And) else (predicate,)
-        chosen = [each for each in parts if shared.issuperset(column_names(each)) is of_messages]
+        chosen = [part for part in parts if shared.issuperset(column_names(part)) is of_messages]
         if not chosen:
             return None
         is_whole = format_named(self.source.format).has_whole_before(self.source.format_options)

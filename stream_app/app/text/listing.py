@@ -1,4 +1,4 @@
-"""Lists of what a table is made of: rows of plain values, shown as text, JSON or rich tables.
+"""Lists of what a table is made of, as text or JSON; and sizes, times, ages and counts in words.
 
 A row is a frozen dataclass of int, float, bool, str and None; its fields are the columns. Columns
 named ``bytes`` and ``bytes_…`` are shown as sizes; JSON has the numbers.
@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import orjson
-from rich.table import Table
 
-from stream_app.app.text.text_table import Column, rich_table, text_lines
+from stream_app.app.text.text_table import Column, text_lines
 
+NOTHING = "nothing to do"
+DRY_RUN = "dry run: nothing was changed"
 _ABSENT = "-"
 _WIDTHS = {"meaning": 100, "min_key": 32, "max_key": 32}
 
@@ -53,10 +54,6 @@ class Listing:
         for row in self.rows:
             yield orjson.dumps(asdict(row)).decode()
 
-    def rich(self, *, title: str | None = None) -> Table:
-        """The rows for rich's screens."""
-        return rich_table(self.columns(), self.texts(), title=title)
-
 
 def value_text(name: str, value: object) -> str:
     """A value as a text table shows it."""
@@ -86,3 +83,24 @@ def time_text(millis: int | None, *, zone: str = "Z") -> str | None:
     seconds, rest = divmod(millis, 1000)
     at = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     return f"{at:%Y-%m-%dT%H:%M:%S}.{rest:03}{zone}"
+
+
+def age_text(seconds: float | None) -> str:
+    """``95`` → ``1 min 35 s``."""
+    if seconds is None:
+        return "-"
+    whole = int(seconds)
+    for unit, name, smaller, of in (
+        (86400, "d", 3600, "h"),
+        (3600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
+        if whole >= unit:
+            rest = whole % unit // smaller
+            return f"{whole // unit} {name}" + (f" {rest} {of}" if rest else "")
+    return f"{whole} s"
+
+
+def counted(count: int, what: str) -> str:
+    """``1 file``, ``2 files``."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -1,4 +1,4 @@
-"""Rows of texts in aligned columns: as plain lines that can be streamed, and for rich's screens.
+"""Rows of texts in aligned columns, as lines that can be streamed.
 
 Widths come from the first rows; what comes later and is wider is cut. Null is NULL, characters
 that would move the cursor are written as escapes, and East Asian characters count as two columns.
@@ -11,10 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
-from rich import box
 from rich.cells import cell_len, set_cell_size
-from rich.markup import escape
-from rich.table import Table
 
 NULL = "NULL"
 _SAMPLE_ROWS = 1000
@@ -48,29 +45,11 @@ def text_lines(columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
         yield _line(row, columns, widths)
 
 
-def rich_table(
-    columns: Sequence[Column], rows: Iterable[Row], *, title: str | None = None
-) -> Table:
-    """The same for rich, which finds the widths that fit the screen."""
-    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
-    for column in columns:
-        table.add_column(
-            column.name,
-            justify="right" if column.right else "left",
-            max_width=column.width_max,
-            no_wrap=True,
-            overflow="ellipsis",
-        )
-    for row in rows:
-        table.add_row(*(escape(visible(value)) for value in row))
-    return table
-
-
 def visible(value: str | None) -> str:
     """A value that stays in its place on a line."""
     if value is None:
         return NULL
-    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), value)
+    return CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), value)
 
 
 def _width(column: Column, cells: Iterable[str]) -> int:

@@ -25,25 +25,17 @@ _AGAIN = "start the job again, and replay the records, which wait in quarantine"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OriginRecords:
-    """A source table of which nothing can be stored, and how many of its records wait."""
-
-    origin: Origin
-    records: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Homeless:
     """What is known of the records without a table.
 
     Attributes:
         kinds: by kind of reason.
-        refused: the source tables of which they tell, by name.
+        refused: how many of them tell of each source table, by its name.
         error: why they cannot be read.
     """
 
     kinds: Sequence[BadRecords] = ()
-    refused: Sequence[OriginRecords] = ()
+    refused: Mapping[Origin, int] = field(default_factory=dict)
     error: StreamAppError | None = None
 
 
@@ -53,26 +45,18 @@ def refused_reason(reason: str) -> str:
     return f"{what}\nto fix: {fix}; then {_AGAIN}" if fix else f"{what}\nthen {_AGAIN}"
 
 
-def records_by_origin(origins: Origins) -> list[OriginRecords]:
-    """The source tables of which records without a table tell, by name."""
-    counts = Counter(code for code in origins.codes.tolist() if code != NO_TABLE)
-    tables = [
-        OriginRecords(origin=origins.tables[code], records=count) for code, count in counts.items()
-    ]
-    return sorted(tables, key=lambda one: one.origin)
-
-
 def with_refused(
-    waiting: Mapping[str, int] | None, refused: Sequence[OriginRecords]
+    waiting: Mapping[str, int] | None, refused: Mapping[Origin, int]
 ) -> Mapping[str, int] | None:
     """Counts of waiting records by table, where those of refused tables stand at their names.
 
     Args:
         waiting: '' has the records of no table; None: nobody has counted them.
+        refused: by source table.
     """
     if waiting is None:
         return None
-    named = {str(one.origin): one.records for one in refused}
+    named = {str(origin): count for origin, count in refused.items()}
     rest = max(0, waiting.get("", 0) - sum(named.values()))
     return {**{name: count for name, count in waiting.items() if name}, **named, "": rest}
 
@@ -100,7 +84,7 @@ class HomelessRecords:
             if quarantine is None:
                 return Homeless()
             statuses = quarantine.files.list_status(quarantine.location)
-            files = frozenset(each for each in statuses if not each.is_folder)
+            files = frozenset(status for status in statuses if not status.is_folder)
             if self._files != files:
                 self._known = self._read(quarantine)
                 self._files = files
@@ -112,18 +96,21 @@ class HomelessRecords:
         except OSError as error:
             return Homeless(error=storage_error(error))
 
-    def refused(self) -> Sequence[OriginRecords]:
+    def refused(self) -> Mapping[Origin, int]:
         """The source tables that wait, without those that the job stores by now."""
         refused = self.look().refused
         stored = self.stored() if refused else ()
-        return [one for one in refused if one.origin not in stored]
+        return {origin: count for origin, count in refused.items() if origin not in stored}
 
     def _read(self, quarantine: Quarantine) -> Homeless:
         records = list(islice(quarantine.each_waiting(newest_first=True), BAD_COUNTED))
         return Homeless(kinds=by_kind(records), refused=self._refused(records))
 
-    def _refused(self, records: Sequence[KeptRecord]) -> Sequence[OriginRecords]:
+    def _refused(self, records: Sequence[KeptRecord]) -> Mapping[Origin, int]:
         try:
-            return records_by_origin(self.origins(messages_of(records)))
+            origins = self.origins(messages_of(records))
         except StreamAppError:
-            return ()  # a registry is away: the page has the records by their kinds
+            return {}  # a registry is away: the page has the records by their kinds
+        counts = Counter(code for code in origins.codes.tolist() if code != NO_TABLE)
+        by_origin = {origins.tables[code]: count for code, count in counts.items()}
+        return dict(sorted(by_origin.items()))

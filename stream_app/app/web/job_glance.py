@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from stream_app.app.observe.events.epoch_history import CompactionsNow, PastEpoch
 from stream_app.app.ops.inspect.job_status import BEHIND, READY, TableStatus
-from stream_app.app.text.age_text import age_text
+from stream_app.app.text.listing import age_text
+from stream_app.spark.ingest.job_state import JobWarning
 
 _WINDOW_S = 300
 """Seconds of a throughput; a table's epochs may be kept for less."""
@@ -26,6 +27,7 @@ class JobGlance:
         running, queued: compactions of all tables; None: the job runs elsewhere.
         waiting: records in quarantine by table, of which there are some; '' has those of no table;
             None: nobody has counted them.
+        warnings: of the job.
     """
 
     is_here: bool = False
@@ -36,6 +38,7 @@ class JobGlance:
     running: int | None = None
     queued: int | None = None
     waiting: Mapping[str, int] | None = field(default_factory=dict)
+    warnings: Sequence[JobWarning] = ()
 
     def is_late(self, tables: Iterable[TableStatus]) -> bool:
         """Whether the job commits nothing, though messages wait for tables without trouble."""
@@ -78,7 +81,7 @@ def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
     return rate
 
 
-def compactions_of_all(found: Iterable[CompactionsNow | None]) -> tuple[int, int]:
+def compactions_of_all(tables: Iterable[CompactionsNow | None]) -> tuple[int, int]:
     """How many run, and how many wait for a thread."""
-    numbers = [one.numbers for one in found if one is not None]
+    numbers = [one.numbers for one in tables if one is not None]
     return sum(one.running for one in numbers), sum(one.queued for one in numbers)

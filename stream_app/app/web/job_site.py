@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 from stream_app.app.config.app_config import AppConfig
@@ -24,11 +23,12 @@ from stream_app.app.ops.inspect.job_status import (
 )
 from stream_app.app.ops.inspect.table_facts import RememberedFacts
 from stream_app.app.ops.quarantine.choice import Choice
+from stream_app.app.ops.quarantine.job_replay import job_replays
 from stream_app.app.ops.quarantine.kept_records import Quarantine, can_open, open_quarantine
 from stream_app.app.ops.quarantine.later_changes import ReadRange
-from stream_app.app.ops.quarantine.outcome import replay_lines
+from stream_app.app.ops.quarantine.replay import replay_lines
 from stream_app.app.ops.resume import resume_tables
-from stream_app.app.source.source_ends import source_ends
+from stream_app.app.source.preflight import source_ends
 from stream_app.app.web.homeless import (
     Homeless,
     HomelessRecords,
@@ -36,7 +36,8 @@ from stream_app.app.web.homeless import (
     with_refused,
 )
 from stream_app.app.web.job_glance import JobGlance, compactions_of_all, messages_per_s
-from stream_app.app.web.source_end_watch import PAUSE_S, REST, SourceEndWatch
+from stream_app.app.web.rested import Rested
+from stream_app.app.web.site import Site
 from stream_app.app.web.table_parts import BAD_COUNTED
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
@@ -50,8 +51,7 @@ _COUNT_S = 1.0
 """Seconds for which a page waits for a new count of the quarantine."""
 
 
-@dataclass(slots=True)
-class JobSite:
+class JobSite(Site):
     """The tables of a job, by its configuration; the job may run or not.
 
     A table is ``DATABASE.TABLE``, as in the warehouse and in metrics.
@@ -62,40 +62,35 @@ class JobSite:
         read: reads ranges of the topics for a replay; None: by Kafka's client.
     """
 
-    config: AppConfig
-    checkpoint: Folder
-    clock: Clock
-    history: EpochHistory | None = None
-    ask_ends: Callable[[Callable[[str], None]], Offsets | None] | None = None
-    read: ReadRange | None = None
-    _newest_ms: int | None = None
-    _newest_until: float = float("-inf")
-    _waiting: Mapping[str, int] | None = None
-    _waiting_until: float = float("-inf")
-    _counting: threading.Lock = field(default_factory=threading.Lock)
-    _ends: SourceEndWatch = field(init=False)
-    _facts: RememberedFacts = field(init=False)
-    _watch: QuarantineWatch | None = field(init=False)
-    _homeless: HomelessRecords = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._facts = RememberedFacts(
-            self._open, self.clock, of_job=True, counts_runs=self._counts_runs
-        )
-        source = self.config.source
-        self._ends = SourceEndWatch(self.ask_ends or partial(source_ends, source), self.clock)
+    def __init__(
+        self,
+        config: AppConfig,
+        checkpoint: Folder,
+        clock: Clock,
+        history: EpochHistory | None = None,
+        *,
+        ask_ends: Callable[[Callable[[str], None]], Offsets | None] | None = None,
+        read: ReadRange | None = None,
+    ) -> None:
+        self.config, self.checkpoint, self.clock = config, checkpoint, clock
+        self._history, self._read = history, read
+        self._ask_ends = ask_ends or partial(source_ends, config.source)
+        self._ends = Rested(self._asked_ends, clock)
+        self._newest = Rested(lambda: self._status(None).newest_ms(), clock)
+        self._facts = RememberedFacts(self._open, clock, of_job=True, counts_runs=self._counts_runs)
         self._homeless = HomelessRecords(
             partial(self.quarantine, ""),
-            self.config.tables.reader.origins,
-            lambda: state_of(self.checkpoint).origins,
+            config.tables.reader.origins,
+            lambda: state_of(checkpoint).origins,
         )
-        folder = self.config.stream.quarantine
-        self._watch = None
-        if folder is None:
-            self._waiting = {}
-        elif can_open(folder):
-            quarantine = open_quarantine(folder, self.config.file_system)
-            self._watch = QuarantineWatch(quarantine, self.clock, self._counted, most=BAD_COUNTED)
+        folder = config.stream.quarantine
+        self._waiting: Mapping[str, int] | None = {} if folder is None else None
+        self._waiting_until = float("-inf")
+        self._counting = threading.Lock()
+        self._watch: QuarantineWatch | None = None
+        if folder is not None and can_open(folder):
+            quarantine = open_quarantine(folder, config.file_system)
+            self._watch = QuarantineWatch(quarantine, clock, self._counted, most=BAD_COUNTED)
 
     @property
     def title(self) -> str:
@@ -109,12 +104,12 @@ class JobSite:
 
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`."""
-        found = list(map(self._shown, self._status(self._ends.look()).tables()))
-        return self._judge(found).judged(found)
+        statuses = list(map(self._shown, self._status(self._ends.look()[0]).tables()))
+        return self._judge(statuses).judged(statuses)
 
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
-        ends, own = self._ends.look(), self.config.tables.own_name(name)
+        ends, own = self._ends.look()[0], self.config.tables.own_name(name)
         one = self._status(ends).table(own or "", self._newest_message_ms())
         if own is None or one is None:
             return None
@@ -123,18 +118,19 @@ class JobSite:
     def glance(self, tables: Sequence[TableStatus]) -> JobGlance:
         """See `Site.glance`."""
         waiting = with_refused(self._waiting_records(), self._homeless.refused())
-        found = replace(self._judge(tables), waiting=waiting)
-        if self.history is None:
-            return found
+        warnings = self._status(None).warnings()
+        glance = replace(self._judge(tables), waiting=waiting, warnings=warnings)
+        if self._history is None:
+            return glance
         names = [one.table for one in tables]
         running, queued = compactions_of_all(map(self.compactions, names))
         rate = messages_per_s(map(self.epochs, names), self.clock.now_ms())
-        return replace(found, messages_per_s=rate, running=running, queued=queued)
+        return replace(glance, messages_per_s=rate, running=running, queued=queued)
 
     @property
     def no_ends(self) -> str | None:
         """See `Site.no_ends`."""
-        return self._ends.reason
+        return self._ends.look()[1]
 
     def open(self, name: str) -> FileStoreTable:
         """See `Site.open`."""
@@ -158,11 +154,11 @@ class JobSite:
 
     def epochs(self, name: str) -> Sequence[PastEpoch]:
         """See `Site.epochs`."""
-        return () if self.history is None else self.history.of(self._part(name))
+        return () if self._history is None else self._history.of(self._part(name))
 
     def compactions(self, name: str) -> CompactionsNow | None:
         """See `Site.compactions`."""
-        return None if self.history is None else self.history.compactions(self._part(name))
+        return None if self._history is None else self._history.compactions(self._part(name))
 
     def replay(self, name: str) -> Iterator[str]:
         """See `Site.replay`."""
@@ -173,14 +169,12 @@ class JobSite:
             raise UsageError(
                 "the job has no quarantine", where=self.title, fix="set stream.quarantine"
             )
-        # Imported only when it is asked for: it needs Spark's package and a broker's client.
-        replays = importlib.import_module("stream_app.app.ops.quarantine.job_replay")
         whole = open_quarantine(folder, tables.file_system)
         own = tables.own_name(name) if name else None
-        found = replays.job_replays(tables, whole, own, self.read)
-        if not found:
+        by_table = job_replays(tables, whole, own, self._read)
+        if not by_table:
             yield "no record belongs to a table of the job by the rules of today"
-        for one in found.values():
+        for one in by_table.values():
             yield from replay_lines(one.run(Choice(), dry_run=False), dry_run=False)
         self._waiting_until = float("-inf")
 
@@ -234,17 +228,17 @@ class JobSite:
     def _counts_runs(self, path: str) -> bool:
         """Whether manifests have to tell the sorted runs of the table in a folder."""
         part = self.config.tables.part(path.rsplit("/", 1)[-1])
-        now = None if self.history is None else self.history.compactions(part)
+        now = None if self._history is None else self._history.compactions(part)
         return now is None or not now.numbers.buckets
 
     def _judge(self, tables: Sequence[TableStatus]) -> JobGlance:
         """What tells whether tables are behind; of one table alone the newest commit is unknown."""
         ages = [one.changed_s for one in tables if one.changed_s is not None]
         return JobGlance(
-            is_here=self.history is not None,
+            is_here=self._history is not None,
             max_staleness_s=self.config.stream.max_staleness // 1000,
             changed_s=min(ages, default=None),
-            no_ends=self._ends.reason,
+            no_ends=self.no_ends,
         )
 
     def _waiting_records(self) -> Mapping[str, int] | None:
@@ -278,13 +272,12 @@ class JobSite:
             facts_of=self._facts.of,
         )
 
+    def _asked_ends(self) -> tuple[Offsets | None, str | None]:
+        """Where the topics end, and why the broker did not tell."""
+        reasons: list[str] = []
+        ends = self._ask_ends(reasons.append)
+        return ends, reasons[0] if reasons else None
+
     def _newest_message_ms(self) -> int | None:
         """As `JobStatus.newest_ms`, but not always of now: that looks at all tables."""
-        if self.history is not None:
-            return self.history.source_ms
-        began = self.clock.steady_seconds()
-        if began >= self._newest_until:
-            self._newest_ms = self._status(None).newest_ms()
-            now = self.clock.steady_seconds()
-            self._newest_until = now + max(PAUSE_S, REST * (now - began))
-        return self._newest_ms
+        return self._newest.look() if self._history is None else self._history.source_ms

@@ -56,8 +56,8 @@ class PageVersion:
         async with self._lock:
             began = asyncio.get_running_loop().time()
             if began - self._at >= max(LOOK_S / 2, _REST * self._took_s):
-                found = await run_in_threadpool(self._look)
-                self._value = hashlib.sha256(repr(found).encode()).hexdigest()[:16]
+                shown = await run_in_threadpool(self._look)
+                self._value = hashlib.sha256(repr(shown).encode()).hexdigest()[:16]
                 self._at = asyncio.get_running_loop().time()
                 self._took_s = self._at - began
         return self._value
@@ -81,7 +81,14 @@ class PageVersion:
             glance = self.site.glance(tables)
             return (
                 tuple((_coarse(one), one.snapshot) for one in tables),
-                glance and (glance.no_ends, glance.running, glance.queued, glance.waiting),
+                glance
+                and (
+                    glance.no_ends,
+                    glance.running,
+                    glance.queued,
+                    glance.waiting,
+                    glance.warnings,
+                ),
                 glance and glance.is_late(tables),
                 self.actions.pulse(""),
             )

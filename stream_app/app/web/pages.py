@@ -14,21 +14,20 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from stream_app import __version__
-from stream_app.app.text.age_text import age_text
-from stream_app.app.text.listing import size_text, time_text
+from stream_app.app.text.listing import age_text, size_text, time_text
 from stream_app.app.text.text_table import CONTROL, visible
 from stream_app.app.web.lists import short_times
 
 
 def _page_environment() -> Environment:
-    found = Environment(
+    environment = Environment(
         loader=PackageLoader("stream_app.app.web"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {
+    environment.filters |= {
         "size": size_text,
         "age": age_text,
         "visible": lambda value: visible(str(value)),
@@ -40,9 +39,9 @@ def _page_environment() -> Environment:
         "in_runs": _in_runs,
         "kind_name": _KIND_NAMES.get,
     }
-    found.tests |= {"known_in": _known_in}
-    found.globals |= {"time_text": time_text, "version": __version__}
-    return found
+    environment.tests |= {"known_in": _known_in}
+    environment.globals |= {"time_text": time_text, "version": __version__}
+    return environment
 
 
 _KIND_NAMES = {"+I": "insert", "-U": "before", "+U": "after", "-D": "delete"}
@@ -97,25 +96,25 @@ def _members(text: str) -> dict[str, str]:
     Raises:
         ValueError: the text is no JSON object, or has a name twice.
     """
-    decoder, found, at = json.JSONDecoder(), dict[str, str](), _behind(text, "{", 0)
+    decoder, members, at = json.JSONDecoder(), dict[str, str](), _behind(text, "{", 0)
     while True:
         name, at = decoder.raw_decode(text, at)
         begin = _behind(text, ":", at)
         _, at = decoder.raw_decode(text, begin)
-        if name in found:
+        if name in members:
             raise ValueError("a name is there twice")
-        found[name] = text[begin:at]
+        members[name] = text[begin:at]
         if text[at:].lstrip().startswith("}"):
-            return found
+            return members
         at = _behind(text, ",", at)
 
 
 def _behind(text: str, sign: str, at: int) -> int:
     """The place of the first letter behind a sign, which only blanks precede."""
-    found = re.compile(rf"\s*{re.escape(sign)}\s*").match(text, at)
-    if found is None:
+    match = re.compile(rf"\s*{re.escape(sign)}\s*").match(text, at)
+    if match is None:
         raise ValueError(f"no {sign}")
-    return found.end()
+    return match.end()
 
 
 ENVIRONMENT = _page_environment()

@@ -35,14 +35,14 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from stream_app.app.ops.inspect.job_status import TableStatus
-from stream_app.app.web.action_kinds import (
+from stream_app.app.web.actions import (
     ACTIONS,
     HELD_TOLD,
     REPLAY,
     ActionKind,
+    Actions,
     offered,
 )
-from stream_app.app.web.actions import Actions
 from stream_app.app.web.drawings.epochs import epoch_chart
 from stream_app.app.web.drawings.trees import BUCKETS_OPEN
 from stream_app.app.web.page_version import LOOK_S, Live, PageVersion
@@ -178,16 +178,16 @@ class _Pages:
 
         def read() -> str:
             until = time.monotonic() + READ_S
-            problem, found = None, FoundRows()
+            problem, shown = None, FoundRows()
             try:
-                found = rows_of(
+                shown = rows_of(
                     self.site.open(name), where or None, limit,
                     lambda: time.monotonic() < until and not left.is_set(),
                 )  # fmt: skip
             except UsageError as error:
                 problem = error
             return self._page(
-                "rows", name=name, where=where, limit=limit, found=found, problem=problem,
+                "rows", name=name, where=where, limit=limit, found=shown, problem=problem,
                 read_s=READ_S,
             )  # fmt: skip
 

@@ -22,8 +22,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from stream_app.app.http.guard import BACKLOG, Guard, Limits, limit_for_port
-from stream_app.app.http.listener import is_taken, listening
+from stream_app.app.http.guard import BACKLOG, Guard, Limits, is_taken, limit_for_port, listening
 from stream_app.app.web.actions import PATIENCE_S, Actions
 from stream_app.app.web.server import web_app
 from stream_app.app.web.site import Site
@@ -118,8 +117,10 @@ class _Named:
         if answers_to(asked, self.names):
             await self.app(scope, receive, send)
         else:
-            told = "the page does not answer to this name; add it to stream.web-names, or --name\n"
-            await PlainTextResponse(told, 400)(scope, receive, send)
+            refusal = (
+                "the page does not answer to this name; add it to stream.web-names, or --name\n"
+            )
+            await PlainTextResponse(refusal, 400)(scope, receive, send)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,13 @@ _THREADS = 8
 
 
 class Site(Protocol):
-    """Some tables, by name."""
+    """Some tables, by name; without a job they have no epochs, no quarantine and no settings.
+
+    Attributes:
+        clock: the time of ages.
+    """
+
+    clock: Clock
 
     @property
     def title(self) -> str:
@@ -50,14 +56,9 @@ class Site(Protocol):
         ...
 
     @property
-    def clock(self) -> Clock:
-        """The time of ages."""
-        ...
-
-    @property
     def no_ends(self) -> str | None:
         """Why the broker did not tell lately where the topics end; None: it did, or need not."""
-        ...
+        return None
 
     def status(self, name: str) -> TableStatus | None:
         """The status of one table; None: it is not in the list."""
@@ -67,13 +68,13 @@ class Site(Protocol):
         """The status of each table, by name."""
         ...
 
-    def glance(self, tables: Sequence[TableStatus]) -> JobGlance | None:
+    def glance(self, tables: Sequence[TableStatus]) -> JobGlance | None:  # noqa: ARG002 - a default
         """The job as a whole; None: these are not the tables of a job.
 
         Args:
             tables: all of them.
         """
-        ...
+        return None
 
     def open(self, name: str) -> FileStoreTable:
         """One of them as it is now.
@@ -86,27 +87,27 @@ class Site(Protocol):
 
     def settings(self) -> Mapping[str, Mapping[str, str]]:
         """Section → key → value of the job's configuration, without secrets; or empty."""
-        ...
+        return {}
 
-    def quarantine(self, name: str) -> Quarantine | None:
-        """The records of a table that were set aside; None: the job keeps none.
+    def quarantine(self, name: str) -> Quarantine | None:  # noqa: ARG002 - a default
+        """The quarantine of a table; None: the job keeps none.
 
         Args:
-            name: empty: of those that belong to no table.
+            name: empty: of the records that belong to no table.
         """
-        ...
+        return None
 
     def homeless(self) -> Homeless:
         """The records of the quarantine that belong to no table."""
-        ...
+        return Homeless()
 
-    def epochs(self, name: str) -> Sequence[PastEpoch]:
+    def epochs(self, name: str) -> Sequence[PastEpoch]:  # noqa: ARG002 - a default
         """The newest epochs of a table, oldest first; none when this process is not its job."""
-        ...
+        return ()
 
-    def compactions(self, name: str) -> CompactionsNow | None:
+    def compactions(self, name: str) -> CompactionsNow | None:  # noqa: ARG002 - a default
         """A table's compactions now; None when this process is not its job."""
-        ...
+        return None
 
     def replay(self, name: str) -> Iterator[str]:
         """Replay the records of a table's quarantine, or of no table; lines that tell it.
@@ -114,7 +115,11 @@ class Site(Protocol):
         Raises:
             UsageError: there is no quarantine, or a record cannot be replayed safely.
         """
-        ...
+        raise UsageError(
+            "a replay needs the configuration of a job",
+            where=name,
+            fix="serve the page with --conf",
+        )
 
     def resume(self, name: str) -> Iterator[str]:
         """Ask the job to try a held table again; lines that tell it.
@@ -122,7 +127,9 @@ class Site(Protocol):
         Raises:
             UsageError: the table is not held back, or these are not the tables of a job.
         """
-        ...
+        raise UsageError(
+            "only a job holds tables back", where=name, fix="serve the page with --conf"
+        )
 
     def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
         """The arguments of ``stream-app compact`` for a table, and its further environment."""
@@ -130,7 +137,7 @@ class Site(Protocol):
 
 
 @dataclass(slots=True)
-class WarehouseSite:
+class WarehouseSite(Site):
     """All tables of the databases of a warehouse, ``…/DATABASE.db/TABLE``.
 
     Attributes:
@@ -153,61 +160,18 @@ class WarehouseSite:
         """See `Site.title`."""
         return self.warehouse
 
-    @property
-    def no_ends(self) -> str | None:
-        """See `Site.no_ends`."""
-        return None
-
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`; of a table whose rows may wait it reads the manifests too."""
-        found = each(_THREADS, self._status, sorted(self._paths().items()))
-        return [one for one in found if one is not None]
+        statuses = each(_THREADS, self._status, sorted(self._paths().items()))
+        return [one for one in statuses if one is not None]
 
     def status(self, name: str) -> TableStatus | None:
         """See `Site.status`."""
         return self._status((name, self._path(name)))
 
-    def glance(self, tables: Sequence[TableStatus]) -> JobGlance | None:  # noqa: ARG002 - as `epochs`
-        """See `Site.glance`."""
-        return None
-
     def open(self, name: str) -> FileStoreTable:
         """See `Site.open`."""
         return self._open(self._path(name))
-
-    def settings(self) -> Mapping[str, Mapping[str, str]]:
-        """See `Site.settings`."""
-        return {}
-
-    def quarantine(self, name: str) -> Quarantine | None:  # noqa: ARG002 - no job, none of its own
-        """See `Site.quarantine`."""
-        return None
-
-    def homeless(self) -> Homeless:
-        """See `Site.homeless`."""
-        return Homeless()
-
-    def epochs(self, name: str) -> Sequence[PastEpoch]:  # noqa: ARG002 - no job, no epochs
-        """See `Site.epochs`."""
-        return ()
-
-    def compactions(self, name: str) -> CompactionsNow | None:  # noqa: ARG002 - as `epochs`
-        """See `Site.compactions`."""
-        return None
-
-    def replay(self, name: str) -> Iterator[str]:
-        """See `Site.replay`."""
-        raise UsageError(
-            "a replay needs the configuration of a job",
-            where=name,
-            fix="serve the page with --conf",
-        )
-
-    def resume(self, name: str) -> Iterator[str]:
-        """See `Site.resume`."""
-        raise UsageError(
-            "only a job holds tables back", where=name, fix="serve the page with --conf"
-        )
 
     def compact_command(self, name: str) -> tuple[Sequence[str], Mapping[str, str]]:
         """See `Site.compact_command`."""
@@ -228,17 +192,17 @@ class WarehouseSite:
 
     def _paths(self) -> Mapping[str, str]:
         """``DATABASE.TABLE`` → folder."""
-        found = {}
+        paths = {}
         for folder in self._folders(self.warehouse):
             if folder.endswith(_DATABASE):
                 database = folder.removesuffix(_DATABASE)
                 for table in self._folders(f"{self.warehouse}/{folder}"):
-                    found[f"{database}.{table}"] = f"{self.warehouse}/{folder}/{table}"
-        return found
+                    paths[f"{database}.{table}"] = f"{self.warehouse}/{folder}/{table}"
+        return paths
 
     def _folders(self, path: str) -> list[str]:
         """Names of folders; no table has a name that is not Unicode, and no page can show it."""
-        names = [each.name for each in self.files.list_status(path) if each.is_folder]
+        names = [status.name for status in self.files.list_status(path) if status.is_folder]
         return [name for name in names if _is_unicode(name)]
 
     def _status(self, place: tuple[str, str]) -> TableStatus | None:

@@ -41,12 +41,12 @@ class ListChoice:
     def chosen(self, tables: Sequence[TableStatus]) -> list[TableStatus]:
         """The tables, in order; unknown values come last."""
         wanted = self.text.casefold()
-        found = [
+        chosen = [
             one
             for one in tables
             if wanted in one.table.casefold() and self.state in ("", one.state)
         ]
-        return sorted(found, key=self._key)
+        return sorted(chosen, key=self._key)
 
     def query(self, state: str) -> str:
         """The query of the same choice with another state; empty when nothing is asked."""

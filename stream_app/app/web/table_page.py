@@ -27,8 +27,6 @@ from stream_app.app.web.lists import PageList
 from stream_app.app.web.table_parts import (
     BadRecords,
     ColumnRow,
-    FileRow,
-    NextExpiry,
     Parts,
     Problem,
     SchemaVersion,
@@ -41,7 +39,7 @@ from stream_app.app.web.table_parts import (
     traits_told,
 )
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.read.stream_start import stream_start
+from stream_app.planning.read.stream_step import stream_start
 from stream_app.table.api.paimon_table import first_rows
 from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
@@ -49,6 +47,7 @@ from stream_app.table.follow.changelog_follow import ChangelogFollow, Following,
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
+from stream_app.table.upkeep.expire_snapshots import SnapshotExpiry
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.row_filter import row_filter
 
@@ -88,7 +87,7 @@ class TablePage:
     history: SnapshotChart
     rows: RowsChart | None
     now: CompactionsNow | None
-    expiry: NextExpiry | None
+    expiry: SnapshotExpiry | None
     versions: Sequence[SchemaVersion]
     lists: Sequence[PageList]
     bad: Sequence[BadRecords]
@@ -120,7 +119,7 @@ def table_page(
     return TablePage(
         name=name,
         is_empty=latest is None and not parts.problems(),
-        overview=parts.one("overview", lambda: _overview(table, latest)),
+        overview=parts.one("overview", lambda: None if latest is None else overview(table, latest)),
         traits=traits_told(table.schema),
         trees=trees[:BUCKETS_SHOWN],
         more_trees=max(0, len(trees) - BUCKETS_SHOWN),
@@ -134,7 +133,10 @@ def table_page(
         expiry=expiry,
         versions=parts.some("schemas", lambda: schema_versions(table)),
         lists=list(_lists(table, latest, compactions, runs, parts)),
-        bad=parts.some("quarantine", lambda: _bad(table, quarantine)),
+        bad=parts.some(
+            "quarantine",
+            lambda: bad_records(frozenset(newest_epochs(table.snapshots)), quarantine),
+        ),
         problems=parts.problems(),
     )
 
@@ -243,23 +245,13 @@ def _last_changes(table: FileStoreTable, number: int, limit: int) -> list[pa.Rec
     return list(kept)
 
 
-def _texts(found: pa.Table) -> list[list[str | None]]:
-    columns = [plain_texts(column.combine_chunks()).to_pylist() for column in found.columns]
+def _texts(table: pa.Table) -> list[list[str | None]]:
+    columns = [plain_texts(column.combine_chunks()).to_pylist() for column in table.columns]
     return [[_cut(value) for value in row] for row in zip(*columns, strict=True)]
 
 
 def _cut(value: str | None) -> str | None:
     return value if value is None or len(value) <= _TEXT_MAX else value[: _TEXT_MAX - 1] + "…"
-
-
-def _bad(
-    table: FileStoreTable, quarantine: Callable[[], Quarantine | None]
-) -> Sequence[BadRecords]:
-    return bad_records(frozenset(newest_epochs(table.snapshots)), quarantine)
-
-
-def _overview(table: FileStoreTable, latest: Snapshot | None) -> Overview | None:
-    return None if latest is None else overview(table, latest)
 
 
 def _compactions(table: FileStoreTable, newest: Sequence[Snapshot]) -> list[CompactionRow]:
@@ -323,15 +315,16 @@ def _lists(
         ("Consumers", "consumers"),
         ("Partitions", "partitions"),
     ):
-        found = parts.one(title.lower(), partial(listing, name, table, latest))
-        if found is not None:
-            shown = Listing(found.row_type, list(found.rows[-ROWS_SHOWN:])[::-1])
+        rows = parts.one(title.lower(), partial(listing, name, table, latest))
+        if rows is not None:
+            shown = Listing(rows.row_type, list(rows.rows[-ROWS_SHOWN:])[::-1])
             which = "newest" if name in ("snapshots", "schemas") else "last"
-            yield PageList(title=title, listing=shown, total=len(found.rows), which=which)
+            yield PageList(title=title, listing=shown, total=len(rows.rows), which=which)
     shown = Listing(LevelRow, runs[:RUNS_LISTED])
     yield PageList(title="Sorted runs", listing=shown, total=len(runs))
     if latest is not None:
-        files = Listing(FileRow, parts.some("files", lambda: largest_files(table, latest)))
-        yield PageList(title="Largest files", listing=files, total=len(files.rows))
+        files = parts.one("files", lambda: largest_files(table, latest))
+        if files is not None:
+            yield PageList(title="Largest files", listing=files, total=len(files.rows))
     set_options = [row for row in option_rows(table) if row.is_set]
     yield PageList(title="Options", listing=Listing(OptionRow, set_options), total=len(set_options))

@@ -11,18 +11,20 @@ from typing import TypeVar
 
 from stream_app.app.ops.inspect.files import live_files
 from stream_app.app.ops.inspect.levels import LevelRow
+from stream_app.app.ops.inspect.views import file_listing
 from stream_app.app.ops.quarantine.kept_records import KeptRecord, Quarantine
-from stream_app.app.text.listing import time_text
+from stream_app.app.text.listing import Listing, time_text
 from stream_app.errors import StreamAppError
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.schema.schema_diff import schema_differences
-from stream_app.planning.upkeep.expire_config import expire_config
+from stream_app.planning.schema.schema_changes import schema_differences
+from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.storage_errors import storage_error
-from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
+from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots, SnapshotExpiry
 
 FILES_SHOWN = 20
+_FILE_COLUMNS = ("partition", "bucket", "level", "file", "rows", "bytes", "schema", "created")
 VERSIONS_SHOWN = 10
 BAD_COUNTED = 10_000
 """Records of a quarantine that a page reads each time; a job may have set a million aside."""
@@ -53,10 +55,10 @@ class Parts:
         try:
             return work()
         except StreamAppError as error:
-            found = error
+            problem = error
         except OSError as error:
-            found = storage_error(error)
-        self._errors.setdefault(str(found), (found, []))[1].append(name)
+            problem = storage_error(error)
+        self._errors.setdefault(str(problem), (problem, []))[1].append(name)
         return None
 
     def problems(self) -> list[Problem]:
@@ -67,35 +69,14 @@ class Parts:
         ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NextExpiry:
-    """What an expiry would delete now.
-
-    Attributes:
-        numbers: of the snapshots, ascending.
-        kept_by: why no more expire.
-    """
-
-    numbers: tuple[int, ...]
-    files: int
-    bytes: int
-    kept_by: str
-
-
-def next_expiry(table: FileStoreTable) -> NextExpiry:
-    """The plan of the expiry; nothing is deleted.
+def next_expiry(table: FileStoreTable) -> SnapshotExpiry:
+    """What an expiry would delete now; nothing is deleted.
 
     Raises:
         UsageError: the options of expiry contradict each other.
         CorruptFileError: a retained version cannot be read.
     """
-    plan = ExpireSnapshots(table).plan(expire_config(table.options))
-    return NextExpiry(
-        numbers=plan.numbers,
-        files=plan.files.count,
-        bytes=plan.files.byte_count,
-        kept_by=plan.kept_by,
-    )
+    return ExpireSnapshots(table).plan(expire_config(table.options))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,14 +92,14 @@ def schema_versions(table: FileStoreTable) -> list[SchemaVersion]:
     """The newest versions, newest first."""
     numbers = table.schemas.ids()[-VERSIONS_SHOWN - 1 :]
     schemas = [table.schemas.schema(number) for number in numbers]
-    found = []
+    versions = []
     for before, schema in zip([None, *schemas], schemas, strict=False):
         if before is None and schema.schema_id > 0:
             continue  # the one before it is not shown
         changes = () if before is None else tuple(schema_differences(before, schema))
         time = time_text(schema.time_millis)
-        found.append(SchemaVersion(number=schema.schema_id, time=time, changes=changes))
-    return found[::-1]
+        versions.append(SchemaVersion(number=schema.schema_id, time=time, changes=changes))
+    return versions[::-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,38 +148,12 @@ def traits_told(schema: TableSchema) -> list[str]:
     return [*traits, f"schema {schema.schema_id}"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileRow:
-    """One data file."""
-
-    partition: str
-    bucket: int
-    level: int
-    file: str
-    rows: int
-    bytes: int
-    schema: int
-    created: str | None
-
-
-def largest_files(table: FileStoreTable, snapshot: Snapshot) -> list[FileRow]:
+def largest_files(table: FileStoreTable, snapshot: Snapshot) -> Listing:
     """The largest files of a snapshot, the largest first."""
     entries = heapq.nlargest(
         FILES_SHOWN, live_files(table, snapshot), key=lambda entry: entry.file.file_size
     )
-    return [
-        FileRow(
-            partition=table.paths.partition(entry.partition),
-            bucket=entry.bucket,
-            level=entry.file.level,
-            file=entry.file.file_name,
-            rows=entry.file.row_count,
-            bytes=entry.file.file_size,
-            schema=entry.file.schema_id,
-            created=time_text(entry.file.creation_time_ms, zone=""),
-        )
-        for entry in entries
-    ]
+    return file_listing(table, entries, _FILE_COLUMNS)
 
 
 def space_amplification(runs: Sequence[LevelRow]) -> float | None:

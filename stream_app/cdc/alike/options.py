@@ -5,8 +5,7 @@ Each format declares its own beside these. Called once, when the format is made.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -31,6 +30,7 @@ from stream_app.cdc.columns.column_reading import (
 )
 from stream_app.cdc.message_format import FormatOption, FormatSetup
 from stream_app.errors import UsageError
+from stream_app.model.near_names import did_you_mean
 from stream_app.model.schema.data_type import DataType, RowType
 from stream_app.model.schema.mapping_options import Inexact, parse_mapping_options
 
@@ -183,7 +183,7 @@ def checked_options(
             else:
                 encodings[column] = Encoding(value)
         else:
-            problems.append(f"unknown option {key!r}{_near(key, known)}")
+            problems.append(f"unknown option {key!r}{did_you_mean(key, known, ',')}")
     if problems:
         raise UsageError(
             f"options of {name} are wrong: " + "; ".join(problems),
@@ -249,14 +249,9 @@ def _encoded_column(key: str) -> str | None:
 
 def _encoding_problem(name: str, value: str, columns: RowType) -> str:
     if name not in columns.names:
-        return f"the table has no column {name!r}{_near(name, columns.names)}"
+        return f"the table has no column {name!r}{did_you_mean(name, columns.names, ',')}"
     data_type = columns.field(name).data_type
     allowed = sorted(encoding.value for encoding in ENCODINGS[family_of(data_type)])
     if value in allowed:
         return ""
     return f"a column of type {data_type} is encoded as one of {', '.join(allowed)}, not {value!r}"
-
-
-def _near(word: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f", did you mean {near[0]!r}?" if near else ""

@@ -7,7 +7,6 @@ Source: Paimon `flink/action/cdc/Expression.java`.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from stream_app.cdc.computed.date_pattern import parse_pattern
 from stream_app.cdc.computed.definition import Definition, DefinitionError
 from stream_app.cdc.computed.time_functions import PRECISIONS, date_format, time_field
 from stream_app.errors import UsageError
+from stream_app.model.near_names import known_names
 from stream_app.model.schema.data_type import (
     INTEGER_ROOTS,
     STRING_MAX,
@@ -94,12 +94,8 @@ def function_of(definition: Definition) -> Function:
     """
     function = FUNCTIONS.get(definition.function)
     if function is None:
-        near = difflib.get_close_matches(definition.function, FUNCTIONS, n=1, cutoff=0.5)
-        meant = f"did you mean {near[0]!r}? " if near else ""
-        raise DefinitionError(
-            f"has the unknown function {definition.function!r}; {meant}known: "
-            f"{', '.join(FUNCTIONS)}"
-        )
+        near = known_names(definition.function, FUNCTIONS)
+        raise DefinitionError(f"has the unknown function {definition.function!r}; {near}")
     if function.takes_column and not (definition.arguments and definition.arguments[0]):
         raise DefinitionError(f"names no column; write {function.usage}")
     return function

@@ -5,7 +5,6 @@ Made from the configuration on the driver. Everything wrong with it is found her
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from stream_app.cdc.computed.definition import (
 )
 from stream_app.cdc.computed.functions import STRING, ArrowTypeOf, applied, function_of
 from stream_app.cdc.computed.metadata import METADATA
+from stream_app.model.near_names import did_you_mean, known_names
 from stream_app.model.schema.data_type import (
     INTEGER_ROOTS,
     STRING_ROOTS,
@@ -150,9 +150,8 @@ class Generation:
         if reference is None:
             return STRING
         if reference not in types:
-            near = difflib.get_close_matches(reference, types, n=1, cutoff=0.6)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
-            raise DefinitionError(f"takes {reference!r}, which is no column{meant}")
+            near = did_you_mean(reference, types)
+            raise DefinitionError(f"takes {reference!r}, which is no column{near}")
         return types[reference]
 
 
@@ -218,9 +217,7 @@ def _definition(text: str) -> Definition:
 
 def _check_metadata(key: str) -> None:
     if key not in METADATA:
-        near = difflib.get_close_matches(key, METADATA, n=1, cutoff=0.5)
-        meant = f"did you mean {near[0]!r}? " if near else ""
-        raise MetadataError(f"unknown metadata {key!r}; {meant}known: {', '.join(METADATA)}")
+        raise MetadataError(f"unknown metadata {key!r}; {known_names(key, METADATA)}")
 
 
 def _holds(declared: DataType, result: DataType) -> bool:

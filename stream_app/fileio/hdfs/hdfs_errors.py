@@ -40,14 +40,14 @@ def passes(error: Exception) -> bool:
         # Those that know a number are ours, or say what there is; the others are the network's.
         known = (FileNotFoundError, FileExistsError, IsADirectoryError)
         return error.errno is None and not isinstance(error, known)
-    return _PASSING.search(told(error)[0]) is not None
+    return _PASSING.search(name_and_text(error)[0]) is not None
 
 
 def os_error(error: Exception, path: str) -> OSError:
     """The error in the system's form; what has one keeps it."""
     if isinstance(error, OSError) and error.errno is not None:
         return error
-    name, text = told(error)
+    name, text = name_and_text(error)
     if isinstance(error, FileNotFoundError):
         return FileNotFoundError(errno.ENOENT, text, path)
     if isinstance(error, FileExistsError):
@@ -57,7 +57,7 @@ def os_error(error: Exception, path: str) -> OSError:
     return OSError(number, text, path)
 
 
-def told(error: Exception) -> tuple[str, str]:
+def name_and_text(error: Exception) -> tuple[str, str]:
     """What kind of error it is, and what the NameNode or the client says, without Java's stack."""
     text = re.split(r"\n\s+at |\\n\\tat ", str(error))[0]
     match = re.match(r'(?:Fatal)?RPCError\("([\w.$]+)", "(.*)', text, re.DOTALL)

@@ -30,7 +30,7 @@ import pyarrow as pa
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import NoAccessError, StorageError, UsageError
 from stream_app.fileio.file_io import FileStatus
-from stream_app.fileio.hdfs.hdfs_errors import as_os_errors, os_error, passes, told
+from stream_app.fileio.hdfs.hdfs_errors import as_os_errors, name_and_text, os_error, passes
 from stream_app.fileio.ranged_input import TAIL_BYTES, RangedInput
 
 if TYPE_CHECKING:
@@ -331,7 +331,7 @@ def hdfs_file_io(location: str, options: Mapping[str, str]) -> HdfsFileIO:
         ) from None
     except (OSError, RuntimeError) as error:
         raise StorageError(
-            f"the client of HDFS cannot open it: {told(error)[1]}",
+            f"the client of HDFS cannot open it: {name_and_text(error)[1]}",
             where=location,
             fix="name the NameNode's host and port, or set HADOOP_CONF_DIR to the folder of the "
             "cluster's core-site.xml and hdfs-site.xml, on the driver and all executors",

@@ -9,7 +9,6 @@ Source: Paimon `s3/S3FileIO.java`, whose names are those of Hadoop's S3A without
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import re
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from urllib.parse import urlsplit
 from stream_app.errors import UsageError
 from stream_app.fileio.reference import NotThereError, names_file, put_in
 from stream_app.fileio.s3.s3_keys import KeyFiles, KeySource, S3Keys, aws_profile
+from stream_app.model.near_names import unknown_name
 
 _PREFIXES = ("s3.", "s3a.", "fs.s3a.")
 _NAMES: Mapping[str, str] = {
@@ -41,7 +41,6 @@ _NAMES: Mapping[str, str] = {
     "server-side-encryption-algorithm": "encryption",
     "encryption.key": "encryption_key",
     "server-side-encryption.key": "encryption_key",
-    "create-lock-file": "create_lock_file",
 }
 _BOOLEANS = ("path_style", "tls", "requester_pays")
 _VARIABLES: Mapping[str, tuple[str, ...]] = {
@@ -66,6 +65,7 @@ _REFUSED: tuple[tuple[str, str], ...] = (
     ),
     ("assumed.role.", "name a profile with role_arn in the variable AWS_PROFILE"),
     ("security.credential.", "give ${env:NAME} or ${file:PATH} as the key"),
+    ("create-lock-file", "use a store that minds If-None-Match: a lock protects too little"),
     ("sign", "leave it out: requests are signed by AWS's version 4"),
     ("proxy.", "set the variables HTTPS_PROXY and NO_PROXY on the driver and the executors"),
     *(
@@ -90,7 +90,6 @@ S3_OPTION_NAMES = (
     "s3.requester.pays.enabled",
     "s3.encryption.algorithm",
     "s3.encryption.key",
-    "s3.create-lock-file",
 )
 """As they are best written; other writings of theirs are known too."""
 
@@ -107,7 +106,6 @@ class S3Options:
             the endpoint needs it.
         encryption: what the store is asked to do with new objects; None: its own rule.
         certificates: PEM texts of authorities that are trusted besides the system's.
-        create_lock_file: the lock of writers, for a store that ignores conditions.
         max_attempts: attempts of a request, the first one included; None: as many as a job makes.
     """
 
@@ -120,7 +118,6 @@ class S3Options:
     encryption: str | None = None
     encryption_key: str | None = None
     certificates: bytes | None = field(default=None, repr=False)
-    create_lock_file: str | None = None
     max_attempts: int | None = None
 
     def store_settings(self, bucket: str) -> dict[str, Any]:
@@ -246,9 +243,9 @@ def _name(key: str, short: str) -> str:
     for beginning, advice in _REFUSED:
         if short.startswith(beginning):
             raise UsageError(f"option {key!r} is not taken", fix=advice)
-    near = difflib.get_close_matches(short, _NAMES, n=1)
-    hint = f"; did you mean {key.removesuffix(short) + near[0]!r}?" if near else ""
-    raise UsageError(f"unknown option {key!r}{hint}", fix=f"known: {', '.join(S3_OPTION_NAMES)}")
+    prefix = key.removesuffix(short)
+    what = unknown_name("option", key, [prefix + name for name in _NAMES])
+    raise UsageError(what, fix=f"known: {', '.join(S3_OPTION_NAMES)}")
 
 
 def _value(key: str, name: str, text: str, environ: Mapping[str, str]) -> object:

@@ -1,1 +1,1 @@
-"""Data and changelog files of one bucket. Start with `key_value_file_writer`."""
+"""Data and changelog files of one bucket. Start with `rolling_file_writer`."""

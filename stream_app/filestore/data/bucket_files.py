@@ -18,9 +18,12 @@ from stream_app.clock import Clock, local_wall_clock_ms
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import path_beside
 from stream_app.filestore.data.data_file_reader import DataFileReader
-from stream_app.filestore.data.key_value_file_writer import KeyValueFile
-from stream_app.filestore.data.rolling_file_writer import NewFiles, RollingFileWriter
-from stream_app.filestore.data.row_data_file_writer import RowDataFile
+from stream_app.filestore.data.rolling_file_writer import (
+    KeyValueFile,
+    NewFiles,
+    RollingFileWriter,
+    RowDataFile,
+)
 from stream_app.filestore.manifests.deletion_vector_files import BucketVectors
 from stream_app.format.deletion_vector import live_rows
 from stream_app.model.data_file_meta import DataFileMeta, FileSource

@@ -1,10 +1,10 @@
 """Rolling writer: batches of one bucket → as many files as their size asks for.
 
 Rows gather into row groups; after each row group the file's real size decides whether the next file
-begins. The kind of file adds its own columns and metadata: `key_value_file_writer`,
-`row_data_file_writer`.
+begins. The kind of file adds its own columns and metadata: `KeyValueFile`, `RowDataFile`.
 
-Source: Paimon `io/RollingFileWriterImpl.java`, `io/StatsCollectingSingleFileWriter.java`.
+Source: Paimon `io/RollingFileWriterImpl.java`, `io/StatsCollectingSingleFileWriter.java`,
+`io/KeyValueDataFileWriter.java`, `io/RowDataFileWriter.java`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,30 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from stream_app.errors import MergeError
 from stream_app.fileio.file_io import FileIO
+from stream_app.format.arrow_schema import arrow_schema, key_value_file_schema
+from stream_app.format.binary_row import serialize_arrow_row
+from stream_app.format.column_stats import key_stats, stats_from_footer
 from stream_app.format.key_value_parquet import parquet_writer
-from stream_app.model.data_file_meta import DataFileMeta, FileSource
-from stream_app.model.options.table_options import WRITE_BUFFER_SIZE
+from stream_app.model.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta, FileSource
+from stream_app.model.options.table_options import (
+    DATA_FILE_THIN_MODE,
+    METADATA_STATS_MODE,
+    WRITE_BUFFER_SIZE,
+)
 from stream_app.model.schema.data_type import FLOAT_ROOTS
-from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.schema.table_schema import (
+    KEY_PREFIX,
+    SEQUENCE_NUMBER,
+    VALUE_KIND,
+    TableSchema,
+)
 
 ROW_GROUP_BYTES_MAX = 32 << 20
 """Arrow bytes that gather before they are encoded: what a writer holds besides its buffer."""
@@ -177,3 +191,126 @@ class RollingFileWriter:
         if self._open is not None:
             self._done.append(self._open.finish())
             self._open = None
+
+
+class RowDataFile(OpenDataFile):
+    """A file of rows in the order in which they came, without a key.
+
+    A row's sequence number is not in the file: it is the first one plus the row's position.
+    """
+
+    def __init__(self, made: NewFiles, first_sequence_number: int) -> None:
+        self._first_sequence_number = first_sequence_number
+        super().__init__(made, arrow_schema(made.schema.fields))
+
+    def columns_of(self, rows: pa.Table) -> list[pa.ChunkedArray]:
+        """All columns, as they are."""
+        return list(rows.columns)
+
+    def count(self, rows: pa.Table) -> None:
+        """Nothing but the number of rows matters."""
+
+    def describe(self, size: int, footer: Any) -> DataFileMeta:
+        """Without a key.
+
+        A column with NaN has no statistics at all, because Spark answers MIN and MAX from existing
+        ones even with unknown bounds.
+        """
+        schema = self.made.schema
+        value_stats, value_stats_columns = stats_from_footer(
+            footer,
+            [(column.name, column.data_type) for column in schema.fields],
+            leave_out=self.nan_columns,
+            mode=schema.core_options[METADATA_STATS_MODE],
+        )
+        return DataFileMeta(
+            file_name=self.name,
+            file_size=size,
+            row_count=self.row_count,
+            min_key=EMPTY_ROW,
+            max_key=EMPTY_ROW,
+            key_stats=EMPTY_STATS,
+            value_stats=value_stats,
+            value_stats_cols=value_stats_columns,
+            min_sequence_number=self._first_sequence_number,
+            max_sequence_number=self._first_sequence_number + self.row_count - 1,
+            schema_id=schema.schema_id,
+            level=self.made.level,
+            creation_time_ms=self.made.creation_time_ms(),
+            delete_row_count=0,
+            file_source=self.made.source,
+        )
+
+
+class KeyValueFile(OpenDataFile):
+    """A file of key-value batches; they come in key order."""
+
+    def __init__(self, made: NewFiles) -> None:
+        self._schema = made.schema
+        self._keys = made.schema.key_type
+        self._thin = made.schema.core_options[DATA_FILE_THIN_MODE]
+        self._deletes = 0
+        self._sequence_range: tuple[int, int] | None = None
+        self._min_key = self._max_key = b""
+        super().__init__(made, key_value_file_schema(made.schema, thin=self._thin))
+
+    def columns_of(self, rows: pa.Table) -> list[pa.ChunkedArray]:
+        """The key once more in front, unless the file is thin.
+
+        Raises:
+            MergeError: a merged row lacks a value of a NOT NULL column.
+        """
+        for column in self._schema.fields:
+            if not column.data_type.nullable and rows.column(column.name).null_count:
+                raise self._lacking(rows, column.name)
+        keys = [] if self._thin else [rows.column(name) for name in self._keys.names]
+        return [*keys, *rows.columns]
+
+    def _lacking(self, rows: pa.Table, name: str) -> MergeError:
+        first = rows.filter(pc.is_null(rows.column(name))).slice(0, 1)
+        key = ", ".join(f"{key} = {first.column(key)[0]}" for key in self._keys.names)
+        return MergeError(
+            f"column {name!r} is NOT NULL, and the merged row of {key} has no value in it: a "
+            "delete took it back",
+            fix=f"let the column have none: stream-app alter TABLE --nullable {name}",
+        )
+
+    def count(self, rows: pa.Table) -> None:
+        """Deletes, sequence numbers, and the first and the last key."""
+        for kinds in rows.column(VALUE_KIND).chunks:
+            self._deletes += int(np.count_nonzero(kinds.to_numpy() & 1))
+        for chunk in rows.column(SEQUENCE_NUMBER).chunks:
+            numbers = chunk.to_numpy()
+            low, high = self._sequence_range or (int(numbers[0]), int(numbers[0]))
+            self._sequence_range = min(low, int(numbers.min())), max(high, int(numbers.max()))
+        keys, types = rows.select(self._keys.names).columns, self._keys.types
+        self._min_key = self._min_key or serialize_arrow_row(keys, types, 0)
+        self._max_key = serialize_arrow_row(keys, types, rows.num_rows - 1)
+
+    def describe(self, size: int, footer: Any) -> DataFileMeta:
+        """With statistics of the key and of all columns."""
+        prefix = "" if self._thin else KEY_PREFIX
+        assert self._sequence_range is not None
+        value_stats, value_stats_columns = stats_from_footer(
+            footer,
+            [(column.name, column.data_type) for column in self._schema.fields],
+            skip=self.nan_columns,
+            mode=self._schema.core_options[METADATA_STATS_MODE],
+        )
+        return DataFileMeta(
+            file_name=self.name,
+            file_size=size,
+            row_count=self.row_count,
+            min_key=self._min_key,
+            max_key=self._max_key,
+            key_stats=key_stats(footer, [(prefix + key.name, key.data_type) for key in self._keys]),
+            value_stats=value_stats,
+            value_stats_cols=value_stats_columns,
+            min_sequence_number=self._sequence_range[0],
+            max_sequence_number=self._sequence_range[1],
+            schema_id=self._schema.schema_id,
+            level=self.made.level,
+            creation_time_ms=self.made.creation_time_ms(),
+            delete_row_count=self._deletes,
+            file_source=self.made.source,
+        )

@@ -11,32 +11,93 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, Self, TypeVar
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
 from stream_app.format.json_object import JsonObject, encode_object
-from stream_app.model.announcements import ExpiryAnnouncement, RollbackAnnouncement
-
-Announced = TypeVar("Announced")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnnouncementKind(Generic[Announced]):
-    """The announcing kind of process, and its files.
+class ExpiryAnnouncement:
+    """An expiry is deleting snapshots; they may be half deleted.
 
     Attributes:
-        actor: the process that announces, as messages call it.
-        prefix: of the files' names.
-        encode, decode: between what is announced and the file's bytes.
+        begin, end: the numbers from `begin` up to, and without, `end`.
+        end_list: the delta list of the snapshot `end`, which stays: no other snapshot has it, also
+            when its number is given again after a rollback.
+        tagged: those of the numbers whose files stay, because they have tags.
     """
 
-    actor: str
-    prefix: str
-    encode: Callable[[Announced], bytes]
-    decode: Callable[[bytes], Announced]
+    ACTOR: ClassVar = "expiry"
+    PREFIX: ClassVar = "expiring-"
+
+    begin: int
+    end: int
+    end_list: str
+    tagged: frozenset[int] = frozenset()
+
+    def encoded(self) -> bytes:
+        """The bytes of the file."""
+        return encode_object(
+            {
+                "begin": self.begin,
+                "end": self.end,
+                "endDeltaManifestList": self.end_list,
+                "tagged": sorted(self.tagged),
+            }
+        )
+
+    @classmethod
+    def decoded(cls, data: bytes) -> Self:
+        """What a file announces.
+
+        Raises:
+            CorruptFileError: nothing.
+        """
+        json = JsonObject.decode(data, what="tag/expiring")
+        return cls(
+            begin=json.integer("begin"),
+            end=json.integer("end"),
+            end_list=json.text("endDeltaManifestList"),
+            tagged=frozenset(json.items("tagged")),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackAnnouncement:
+    """A rollback is deleting everything behind one version.
+
+    Attributes:
+        target: the number of that version.
+        going: the delta lists of the expiring snapshots, by number; "" for an unreadable one.
+    """
+
+    ACTOR: ClassVar = "rollback"
+    PREFIX: ClassVar = "rolling-back-"
+
+    target: int
+    going: Mapping[int, str]
+
+    def encoded(self) -> bytes:
+        """The bytes of the file."""
+        lists = {str(number): delta for number, delta in sorted(self.going.items())}
+        return encode_object({"target": self.target, "deltaManifestLists": lists})
+
+    @classmethod
+    def decoded(cls, data: bytes) -> Self:
+        """As `ExpiryAnnouncement.decoded`."""
+        json = JsonObject.decode(data, what="tag/rolling-back")
+        lists = json.text_map("deltaManifestLists") or {}
+        return cls(
+            target=json.integer("target"),
+            going={int(number): delta for number, delta in lists.items()},
+        )
+
+
+Announced = TypeVar("Announced", ExpiryAnnouncement, RollbackAnnouncement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +106,7 @@ class Announcements(Generic[Announced]):
 
     file_io: FileIO
     root: str
-    kind: AnnouncementKind[Announced]
+    kind: type[Announced]
 
     def announce(self, announcement: Announced) -> str:
         """Announce the versions to delete, durably; the name of the announcement.
@@ -54,9 +115,9 @@ class Announcements(Generic[Announced]):
             OSError: the file system refused; the announcement was not made, unless its deletion
                 failed too.
         """
-        name = f"{self.kind.prefix}{uuid.uuid4()}"
+        name = f"{self.kind.PREFIX}{uuid.uuid4()}"
         try:
-            self.file_io.create_if_absent(self._path(name), self.kind.encode(announcement))
+            self.file_io.create_if_absent(self._path(name), announcement.encoded())
         except OSError:
             with contextlib.suppress(OSError):
                 self.withdraw(name)
@@ -74,17 +135,17 @@ class Announcements(Generic[Announced]):
         """
         names = self.file_io.list_names(f"{self.root}/tag") if listed is None else listed
         announced = {}
-        for name in sorted(name for name in names if name.startswith(self.kind.prefix)):
+        for name in sorted(name for name in names if name.startswith(self.kind.PREFIX)):
             path = self._path(name)
             try:
-                announced[name] = self.kind.decode(self.file_io.read_bytes(path))
+                announced[name] = self.kind.decoded(self.file_io.read_bytes(path))
             except FileNotFoundError:  # withdrawn meanwhile
                 continue
             except CorruptFileError as error:
                 raise CorruptFileError(
                     error.what,
                     where=path,
-                    fix=f"when no {self.kind.actor} of the table is running, delete the file",
+                    fix=f"when no {self.kind.ACTOR} of the table is running, delete the file",
                 ) from error
         return announced
 
@@ -94,46 +155,3 @@ class Announcements(Generic[Announced]):
 
     def _path(self, name: str) -> str:
         return f"{self.root}/tag/{name}"
-
-
-def _encode_expiry(announcement: ExpiryAnnouncement) -> bytes:
-    return encode_object(
-        {
-            "begin": announcement.begin,
-            "end": announcement.end,
-            "endDeltaManifestList": announcement.end_list,
-            "tagged": sorted(announcement.tagged),
-        }
-    )
-
-
-def _decode_expiry(data: bytes) -> ExpiryAnnouncement:
-    json = JsonObject.decode(data, what="tag/expiring")
-    return ExpiryAnnouncement(
-        begin=json.integer("begin"),
-        end=json.integer("end"),
-        end_list=json.text("endDeltaManifestList"),
-        tagged=frozenset(json.items("tagged")),
-    )
-
-
-def _encode_rollback(announcement: RollbackAnnouncement) -> bytes:
-    lists = {str(number): delta for number, delta in sorted(announcement.going.items())}
-    return encode_object({"target": announcement.target, "deltaManifestLists": lists})
-
-
-def _decode_rollback(data: bytes) -> RollbackAnnouncement:
-    json = JsonObject.decode(data, what="tag/rolling-back")
-    lists = json.text_map("deltaManifestLists") or {}
-    return RollbackAnnouncement(
-        target=json.integer("target"),
-        going={int(number): delta for number, delta in lists.items()},
-    )
-
-
-EXPIRIES = AnnouncementKind(
-    actor="expiry", prefix="expiring-", encode=_encode_expiry, decode=_decode_expiry
-)
-ROLLBACKS = AnnouncementKind(
-    actor="rollback", prefix="rolling-back-", encode=_encode_rollback, decode=_decode_rollback
-)

@@ -32,7 +32,7 @@ class SnapshotManager:
         """Number of the newest snapshot; None when there is none."""
         hint = self._hint(_LATEST)
         # The hint is written after the snapshot, so it may be behind but never ahead.
-        if hint is not None and self._exists(hint) and not self._exists(hint + 1):
+        if hint is not None and self.exists(hint) and not self.exists(hint + 1):
             return hint
         ids = self.ids()
         return ids[-1] if ids else None
@@ -40,7 +40,7 @@ class SnapshotManager:
     def earliest_id(self) -> int | None:
         """Number of the earliest snapshot; None when there is none."""
         hint = self._hint(_EARLIEST)
-        if hint is not None and self._exists(hint):
+        if hint is not None and self.exists(hint):
             return hint
         ids = self.ids()
         return ids[0] if ids else None
@@ -87,7 +87,7 @@ class SnapshotManager:
         for hint in (near, None):
             number = self._hint(_LATEST) if hint is None else hint
             # As with LATEST: numbers are given in turn, so one without a successor is the newest.
-            if number is not None and not self._exists(number + 1):
+            if number is not None and not self.exists(number + 1):
                 try:
                     return self.snapshot(number)
                 except FileNotFoundError:
@@ -107,7 +107,12 @@ class SnapshotManager:
 
     def exists(self, snapshot_id: int) -> bool:
         """Whether there is such a snapshot now."""
-        return self._exists(snapshot_id)
+        # A store asks twice whether a file or a folder is there, and once for a file's size.
+        try:
+            self.file_io.size(self._path(snapshot_id))
+        except FileNotFoundError:
+            return False
+        return True
 
     def backwards(self, *, begin: int | None = None, down_to: int = 1) -> Iterator[Snapshot]:
         """Snapshots from one down to the earliest; None: from the newest one."""
@@ -141,7 +146,7 @@ class SnapshotManager:
         try:
             return self.snapshot(snapshot_id)
         except FileNotFoundError:
-            while not self._exists(snapshot_id) and (ids := self.ids()):
+            while not self.exists(snapshot_id) and (ids := self.ids()):
                 snapshot_id = ids[-1]
                 self._write_hint(_LATEST, snapshot_id)
             return None
@@ -200,14 +205,6 @@ class SnapshotManager:
 
     def _hint(self, name: str) -> int | None:
         return hint_of(self.file_io, f"{self.root}/snapshot/{name}")
-
-    def _exists(self, snapshot_id: int) -> bool:
-        # A store asks twice whether a file or a folder is there, and once for a file's size.
-        try:
-            self.file_io.size(self._path(snapshot_id))
-        except FileNotFoundError:
-            return False
-        return True
 
     def _path(self, snapshot_id: int) -> str:
         return f"{self.root}/snapshot/{_PREFIX}{snapshot_id}"

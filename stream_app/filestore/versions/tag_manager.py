@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.file_io import FileIO, FileStatus
 from stream_app.format.json_object import JsonObject, encode_object
-from stream_app.format.tag_json import decode_tag, encode_tag
+from stream_app.format.snapshot_json import decode_tag, encode_tag
 from stream_app.model.tag import Tag
 
 _PREFIX = "tag-"

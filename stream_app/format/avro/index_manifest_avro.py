@@ -15,8 +15,15 @@ import fastavro
 
 from stream_app.errors import CorruptFileError
 from stream_app.format.avro.avro_container import write_records
-from stream_app.format.avro.avro_schema import AvroField, manifest_schema, optional, required
-from stream_app.format.metadata_records import check_known, read_metadata, unknown_fields
+from stream_app.format.avro.avro_schema import (
+    AvroField,
+    check_known,
+    manifest_schema,
+    optional,
+    read_metadata,
+    required,
+    unknown_fields,
+)
 from stream_app.model.index_file_meta import (
     DeletionVectorMeta,
     GlobalIndexMeta,

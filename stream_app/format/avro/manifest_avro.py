@@ -17,9 +17,16 @@ import fastavro
 
 from stream_app.errors import CorruptFileError
 from stream_app.format.avro.avro_container import write_records
-from stream_app.format.avro.avro_schema import AvroField, manifest_schema, optional, required
+from stream_app.format.avro.avro_schema import (
+    AvroField,
+    check_known,
+    manifest_schema,
+    optional,
+    read_metadata,
+    required,
+    unknown_fields,
+)
 from stream_app.format.binary_row import comparable_key, deserialize_row, serialize_row
-from stream_app.format.metadata_records import check_known, read_metadata, unknown_fields
 from stream_app.model.data_file_meta import DataFileMeta, FileSource, SimpleStats
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.schema.data_type import BINARY_ROOTS, DataType

@@ -14,10 +14,12 @@ import pyarrow as pa
 
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.format.casting import from_text, numbers, times, times_from_text, to_text
+from stream_app.format.casting.arrays import CastError
 from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     FLOAT_ROOTS,
     INTEGER_ROOTS,
+    STRING,
     STRING_MAX,
     STRING_ROOTS,
     TIMESTAMP_ROOTS,
@@ -104,3 +106,16 @@ def read_as(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
     rule = cast_rule(stored, wanted)
     assert rule is not None, "it was asked before"
     return rule(values, stored, wanted)
+
+
+def default_value(text: str, data_type: DataType) -> pa.Array:
+    """The value: an array of one.
+
+    Raises:
+        CastError: the text is no value of the type.
+    """
+    if text.startswith("'") and text.endswith("'"):
+        text = text[1:-1]
+    if not can_be_read_as(STRING, data_type):
+        raise CastError(f"{data_type} takes none")
+    return read_as(pa.array([text]), STRING, data_type)

@@ -10,15 +10,16 @@ Source: Paimon `mergetree/compact/MergeTreeCompactManager.java`,
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from stream_app.errors import UsageError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
 from stream_app.mergetree.compact.compact_unit import CompactUnit
-from stream_app.mergetree.compact.files_above import files_above
 from stream_app.mergetree.compact.picker import Picker
 from stream_app.mergetree.levels import Levels
+from stream_app.mergetree.sorted_run import KeyOrder, LevelSortedRun
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.data_file_meta import DataFileMeta
 
@@ -183,3 +184,20 @@ def may_drop_deletes(*, output_level: int, highest_level_with_files: int) -> boo
     # A delete must outlive every older version of its key. Only when nothing older can lie
     # below the output are we sure of that; level 0 is never sure, because its runs overlap.
     return output_level != 0 and output_level >= highest_level_with_files
+
+
+def files_above(
+    runs: Iterable[LevelSortedRun], unit: CompactUnit, key_of: KeyOrder
+) -> tuple[DataFileMeta, ...]:
+    """The files above a unit's output that can hold keys of its level 0."""
+    spans = [(key_of(f.min_key), key_of(f.max_key)) for f in unit.files if f.level == 0]
+    return tuple(
+        file
+        for level_run in runs
+        if level_run.level > unit.output_level
+        for file in level_run.run.files
+        if any(
+            key_of(file.min_key) <= greatest and least <= key_of(file.max_key)
+            for least, greatest in spans
+        )
+    )

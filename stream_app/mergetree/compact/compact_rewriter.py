@@ -2,7 +2,8 @@
 
 Called by compact_task, on an executor. Streams: memory is a batch for each run of a section.
 
-Source: Paimon `mergetree/compact/MergeTreeCompactRewriter.java`, `DropDeleteReader.java`.
+Source: Paimon `mergetree/compact/MergeTreeCompactRewriter.java`, `DropDeleteReader.java`,
+`io/RecordLevelExpire.java`.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from stream_app.mergetree.compact.record_level_expire import RecordLevelExpire
 from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileReader, WrittenFiles
 from stream_app.mergetree.interval_partition import Section, runs_by_age
 from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, take
 from stream_app.mergetree.level_windows import level_windows
-from stream_app.mergetree.merge_engines.lookup_merge import LookupMerge
-from stream_app.mergetree.merge_engines.merge_function import MergeFunction
+from stream_app.mergetree.merge_engines.merge_function import LookupMerge, MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.sort_merge_reader import merge_windows
 from stream_app.mergetree.sorted_run import SortedRun
@@ -31,6 +32,46 @@ FAN_IN = 32
 """Default number of a section's runs that are read at a time."""
 PIECE_BYTES = 4 << 20
 """Arrow memory in which a spilled run is read back at a time."""
+MILLISECONDS_FROM = 1_000_000_000_000
+"""A BIGINT from here on counts milliseconds: as seconds it would be the year 33658."""
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLevelExpire:
+    """Which rows are too old at a moment; they are left out when the oldest rows are rewritten.
+
+    That is only where nothing older lies below the output: a row that is left out anywhere else
+    would bring back an older version of its key. Paimon filters before the merge and at every
+    level; where times of a key only grow, the end is the same.
+
+    Attributes:
+        column: the time field's name: INT (seconds), BIGINT (seconds, or milliseconds from 10^12
+            on) or TIMESTAMP. A row where it is null never expires.
+        bound: seconds since 1970; rows from before expire.
+    """
+
+    column: str
+    bound: int
+
+    def is_expired(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        """For each row whether it is too old: bool [n]."""
+        times = batch.column(self.column)
+        seconds = _seconds(times)
+        expired: npt.NDArray[np.bool_] = seconds < self.bound
+        if times.null_count:
+            expired &= pc.is_valid(times).to_numpy(zero_copy_only=False)
+        return expired
+
+
+def _seconds(times: pa.Array) -> npt.NDArray[np.int64]:
+    integers = times.view(pa.int64()) if pa.types.is_timestamp(times.type) else times
+    counted: npt.NDArray[np.int64] = pc.fill_null(integers, 0).to_numpy().astype(np.int64)
+    if pa.types.is_timestamp(times.type):
+        return counted // _PER_SECOND[times.type.unit]
+    if times.type == pa.int64():
+        return np.where(counted >= MILLISECONDS_FROM, counted // 1000, counted)
+    return counted
 
 
 @dataclass(frozen=True)

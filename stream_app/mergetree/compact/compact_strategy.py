@@ -1,8 +1,7 @@
 """What decides which sorted runs of a bucket are merged next.
 
-Asked by compact_manager. Implemented by universal_compaction and, around it, by
-force_up_level0_compaction or full_at_rest_compaction; `strategy_of_options` chooses by a table's
-options. Pure: the time comes in as a `PickTime`.
+Asked by compact_manager. Implemented by universal_compaction; `strategy_of_options` chooses by a
+table's options. Pure: the time comes in as a `PickTime`.
 
 Source: Paimon `mergetree/compact/CompactStrategy.java`, `MergeTreeCompactManagerFactory.java`.
 """

@@ -14,8 +14,7 @@ from typing import Protocol
 
 from stream_app.mergetree.compact.compact_strategy import CompactStrategy, PickTime
 from stream_app.mergetree.compact.compact_unit import CompactUnit
-from stream_app.mergetree.compact.force_up_level0_compaction import LEVEL0_UPWARDS
-from stream_app.mergetree.compact.universal_compaction import pick_full
+from stream_app.mergetree.compact.universal_compaction import LEVEL0_UPWARDS, pick_full
 from stream_app.mergetree.levels import Levels
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.data_file_meta import DataFileMeta

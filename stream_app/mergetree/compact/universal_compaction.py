@@ -188,3 +188,51 @@ class OffPeakHours:
         else:
             is_off_peak = hour >= self.start or hour < self.end
         return self.ratio if is_off_peak else 0
+
+
+@dataclass(frozen=True, slots=True)
+class FullAtRestCompaction:
+    """The universal rules while flushes come; a bucket is merged whole when none is expected.
+
+    For tables whose changelog is written by full compactions: what lies below the highest level has
+    not been told yet.
+    """
+
+    universal: UniversalCompaction
+
+    def pick(self, num_levels: int, runs: Runs, time: PickTime) -> CompactUnit | None:
+        """Everything into the highest level at rest, else the universal rules' unit."""
+        if time.rests and (unit := pick_full(num_levels, runs)) is not None:
+            return unit
+        return self.universal.pick(num_levels, runs, time)
+
+
+LEVEL0_UPWARDS = "level 0 upwards"
+"""Reason of a unit that no universal rule has asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForceUpLevel0Compaction:
+    """Merges level 0 upwards whenever the universal rules leave it alone.
+
+    For tables whose readers or changelog look at the levels above 0 only. A bucket at rest is
+    lifted in any case: no further flush may come.
+
+    Attributes:
+        max_interval: flushes without a pick after which level 0 is lifted; None: after each one.
+    """
+
+    universal: UniversalCompaction
+    max_interval: int | None = None
+
+    def pick(self, num_levels: int, runs: Runs, time: PickTime) -> CompactUnit | None:
+        """The universal rules' unit, else all of level 0 and what its size takes in."""
+        unit = self.universal.pick(num_levels, runs, time)
+        if unit is not None:
+            return unit
+        level0 = sum(1 for run in runs if run.level == 0)
+        early = self.max_interval is not None and time.idle_flushes < self.max_interval
+        if not level0 or (early and not time.rests):
+            return None
+        count = extend_by_ratio(runs, level0, self.universal.ratio_at(time))
+        return create_unit(runs, num_levels - 1, count, LEVEL0_UPWARDS)

@@ -22,7 +22,7 @@ class FirstRow:
     """The oldest version wins. With `ignore_delete`, -U and -D rows count as if not there.
 
     Rows that a compaction has lifted are older than all that came later, so `merge` needs to know
-    nothing of levels. `changelog.first_row_changelog` looks up what no window holds.
+    nothing of levels. `changelog.before_rows.FirstRowChangelog` looks up what no window holds.
     """
 
     ignore_delete: bool = False

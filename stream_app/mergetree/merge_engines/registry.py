@@ -14,8 +14,7 @@ from stream_app.mergetree.merge_engines.aggregates.unions import missing_package
 from stream_app.mergetree.merge_engines.aggregation import Aggregation
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_engines.first_row import FirstRow
-from stream_app.mergetree.merge_engines.lookup_merge import LookupMerge
-from stream_app.mergetree.merge_engines.merge_function import MergeFunction
+from stream_app.mergetree.merge_engines.merge_function import LookupMerge, MergeFunction
 from stream_app.mergetree.merge_engines.partial_update import PartialUpdate
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.table_options import IGNORE_DELETE

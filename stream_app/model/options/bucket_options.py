@@ -5,9 +5,15 @@ Keys and defaults are Paimon's (1.4, `CoreOptions.java`).
 
 from __future__ import annotations
 
-from typing import Any
-
-from stream_app.model.options.option import Option, integer_option, parse_integer, parse_long
+from stream_app.model.options.option import (
+    BOOLEAN,
+    DURATION,
+    INTEGER,
+    LONG,
+    Option,
+    OptionKind,
+    parse_integer,
+)
 
 BUCKET_COUNT_MAX = 32_767
 """Paimon keeps numbers of buckets in 16 bits (`utils/Int2ShortHashMap.java`)."""
@@ -21,38 +27,37 @@ def _parse_max_buckets(text: str) -> int:
 
 
 DYNAMIC_BUCKET_TARGET_ROW_NUM = Option(
-    key="dynamic-bucket.target-row-num",
-    parse=parse_long,
-    default=2_000_000,
-    kind="integer",
+    "dynamic-bucket.target-row-num",
+    LONG,
+    2_000_000,
+    "With bucket = -1 and a primary key: a bucket with this many keys takes no further ones.",
     minimum=1,
-    meaning="With bucket = -1 and a primary key: a bucket with this many keys takes no further "
-    "ones.",
 )
-DYNAMIC_BUCKET_INITIAL_BUCKETS = integer_option(
+DYNAMIC_BUCKET_INITIAL_BUCKETS = Option(
     "dynamic-bucket.initial-buckets",
+    INTEGER,
     None,
     "With bucket = -1 and a primary key: how many buckets of a partition take new keys at a time. "
     "Default: dynamic-bucket.assigner-parallelism, or else 1.",
     minimum=1,
     maximum=BUCKET_COUNT_MAX,
 )
-DYNAMIC_BUCKET_ASSIGNER_PARALLELISM = integer_option(
+DYNAMIC_BUCKET_ASSIGNER_PARALLELISM = Option(
     "dynamic-bucket.assigner-parallelism",
+    INTEGER,
     None,
     "Of Paimon's own writers. Here it bounds dynamic-bucket.initial-buckets, as there. With a key "
     "that lacks partition columns: tasks that place and write the rows of an epoch (default: 4).",
     minimum=1,
 )
 DYNAMIC_BUCKET_MAX_BUCKETS = Option(
-    key="dynamic-bucket.max-buckets",
-    parse=_parse_max_buckets,
-    default=-1,
-    kind="integer",
-    minimum=-1,
-    meaning="With bucket = -1 and a primary key: most buckets of a partition; -1: any number. When "
+    "dynamic-bucket.max-buckets",
+    OptionKind("integer", _parse_max_buckets),
+    -1,
+    "With bucket = -1 and a primary key: most buckets of a partition; -1: any number. When "
     "all are full, all take further keys. With a key that lacks partition columns it also bounds "
     "the tasks that place rows, and the first bucket of each takes further keys.",
+    minimum=-1,
 )
 
 
@@ -61,9 +66,25 @@ def most_buckets(limit: int) -> int:
     return BUCKET_COUNT_MAX if limit < 0 else min(limit, BUCKET_COUNT_MAX)
 
 
-BUCKET_OPTIONS: tuple[Option[Any], ...] = (
-    DYNAMIC_BUCKET_TARGET_ROW_NUM,
-    DYNAMIC_BUCKET_INITIAL_BUCKETS,
-    DYNAMIC_BUCKET_ASSIGNER_PARALLELISM,
-    DYNAMIC_BUCKET_MAX_BUCKETS,
+CROSS_PARTITION_UPSERT_INDEX_TTL = Option(
+    "cross-partition-upsert.index-ttl",
+    DURATION,
+    None,
+    "Age of a bucket's newest file from which on its keys are left out of a new index. A change "
+    "of such a key does not find its older row (default: never).",
+)
+CROSS_PARTITION_UPSERT_BOOTSTRAP_PARALLELISM = Option(
+    "cross-partition-upsert.bootstrap-parallelism",
+    INTEGER,
+    10,
+    "Files that a task reads at a time to make the index of keys.",
+    minimum=1,
+)
+PARTITION_LOOKUP = Option(
+    "partition-lookup",
+    BOOLEAN,
+    False,
+    "The primary key without its partition columns is unique in the whole table, and the source "
+    "knows a row by it: a change finds its older row in any partition.",
+    is_own=True,
 )

@@ -8,19 +8,25 @@ options of a new table, `check_writable` those of an existing one; both before a
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from stream_app.errors import UnsupportedTableError, UsageError
 from stream_app.model.merge_engine import traits_of
-from stream_app.model.options.bucket_options import BUCKET_OPTIONS
+from stream_app.model.near_names import unknown_name
+from stream_app.model.options import (
+    bucket_options,
+    compaction_options,
+    expire_options,
+    read_options,
+    stream_options,
+    table_options,
+    tag_options,
+)
 from stream_app.model.options.changelog_producer import ProducerTraits, producer_traits
-from stream_app.model.options.commit_options import COMMIT_OPTIONS
 from stream_app.model.options.compaction_options import (
     COMMIT_FORCE_COMPACT,
-    COMPACTION_OPTIONS,
     FORCE_LOOKUP,
     FULL_COMPACTION_DELTA_COMMITS,
     LOOKUP_COMPACT_MAX_INTERVAL,
@@ -33,18 +39,10 @@ from stream_app.model.options.compaction_options import (
     WRITE_ONLY,
     WRITE_ONLY_STOP_TRIGGER,
 )
-from stream_app.model.options.cross_partition_options import CROSS_PARTITION_OPTIONS
-from stream_app.model.options.expire_options import EXPIRE_OPTIONS
-from stream_app.model.options.lookup_options import LOOKUP_OPTIONS
-from stream_app.model.options.option import (
-    Option,
-    Value,
-    parse_integer,
-)
+from stream_app.model.options.option import Option, Value, declared, is_on, parse_integer
 from stream_app.model.options.option_support import (
     Purpose,
     is_left_by_engine,
-    is_true,
     refusals,
 )
 from stream_app.model.options.paimon_option_keys import (
@@ -55,25 +53,16 @@ from stream_app.model.options.paimon_option_keys import (
     PREFIXES,
     VALUE_CHECKS,
 )
-from stream_app.model.options.read_options import READ_OPTIONS
-from stream_app.model.options.stream_options import STREAM_OPTIONS
-from stream_app.model.options.table_options import BUCKET, TABLE_OPTIONS
-from stream_app.model.options.tag_options import TAG_OPTIONS
+from stream_app.model.options.table_options import BUCKET
 from stream_app.model.table_kind import is_writable
 
-_DECLARED: tuple[Option[Any], ...] = (
-    *TABLE_OPTIONS,
-    *BUCKET_OPTIONS,
-    *CROSS_PARTITION_OPTIONS,
-    *COMPACTION_OPTIONS,
-    *LOOKUP_OPTIONS,
-    *READ_OPTIONS,
-    *STREAM_OPTIONS,
-    *COMMIT_OPTIONS,
-    *EXPIRE_OPTIONS,
-    *TAG_OPTIONS,
+_DECLARING = (
+    *(table_options, bucket_options, compaction_options, read_options),
+    *(stream_options, expire_options, tag_options),
 )
-OPTIONS: dict[str, Option[Any]] = {option.key: option for option in _DECLARED}
+OPTIONS: dict[str, Option[Any]] = {
+    key: option for module in _DECLARING for key, option in declared(vars(module)).items()
+}
 """The options that stream_app reads."""
 
 _BY_OLDER_KEY = {key: option for option in OPTIONS.values() for key in option.older_keys}
@@ -130,14 +119,14 @@ def _other_problems(key: str, value: str) -> list[str]:
     """What is wrong with an option that is for other engines."""
     if key in CORE_KEYS:
         try:
-            CORE_KEYS[key](value)
+            CORE_KEYS[key].parse(value)
             VALUE_CHECKS.get(key, str)(value)
         except ValueError as problem:
             return [f"option {key!r}: {value!r} {problem}"]
         return []
     if key in PAIMON_KEYS or key.startswith(PREFIXES):
         return []
-    return [unknown_key("option", key, sorted(OPTIONS.keys() | PAIMON_KEYS))]
+    return [unknown_name("option", key, sorted(OPTIONS.keys() | PAIMON_KEYS))]
 
 
 def unknown_options(options: Mapping[str, str]) -> list[str]:
@@ -164,7 +153,7 @@ def column_option_problems(options: Mapping[str, str]) -> list[str]:
             continue
         if what not in FIELD_KEYS:
             problems.append(
-                unknown_key("option", key, [f"{column}.{known}" for known in FIELD_KEYS])
+                unknown_name("option", key, [f"{column}.{known}" for known in FIELD_KEYS])
             )
         elif what in ("distinct", "ignore-retract") and value.lower() not in ("true", "false"):
             problems.append(f"option {key!r}: {value!r} is neither true nor false")
@@ -180,12 +169,6 @@ def column_option_problems(options: Mapping[str, str]) -> list[str]:
 def _is_refused(key: str, value: str) -> bool:
     purposes = (Purpose.WRITE, Purpose.READ)
     return any(True for purpose in purposes for _ in refusals({key: value}, purpose))
-
-
-def unknown_key(what: str, key: str, known: Iterable[str]) -> str:
-    """``unknown option 'bukket'; did you mean 'bucket'?``"""
-    nearest = difflib.get_close_matches(key, list(known), n=1, cutoff=0.6)
-    return f"unknown {what} {key!r}" + (f"; did you mean {nearest[0]!r}?" if nearest else "")
 
 
 def check_writable(
@@ -330,7 +313,12 @@ class CoreOptions:
     @property
     def merges_by_vectors(self) -> bool:
         """``deletion-vectors.enabled``; in a table without a primary key it merges nothing."""
-        return is_true(self.raw.get("deletion-vectors.enabled", "false"))
+        return is_on(self.raw, "deletion-vectors.enabled")
+
+    @property
+    def hashes_by_default(self) -> bool:
+        """Whether rows choose their buckets as here; ``bucket-function.type`` may say otherwise."""
+        return self.raw.get("bucket-function.type", "default").lower() == "default"
 
     @property
     def changelog_producer(self) -> str:

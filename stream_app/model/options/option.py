@@ -1,8 +1,8 @@
 """What an option of a table is, and how its text becomes a value.
 
-`core_options` declares the options with the functions at the end. The table's schema stores the
-texts, so this module refuses what Paimon cannot read: no other engine could open a table with such
-an option.
+An option is a constant of its module, `NUM_LEVELS = Option("num-levels", INTEGER, …)`; `declared`
+collects those of a module. The table's schema stores the texts, so this module refuses what Paimon
+cannot read: no other engine could open a table with such an option.
 
 Source: Paimon `options/OptionsUtils.java`, `options/MemorySize.java`, `utils/TimeUtils.java`.
 """
@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, overload
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Generic, TypeVar
 
 from stream_app.errors import UsageError
 
 Value = TypeVar("Value")
-_Present = TypeVar("_Present", int, None)
+Parsed_co = TypeVar("Parsed_co", covariant=True)
+
+KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
+SECOND, MINUTE, HOUR = 1000, 60_000, 3_600_000
 
 _INT_MAX = 2_147_483_647
 _LONG_MAX = 9_223_372_036_854_775_807
@@ -98,17 +101,7 @@ def parse_boolean(text: str) -> bool:
     """``true`` or ``false``, in any case."""
     if text.lower() not in ("true", "false"):
         raise ValueError("is neither true nor false")
-    return text.lower() == "true"
-
-
-def parse_text(text: str) -> str:
-    """The text as it is."""
-    return text
-
-
-def parse_any_case(text: str) -> str:
-    """In lower case: names that Paimon compares without regard to case."""
-    return text.lower()
+    return is_true(text)
 
 
 def parse_stats_mode(text: str) -> str:
@@ -125,15 +118,40 @@ def parse_exact_columns(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
+class OptionKind(Generic[Parsed_co]):
+    """What the text of an option stands for.
+
+    Attributes:
+        name: for the reader of docs/OPTIONS.md; a ``size`` is in bytes, a ``duration`` in
+            milliseconds.
+        parse: raises ValueError with words that go on after the text: "is no number".
+        least: the least value of an option that names no `minimum`.
+    """
+
+    name: str
+    parse: Callable[[str], Parsed_co]
+    least: int | None = None
+
+
+INTEGER = OptionKind("integer", parse_integer, least=0)
+LONG = OptionKind("integer", parse_long)
+REAL = OptionKind("real", parse_real)
+SIZE = OptionKind("size", parse_memory_size, least=1)
+DURATION = OptionKind("duration", parse_duration_ms)
+BOOLEAN = OptionKind("boolean", parse_boolean)
+TEXT = OptionKind("text", str)
+CHOICE = OptionKind("text", str.lower)
+"""Names that Paimon compares without regard to case."""
+
+
+@dataclass(frozen=True, slots=True)
 class Option(Generic[Value]):
-    """One option: `parse` turns its text into a value.
+    """One option: its key, what its text stands for, and what holds without it.
 
     Attributes:
         default: the value when the option is absent; None when there is none.
         meaning: one sentence for the reader of docs/OPTIONS.md and of error messages.
-        kind: ``integer``, ``size`` (bytes), ``duration`` (milliseconds), ``real``,
-            ``boolean`` or ``text``.
         minimum, maximum: bounds of numbers.
         only: the values that we support; empty: any.
         older_keys: names that the option had before; they count when `key` itself is absent.
@@ -141,10 +159,10 @@ class Option(Generic[Value]):
     """
 
     key: str
-    parse: Callable[[str], Value]
+    kind: OptionKind[Value]
     default: Value
     meaning: str
-    kind: str
+    _: KW_ONLY
     minimum: int | None = None
     maximum: int | None = None
     only: tuple[str, ...] = ()
@@ -162,7 +180,7 @@ class Option(Generic[Value]):
             return self.default
         text = options[key]
         try:
-            value = self.parse(text)
+            value = self.kind.parse(text)
             self._check_bounds(value)
         except ValueError as problem:
             raise UsageError(
@@ -178,126 +196,23 @@ class Option(Generic[Value]):
     def _check_bounds(self, value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, int):
             return
-        if self.minimum is not None and value < self.minimum:
-            raise ValueError(f"is below the least value {self.minimum}")
+        least = self.kind.least if self.minimum is None else self.minimum
+        if least is not None and value < least:
+            raise ValueError(f"is below the least value {least}")
         if self.maximum is not None and value > self.maximum:
             raise ValueError(f"is above the largest value {self.maximum}")
 
 
-def integer_option(
-    key: str,
-    default: _Present,
-    meaning: str,
-    *,
-    minimum: int = 0,
-    maximum: int | None = None,
-    is_own: bool = False,
-) -> Option[int | _Present]:
-    """A whole number."""
-    return Option(
-        key=key,
-        parse=parse_integer,
-        default=default,
-        meaning=meaning,
-        kind="integer",
-        minimum=minimum,
-        maximum=maximum,
-        is_own=is_own,
-    )
+def declared(names: Mapping[str, object]) -> dict[str, Option[Any]]:
+    """The options among the `vars` of a module, by key: a constant of it is a declaration."""
+    return {value.key: value for value in names.values() if isinstance(value, Option)}
 
 
-@overload
-def size_option(key: str, default: str, meaning: str, *, minimum: int = ...) -> Option[int]: ...
+def is_true(text: str) -> bool:
+    """Whether a switch is on; a text that is no truth value is off, as in Java."""
+    return text.lower() == "true"
 
 
-@overload
-def size_option(
-    key: str, default: None, meaning: str, *, minimum: int = ...
-) -> Option[int | None]: ...
-
-
-def size_option(key: str, default: str | None, meaning: str, *, minimum: int = 1) -> Option[Any]:
-    """Bytes."""
-    return Option(
-        key=key,
-        parse=parse_memory_size,
-        default=None if default is None else parse_memory_size(default),
-        meaning=meaning,
-        kind="size",
-        minimum=minimum,
-    )
-
-
-@overload
-def duration_option(key: str, default: str, meaning: str, *, is_own: bool = ...) -> Option[int]: ...
-
-
-@overload
-def duration_option(
-    key: str, default: None, meaning: str, *, is_own: bool = ...
-) -> Option[int | None]: ...
-
-
-def duration_option(
-    key: str, default: str | None, meaning: str, *, is_own: bool = False
-) -> Option[Any]:
-    """Milliseconds."""
-    return Option(
-        key=key,
-        parse=parse_duration_ms,
-        default=None if default is None else parse_duration_ms(default),
-        meaning=meaning,
-        kind="duration",
-        is_own=is_own,
-    )
-
-
-def boolean_option(
-    key: str,
-    default: bool,
-    meaning: str,
-    *,
-    older_keys: tuple[str, ...] = (),
-    is_own: bool = False,
-) -> Option[bool]:
-    """A switch."""
-    return Option(
-        key=key,
-        parse=parse_boolean,
-        default=default,
-        meaning=meaning,
-        kind="boolean",
-        older_keys=older_keys,
-        is_own=is_own,
-    )
-
-
-def choice_option(
-    key: str,
-    default: str,
-    meaning: str,
-    *only: str,
-    parse: Callable[[str], str] = parse_any_case,
-    older_keys: tuple[str, ...] = (),
-) -> Option[str]:
-    """One of a few names."""
-    return Option(
-        key=key,
-        parse=parse,
-        default=default,
-        meaning=meaning,
-        kind="text",
-        only=only,
-        older_keys=older_keys,
-    )
-
-
-def text_option(
-    key: str,
-    default: str | None,
-    meaning: str,
-    *,
-    parse: Callable[[str], str] = parse_text,
-) -> Option[str]:
-    """Any text; empty when there is none."""
-    return Option(key=key, parse=parse, default=default or "", meaning=meaning, kind="text")
+def is_on(options: Mapping[str, str], key: str) -> bool:
+    """Whether a switch is on that is off by default."""
+    return is_true(options.get(key, ""))

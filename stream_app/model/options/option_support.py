@@ -1,11 +1,12 @@
 """What each of Paimon's table options means for stream_app: one decision for every key.
 
-A key is either read (`core_options.OPTIONS`), or harmless, or left undone, or it refuses a table
-for some purposes. A key in no list is unknown. It refuses a table for writing, because a writer
-that does not know it may break what it promises; readers name it and go on.
+A key is either read (`core_options.OPTIONS`), or left undone, or it refuses a table for some
+purposes; else it is harmless, and stands in `paimon_option_keys` alone. A key in no list is
+unknown. It refuses a table for writing, because a writer that does not know it may break what it
+promises; readers name it and go on.
 
-`core_options` joins the two halves. Names and types stand in `paimon_option_keys`, and a test holds
-both against the newest lists that Paimon has published.
+A test holds the names and types of `paimon_option_keys` against the newest lists that Paimon has
+published.
 
 Source: Paimon 1.4.2, 2.0.0 and the development of 2.1, `CoreOptions.java`; 1.4.2
 `FlinkConnectorOptions.java`, `IcebergOptions.java`, and the readers of each option.
@@ -16,6 +17,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+
+from stream_app.model.options.option import is_true
 
 
 class Purpose(enum.Enum):
@@ -69,11 +72,6 @@ class OptionRefusal:
         if star:
             return key.startswith(beginning) and key.endswith(end)
         return key.startswith(self.key) if self.key.endswith(".") else key == self.key
-
-
-def is_true(value: str) -> bool:
-    """Whether a switch is on."""
-    return value.lower() == "true"
 
 
 def _other_than(*values: str) -> Asked:
@@ -162,106 +160,6 @@ def refusals(options: Mapping[str, str], purpose: Purpose) -> Iterator[tuple[str
             if purpose in refusal.purposes and refusal.is_of(key) and refusal.values.holds(value):
                 yield key, refusal
 
-
-_HARMLESS = """
-add-column-before-partition alter-column-null-to-not-null.disabled auto-create
-bitmap-index.compression bitmap-index.compression-level bitmap-index.dictionary-block-size
-bitmap-index.fallback-scan-max-size blob-as-descriptor blob-compaction.enabled blob-descriptor-field
-blob-descriptor.source-table blob-external-storage-field blob-external-storage-path blob-field
-blob-view-field blob-view.resolve.enabled blob-write-null-on-fetch-failure
-blob-write-null-on-missing-file blob.copy-buffer-size blob.split-by-file-size
-blob.stored-descriptor-fields blob.target-file-size bucket-append-ordered
-chain-table.chain-partition-keys chain-table.split.key-range-enabled
-chain-table.streaming.merge-snapshot changelog-producer.compaction-interval
-changelog.precommit-compact changelog.precommit-compact.buffer-size
-changelog.precommit-compact.thread-num clustering.columns
-clustering.history-partition.idle-to-full-sort clustering.history-partition.limit
-clustering.incremental.mode clustering.incremental.optimize-write clustering.strategy
-commit.native.enabled compaction.bucket-distribution-strategy compaction.early-max.file-num
-compaction.max-sorted-run-num compaction.max.file-num data-evolution.compaction.rewrite-row-ids
-data-evolution.merge-into.file-pruning data-evolution.merge-into.source-persist
-data-evolution.reassign.skip-contiguous-row-count data-evolution.row-id-conflict-rewrite.max-size
-data-evolution.row-sidecar.enabled data-evolution.row-sidecar.max-selected-rows
-data-evolution.row-sidecar.max-selection-ratio data-evolution.write-cols-optimization.enabled
-data-file.external-paths data-file.external-paths.specific-fs data-file.external-paths.weights
-delete.force-produce-changelog deletion-vectors.modifiable disable-explicit-type-casting
-dynamic-partition-overwrite end-input.watermark file-index.in-manifest-threshold
-file-index.read.enabled file-reader-async-threshold filesystem.job-level-settings.enabled
-format-table.commit-hive-sync-url format-table.file.compression format-table.implementation
-format-table.partition-path-only-value format-table.repair.collect-statistics
-format-table.scan.list-parallelism format-table.statistics.parallelism full-text-index.search-mode
-global-index.build.max-parallelism global-index.build.max-shard global-index.build.parallelism
-global-index.column-update-action global-index.enabled global-index.external-path
-global-index.filter.refine-from-data global-index.row-count-per-shard global-index.search-mode
-global-index.thread-num incremental-between-scan-mode incremental-between-tag-to-snapshot
-key-value.sequence_number.enabled legacy-timestamp-mapping.enabled local-cache.block-size
-local-cache.dir local-cache.enabled local-cache.max-size local-cache.whitelist
-local-kv-db.block-size log.scan.remove-normalize lookup.async lookup.async-thread-number
-lookup.blob-as-descriptor lookup.bootstrap-parallelism lookup.cache lookup.cache-rows
-lookup.continuous.discovery-interval lookup.dynamic-partition
-lookup.dynamic-partition.refresh-interval lookup.dynamic-partition.refresh.async
-lookup.local-file-type lookup.refresh.async lookup.refresh.async.pending-snapshot-count
-lookup.refresh.full-load-threshold lookup.refresh.time-periods-blacklist
-manifest-sort.max-rewrite-size manifest-sort.partition-field manifest.merge-optimize.enabled
-manifest.sidecar.enabled materialized-table.definition-query materialized-table.interval-freshness
-materialized-table.interval-freshness.time-unit materialized-table.logical-refresh-mode
-materialized-table.refresh-handler-bytes materialized-table.refresh-handler-description
-materialized-table.refresh-mode materialized-table.refresh-status mosaic.num-buckets
-mosaic.stats-columns orc.write.batch-size overwrite-upgrade owner parquet.variant.shreddingSchema
-partition partition.mark-done-action.custom.class partition.mark-done-action.http.params
-partition.mark-done-action.http.timeout partition.mark-done-action.http.url
-partition.mark-done-action.mode partition.mark-done.recover-from-state partition.time-interval path
-postpone.batch-write-fixed-bucket postpone.batch-write-fixed-bucket.max-parallelism
-postpone.batch-write-fixed-bucket.rescale-load-factor postpone.default-bucket-num
-postpone.merge-on-read postpone.target-row-num-per-bucket postpone.target-size-per-bucket
-primary-key read.allow.fullScan read.batch-size read.changelog read.native.enabled read.parallelism
-read.shuffle-bucket-with-partition read.stream.maxBytesPerTrigger read.stream.maxFilesPerTrigger
-read.stream.maxRowsPerTrigger read.stream.maxTriggerDelayMs read.stream.minRowsPerTrigger
-record-level.time-field-type requiredSparkConfsCheck.enabled row-tracking.partition-group-on-commit
-scalar-index.search-mode scan.bounded scan.bounded.watermark scan.dedicated-split-generation
-scan.fallback-branch.read-fail-fast scan.fallback-delta-branch scan.fallback-snapshot-branch
-scan.ignore-corrupt-files scan.ignore-lost-files scan.infer-parallelism scan.infer-parallelism.max
-scan.manifest.parallelism scan.max-snapshot.count scan.max-splits-per-task scan.native-plan.enabled
-scan.parallelism scan.partitions scan.plan-auto-tag-for-read.time-retained scan.plan-sort-partition
-scan.push-down scan.remove-normalize scan.split-enumerator.batch-size scan.split-enumerator.mode
-scan.watermark.alignment.group scan.watermark.alignment.max-drift
-scan.watermark.alignment.update-interval scan.watermark.emit.strategy scan.watermark.idle-timeout
-sequence.auto-padding sink.clustering.by-columns sink.clustering.sample-factor
-sink.clustering.sort-in-cluster sink.clustering.strategy sink.committer-cpu sink.committer-memory
-sink.committer-operator-chaining sink.coordinator-commit.enabled sink.cross-partition.managed-memory
-sink.key-only-deletes.enabled sink.managed.writer-buffer-memory sink.operator-uid.suffix
-sink.parallelism sink.use-managed-memory-allocator sink.writer-coordinator.cache-expire-after-access
-sink.writer-coordinator.cache-memory sink.writer-coordinator.cache-soft-values
-sink.writer-coordinator.enabled sink.writer-coordinator.page-size
-sink.writer-coordinator.prefetch-manifests sink.writer-cpu sink.writer-memory
-sink.writer-refresh-detectors sort-compaction.local-sample.magnification
-sort-compaction.range-strategy sorted-index.records-per-file source.checkpoint-align.enabled
-source.checkpoint-align.timeout source.operator-uid.suffix
-source.split.target-size-with-column-pruning streaming-read-mode
-streaming-read.shuffle-bucket-with-partition streaming.read.snapshot.delay
-table-read.sequence-number.enabled unaware-bucket.compaction.parallelism unaware-bucket.no-shuffle
-variant.inferShreddingSchema variant.shredding.adaptive.maxInferBufferRow
-variant.shredding.adaptive.retentionRatio variant.shredding.inferenceMode
-variant.shredding.maxInferBufferRow variant.shredding.maxSchemaDepth
-variant.shredding.maxSchemaWidth variant.shredding.minFieldCardinalityRatio variant.shreddingSchema
-vector-field vector-index.search-mode vector-search.distribute.enabled
-vector-search.lateral-join.batch-size vector-search.lateral-join.parallelism vector.file.format
-vector.target-file-size video-frame-field visibility-callback.check-interval
-visibility-callback.timeout write-manifest-cache
-write.data-evolution.update-conflict-retry.max-attempts
-write.data-evolution.update-conflict-retry.wait-ms write.hive-style-dynamic-partition.enabled
-write.merge-schema write.merge-schema.explicit-cast write.merge-schema.type-widening
-write.native.enabled write.sequence-number-init-mode write.use-v2-write
-zorder.var-length-contribution
-"""
-
-HARMLESS_KEYS = frozenset(_HARMLESS.split())
-"""Keys that change neither rows nor files nor what our jobs promise; kept as they are.
-
-Among them are options of kinds of tables, columns and engines that are refused by another key or by
-a type. With ``write.sequence-number-init-mode = snapshot`` Paimon's writers look for the largest
-sequence number in a snapshot's properties, and scan the files when it is not there, as in ours.
-"""
 
 _LEFT_BY_ENGINES = """
 COLUMN_STATS_ACCURATE EXTERNAL TRANSLATED_TO_EXTERNAL bucketing_version comment connector

@@ -14,110 +14,96 @@ from dataclasses import dataclass
 from typing import Any
 
 from stream_app.errors import UsageError
-from stream_app.model.options.core_options import unknown_key
+from stream_app.model.near_names import unknown_name
+from stream_app.model.options import read_options, stream_options
 from stream_app.model.options.option import (
+    BOOLEAN,
+    CHOICE,
+    LONG,
+    TEXT,
     Option,
+    OptionKind,
     Value,
-    boolean_option,
-    choice_option,
-    parse_long,
+    declared,
     parse_retention_ms,
-    text_option,
 )
-from stream_app.model.options.read_options import READ_OPTIONS
-from stream_app.model.options.stream_options import STREAM_OPTIONS
 
 PATH = "path"
 
 
-def _long_option(key: str, meaning: str, *, minimum: int = 0) -> Option[int | None]:
-    return Option(
-        key=key, parse=parse_long, default=None, meaning=meaning, kind="integer", minimum=minimum
+_OF_FILE_SYSTEM = {
+    option.key: option
+    for option in (
+        Option("s3.endpoint", TEXT, "", "URL of a store that speaks S3's language."),
+        Option("s3.region", TEXT, "", "Its region."),
+        Option("s3.path.style.access", TEXT, "", "Whether the bucket stands in a URL's path."),
     )
-
-
-_OF_FILE_SYSTEM = (
-    text_option("s3.endpoint", None, "URL of a store that speaks S3's language."),
-    text_option("s3.region", None, "Its region."),
-    text_option("s3.path.style.access", None, "Whether the bucket stands in a URL's path."),
-)
+}
 """Not the keys: a plan shows options, so those come from AWS's variables alone."""
-_OF_TABLE = (*READ_OPTIONS, *STREAM_OPTIONS)
-INCREMENTAL_BETWEEN = text_option(
+_OF_TABLE = declared(vars(read_options)) | declared(vars(stream_options))
+INCREMENTAL_BETWEEN = Option(
     "incremental-between",
-    None,
+    TEXT,
+    "",
     "Changes between two snapshots or tags, `3,7`; the first is excluded.",
 )
-INCREMENTAL_BETWEEN_TIMESTAMP = text_option(
+INCREMENTAL_BETWEEN_TIMESTAMP = Option(
     "incremental-between-timestamp",
-    None,
+    TEXT,
+    "",
     "Changes between two times, as texts or milliseconds.",
 )
-INCREMENTAL_BETWEEN_SCAN_MODE = choice_option(
+INCREMENTAL_BETWEEN_SCAN_MODE = Option(
     "incremental-between-scan-mode",
+    CHOICE,
     "auto",
     "Which files are read between two versions.",
-    "auto",
-    "delta",
-    "changelog",
-    "diff",
+    only=("auto", "delta", "changelog", "diff"),
 )
-READ_CHANGELOG = boolean_option(
-    "read.changelog", False, "Put a column `rowkind` in front, and read rows of all kinds."
+READ_CHANGELOG = Option(
+    "read.changelog", BOOLEAN, False, "Put a column `rowkind` in front, and read rows of all kinds."
 )
 READ_COLUMNS = Option(
-    key="read.columns",
-    parse=str,
-    default=None,
-    meaning="Columns to read, comma separated. Spark does not tell a Python source which columns "
+    "read.columns",
+    TEXT,
+    None,
+    "Columns to read, comma separated. Spark does not tell a Python source which columns "
     "a query needs.",
-    kind="text",
     is_own=True,
 )
 READ_PROTECT = Option(
-    key="read.protect",
-    parse=parse_retention_ms,
-    default=None,
-    meaning="Time after planning for which a tag keeps the version from expiring. Writes to the "
+    "read.protect",
+    OptionKind("duration", parse_retention_ms),
+    None,
+    "Time after planning for which a tag keeps the version from expiring. Writes to the "
     "table; Spark does not tell a source when a query ends.",
-    kind="duration",
     is_own=True,
 )
-READ_STREAM_MAX_FILES_PER_TRIGGER = _long_option(
-    "read.stream.maxFilesPerTrigger", "Files of a micro-batch.", minimum=1
+READ_STREAM_MAX_FILES_PER_TRIGGER = Option(
+    "read.stream.maxFilesPerTrigger", LONG, None, "Files of a micro-batch.", minimum=1
 )
-READ_STREAM_MAX_BYTES_PER_TRIGGER = _long_option(
-    "read.stream.maxBytesPerTrigger", "Bytes of a micro-batch.", minimum=1
+READ_STREAM_MAX_BYTES_PER_TRIGGER = Option(
+    "read.stream.maxBytesPerTrigger", LONG, None, "Bytes of a micro-batch.", minimum=1
 )
-READ_STREAM_MAX_ROWS_PER_TRIGGER = _long_option(
-    "read.stream.maxRowsPerTrigger", "Rows of a micro-batch.", minimum=1
+READ_STREAM_MAX_ROWS_PER_TRIGGER = Option(
+    "read.stream.maxRowsPerTrigger", LONG, None, "Rows of a micro-batch.", minimum=1
 )
-READ_STREAM_MIN_ROWS_PER_TRIGGER = _long_option(
+READ_STREAM_MIN_ROWS_PER_TRIGGER = Option(
     "read.stream.minRowsPerTrigger",
+    LONG,
+    None,
     "Rows that a micro-batch waits for, but no longer than maxTriggerDelayMs.",
     minimum=1,
 )
-READ_STREAM_MAX_TRIGGER_DELAY_MS = _long_option(
+READ_STREAM_MAX_TRIGGER_DELAY_MS = Option(
     "read.stream.maxTriggerDelayMs",
+    LONG,
+    None,
     "Longest wait for minRowsPerTrigger, since the last micro-batch.",
+    minimum=0,
 )
 
-_DECLARED: tuple[Option[Any], ...] = (
-    INCREMENTAL_BETWEEN,
-    INCREMENTAL_BETWEEN_TIMESTAMP,
-    INCREMENTAL_BETWEEN_SCAN_MODE,
-    READ_CHANGELOG,
-    READ_COLUMNS,
-    READ_PROTECT,
-    READ_STREAM_MAX_FILES_PER_TRIGGER,
-    READ_STREAM_MAX_BYTES_PER_TRIGGER,
-    READ_STREAM_MAX_ROWS_PER_TRIGGER,
-    READ_STREAM_MIN_ROWS_PER_TRIGGER,
-    READ_STREAM_MAX_TRIGGER_DELAY_MS,
-    *_OF_TABLE,
-    *_OF_FILE_SYSTEM,
-)
-SOURCE_OPTIONS: dict[str, Option[Any]] = {option.key: option for option in _DECLARED}
+SOURCE_OPTIONS: dict[str, Option[Any]] = declared(globals()) | _OF_TABLE | _OF_FILE_SYSTEM
 """By key; some that a table has as well are among them and count over the table's own."""
 
 _MIN_ROWS, _MAX_DELAY = "read.stream.minRowsPerTrigger", "read.stream.maxTriggerDelayMs"
@@ -142,13 +128,11 @@ class SourceOptions:
 
     def of_table(self) -> dict[str, str]:
         """Those that a table has as well."""
-        keys = {option.key for option in _OF_TABLE}
-        return {key: text for key, text in self.raw.items() if key in keys}
+        return {key: text for key, text in self.raw.items() if key in _OF_TABLE}
 
     def of_file_system(self) -> dict[str, str]:
         """Those that say how a store is reached."""
-        keys = {option.key for option in _OF_FILE_SYSTEM}
-        return {key: text for key, text in self.raw.items() if key in keys}
+        return {key: text for key, text in self.raw.items() if key in _OF_FILE_SYSTEM}
 
 
 def read_source_options(given: Mapping[str, str]) -> SourceOptions:
@@ -168,7 +152,7 @@ def read_source_options(given: Mapping[str, str]) -> SourceOptions:
                 f"option {name!r} is not taken, for a plan would show it: set AWS_ACCESS_KEY_ID, "
                 "AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN in the environment of the driver"
                 if name.lower() in _SECRET
-                else unknown_key("option", name, [PATH, *SOURCE_OPTIONS])
+                else unknown_name("option", name, [PATH, *SOURCE_OPTIONS])
             )
             continue
         known[key] = text

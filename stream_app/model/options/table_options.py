@@ -5,106 +5,110 @@ Keys and defaults are Paimon's (1.4, `CoreOptions.java`). `core_options` has the
 
 from __future__ import annotations
 
-from typing import Any
-
 from stream_app.model.merge_engine import MERGE_ENGINES
 from stream_app.model.options.changelog_producer import CHANGELOG_PRODUCERS
 from stream_app.model.options.option import (
+    BOOLEAN,
+    CHOICE,
+    DURATION,
+    INTEGER,
+    MB,
+    SECOND,
+    SIZE,
+    TEXT,
     Option,
-    boolean_option,
-    choice_option,
-    integer_option,
+    OptionKind,
     parse_exact_columns,
-    parse_integer,
     parse_stats_mode,
-    size_option,
-    text_option,
 )
 
 BUCKET = Option(
-    key="bucket",
-    parse=parse_integer,
-    default=-1,
-    kind="integer",
-    minimum=-2,
-    meaning="Number of buckets of each partition (≥ 1). With a primary key, -1: as many as its "
+    "bucket",
+    INTEGER,
+    -1,
+    "Number of buckets of each partition (≥ 1). With a primary key, -1: as many as its "
     "keys need. Without one, -1: no buckets, files in the order of arrival.",
+    minimum=-2,
 )
-BUCKET_KEY = text_option(
+BUCKET_KEY = Option(
     "bucket-key",
-    None,
+    OptionKind("text", parse_exact_columns),
+    "",
     "Columns that choose the bucket, comma separated; default: the primary key "
     "without the partition columns. Needed for buckets without a primary key.",
-    parse=parse_exact_columns,
 )
-BUCKET_FUNCTION_TYPE = choice_option(
-    "bucket-function.type",
-    "default",
-    "Hash that chooses the bucket.",
-    "default",
+BUCKET_FUNCTION_TYPE = Option(
+    "bucket-function.type", CHOICE, "default", "Hash that chooses the bucket.", only=("default",)
 )
-MERGE_ENGINE = choice_option(
+MERGE_ENGINE = Option(
     "merge-engine",
+    CHOICE,
     "deduplicate",
     "How rows of one key are merged: deduplicate keeps the newest, partial-update the newest value "
     "of each column that is not null, aggregation computes each column by a function.",
-    *MERGE_ENGINES,
+    only=tuple(MERGE_ENGINES),
 )
-PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE = boolean_option(
+PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE = Option(
     "partial-update.remove-record-on-delete",
+    BOOLEAN,
     False,
     "With merge-engine = partial-update: a -D record removes the whole row.",
 )
-PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP = text_option(
+PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP = Option(
     "partial-update.remove-record-on-sequence-group",
-    None,
+    TEXT,
+    "",
     "With merge-engine = partial-update: columns (comma separated) of sequence groups. A -D record "
     "that is in the sequence of one of these groups removes the whole row.",
 )
-AGGREGATION_REMOVE_RECORD_ON_DELETE = boolean_option(
+AGGREGATION_REMOVE_RECORD_ON_DELETE = Option(
     "aggregation.remove-record-on-delete",
+    BOOLEAN,
     False,
     "With merge-engine = aggregation: a -D record removes the whole row.",
 )
-ROWKIND_FIELD = text_option(
-    "rowkind.field",
-    None,
-    "Column whose text (+I, -U, +U or -D) is the kind of its row.",
+ROWKIND_FIELD = Option(
+    "rowkind.field", TEXT, "", "Column whose text (+I, -U, +U or -D) is the kind of its row."
 )
-SEQUENCE_FIELD = text_option(
+SEQUENCE_FIELD = Option(
     "sequence.field",
-    None,
+    TEXT,
+    "",
     "Columns (comma separated) that decide which version of a key is the newest, "
     "before the order of arrival; nulls are the oldest.",
 )
-SEQUENCE_FIELD_SORT_ORDER = choice_option(
+SEQUENCE_FIELD_SORT_ORDER = Option(
     "sequence.field.sort-order",
+    CHOICE,
     "ascending",
     "Which sequence.field value is the newest: "
     "the largest (ascending) or the smallest (descending).",
-    "ascending",
-    "descending",
+    only=("ascending", "descending"),
 )
-CHANGELOG_PRODUCER = choice_option(
+CHANGELOG_PRODUCER = Option(
     "changelog-producer",
+    CHOICE,
     "none",
     "What writes changelog files: none, input (the writer, every change as it came in), "
     "full-compaction (full compactions, what changed since the one before), or lookup (each "
     "compaction of level 0, by the older rows of its keys).",
-    *CHANGELOG_PRODUCERS,
+    only=tuple(CHANGELOG_PRODUCERS),
 )
-CHANGELOG_ROW_DEDUPLICATE = boolean_option(
+CHANGELOG_ROW_DEDUPLICATE = Option(
     "changelog-producer.row-deduplicate",
+    BOOLEAN,
     False,
     "Compactions tell no update whose old and new rows have the same values.",
 )
-CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS = text_option(
+CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS = Option(
     "changelog-producer.row-deduplicate-ignore-fields",
+    TEXT,
     "",
     "Columns (comma separated) that changelog-producer.row-deduplicate does not compare.",
 )
-IGNORE_DELETE = boolean_option(
+IGNORE_DELETE = Option(
     "ignore-delete",
+    BOOLEAN,
     False,
     "Drop -D and -U records before they are written.",
     older_keys=(
@@ -113,113 +117,118 @@ IGNORE_DELETE = boolean_option(
         "partial-update.ignore-delete",
     ),
 )
-IGNORE_UPDATE_BEFORE = boolean_option(
-    "ignore-update-before", False, "Drop -U records before they are written."
+IGNORE_UPDATE_BEFORE = Option(
+    "ignore-update-before", BOOLEAN, False, "Drop -U records before they are written."
 )
-FILE_FORMAT = choice_option("file.format", "parquet", "Format of new data files.", "parquet")
-FILE_COMPRESSION = choice_option(
+FILE_FORMAT = Option(
+    "file.format", CHOICE, "parquet", "Format of new data files.", only=("parquet",)
+)
+FILE_COMPRESSION = Option(
     "file.compression",
+    CHOICE,
     "zstd",
     "Codec of data files.",
-    "zstd",
-    "none",
-    "uncompressed",
-    "gzip",
-    "lz4",
-    "snappy",
+    only=("zstd", "none", "uncompressed", "gzip", "lz4", "snappy"),
 )
-FILE_COMPRESSION_ZSTD_LEVEL = integer_option(
-    "file.compression.zstd-level", 1, "zstd level of data files.", minimum=1, maximum=22
+FILE_COMPRESSION_ZSTD_LEVEL = Option(
+    "file.compression.zstd-level", INTEGER, 1, "zstd level of data files.", minimum=1, maximum=22
 )
-DATA_FILE_THIN_MODE = boolean_option(
-    "data-file.thin-mode", False, "Leave out the _KEY_ columns of data files."
+DATA_FILE_THIN_MODE = Option(
+    "data-file.thin-mode", BOOLEAN, False, "Leave out the _KEY_ columns of data files."
 )
-METADATA_STATS_MODE = text_option(
+METADATA_STATS_MODE = Option(
     "metadata.stats-mode",
+    OptionKind("text", parse_stats_mode),
     "truncate(16)",
     "Column statistics kept in manifests: none, counts, truncate(n) or full.",
-    parse=parse_stats_mode,
 )
-DELETION_VECTORS_ENABLED = boolean_option(
+DELETION_VECTORS_ENABLED = Option(
     "deletion-vectors.enabled",
+    BOOLEAN,
     False,
     "Compactions mark the rows that newer ones replace, so that readers need not merge. Rows can "
     "be read when level 0 is compacted.",
 )
-DELETION_VECTORS_BITMAP64 = boolean_option(
-    "deletion-vectors.bitmap64", False, "New deletion vectors have 64 bits, as those of Iceberg."
+DELETION_VECTORS_BITMAP64 = Option(
+    "deletion-vectors.bitmap64",
+    BOOLEAN,
+    False,
+    "New deletion vectors have 64 bits, as those of Iceberg.",
 )
-DELETION_VECTOR_INDEX_FILE_TARGET_SIZE = size_option(
+DELETION_VECTOR_INDEX_FILE_TARGET_SIZE = Option(
     "deletion-vector.index-file.target-size",
-    "2 mb",
+    SIZE,
+    2 * MB,
     "Size at which a writer begins a new file of deletion vectors, in tables without buckets.",
 )
-TARGET_FILE_SIZE = size_option(
+TARGET_FILE_SIZE = Option(
     "target-file-size",
+    SIZE,
     None,
     "Size at which a writer begins a new data file (default: 128 mb, and 256 mb without a "
     "primary key).",
 )
-WRITE_BUFFER_SIZE = size_option(
-    "write-buffer-size", "256 mb", "Memory of one bucket's write buffer."
+WRITE_BUFFER_SIZE = Option(
+    "write-buffer-size", SIZE, 256 * MB, "Memory of one bucket's write buffer."
 )
-WRITE_BUFFER_SPILLABLE = boolean_option(
-    "write-buffer-spillable", True, "Spill sorted runs to local disk when the buffer is full."
+WRITE_BUFFER_SPILLABLE = Option(
+    "write-buffer-spillable",
+    BOOLEAN,
+    True,
+    "Spill sorted runs to local disk when the buffer is full.",
 )
-WRITE_BUFFER_SPILL_MAX_DISK_SIZE = size_option(
+WRITE_BUFFER_SPILL_MAX_DISK_SIZE = Option(
     "write-buffer-spill.max-disk-size",
+    SIZE,
     None,
     "Disk that a buffer may use to spill (default: no limit).",
 )
-PARTITION_DEFAULT_NAME = text_option(
+PARTITION_DEFAULT_NAME = Option(
     "partition.default-name",
+    TEXT,
     "__DEFAULT_PARTITION__",
     "Directory of null and empty partition values.",
 )
-PARTITION_LEGACY_NAME = boolean_option(
-    "partition.legacy-name", True, "Name DATE partitions by their day number."
+PARTITION_LEGACY_NAME = Option(
+    "partition.legacy-name", BOOLEAN, True, "Name DATE partitions by their day number."
 )
-DATA_FILE_PATH_DIRECTORY = text_option(
+DATA_FILE_PATH_DIRECTORY = Option(
     "data-file.path-directory",
-    None,
+    TEXT,
+    "",
     "Folder of data files below the table's own (default: the table's own).",
 )
-DATA_FILE_PREFIX = text_option("data-file.prefix", "data-", "First part of data file names.")
-CHANGELOG_FILE_PREFIX = text_option(
-    "changelog-file.prefix", "changelog-", "First part of changelog file names."
+DATA_FILE_PREFIX = Option("data-file.prefix", TEXT, "data-", "First part of data file names.")
+CHANGELOG_FILE_PREFIX = Option(
+    "changelog-file.prefix", TEXT, "changelog-", "First part of changelog file names."
 )
-
-TABLE_OPTIONS: tuple[Option[Any], ...] = (
-    BUCKET,
-    BUCKET_KEY,
-    BUCKET_FUNCTION_TYPE,
-    MERGE_ENGINE,
-    PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE,
-    PARTIAL_UPDATE_REMOVE_RECORD_ON_SEQUENCE_GROUP,
-    AGGREGATION_REMOVE_RECORD_ON_DELETE,
-    ROWKIND_FIELD,
-    SEQUENCE_FIELD,
-    SEQUENCE_FIELD_SORT_ORDER,
-    CHANGELOG_PRODUCER,
-    CHANGELOG_ROW_DEDUPLICATE,
-    CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS,
-    IGNORE_DELETE,
-    IGNORE_UPDATE_BEFORE,
-    FILE_FORMAT,
-    FILE_COMPRESSION,
-    FILE_COMPRESSION_ZSTD_LEVEL,
-    DATA_FILE_THIN_MODE,
-    METADATA_STATS_MODE,
-    DELETION_VECTORS_ENABLED,
-    DELETION_VECTORS_BITMAP64,
-    DELETION_VECTOR_INDEX_FILE_TARGET_SIZE,
-    TARGET_FILE_SIZE,
-    WRITE_BUFFER_SIZE,
-    WRITE_BUFFER_SPILLABLE,
-    WRITE_BUFFER_SPILL_MAX_DISK_SIZE,
-    PARTITION_DEFAULT_NAME,
-    PARTITION_LEGACY_NAME,
-    DATA_FILE_PATH_DIRECTORY,
-    DATA_FILE_PREFIX,
-    CHANGELOG_FILE_PREFIX,
+MANIFEST_FORMAT = Option("manifest.format", CHOICE, "avro", "Format of manifests.", only=("avro",))
+MANIFEST_COMPRESSION = Option(
+    "manifest.compression",
+    TEXT,
+    "zstd",
+    "Codec of manifests; null is none.",
+    only=("zstd", "null", "deflate", "snappy", "bzip2"),
+)
+MANIFEST_TARGET_FILE_SIZE = Option(
+    "manifest.target-file-size", SIZE, 8 * MB, "Size at which manifests are merged."
+)
+MANIFEST_MERGE_MIN_COUNT = Option(
+    "manifest.merge-min-count", INTEGER, 30, "Small manifests that trigger a merge.", minimum=1
+)
+MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE = Option(
+    "manifest.full-compaction-threshold-size",
+    SIZE,
+    16 * MB,
+    "Total size of small manifests and of those with deletions that triggers their full merge.",
+)
+COMMIT_MAX_RETRIES = Option("commit.max-retries", INTEGER, 10, "Attempts after a lost commit race.")
+COMMIT_TIMEOUT = Option(
+    "commit.timeout", DURATION, None, "Time after which a committer gives up (default: never)."
+)
+COMMIT_MIN_RETRY_WAIT = Option(
+    "commit.min-retry-wait", DURATION, 10, "First wait after a lost commit race."
+)
+COMMIT_MAX_RETRY_WAIT = Option(
+    "commit.max-retry-wait", DURATION, 10 * SECOND, "Longest wait after a lost commit race."
 )

@@ -8,16 +8,8 @@ from __future__ import annotations
 import datetime
 import re
 import zoneinfo
-from typing import Any
 
-from stream_app.model.options.option import (
-    Option,
-    boolean_option,
-    choice_option,
-    duration_option,
-    integer_option,
-    text_option,
-)
+from stream_app.model.options.option import BOOLEAN, CHOICE, DURATION, INTEGER, Option, OptionKind
 
 
 def parse_zone(text: str) -> str:
@@ -43,80 +35,75 @@ def zone_of(text: str) -> datetime.tzinfo:
     return datetime.timezone(datetime.timedelta(minutes=sign * minutes))
 
 
-TAG_AUTOMATIC_CREATION = choice_option(
+_ZONE = OptionKind("text", parse_zone)
+
+TAG_AUTOMATIC_CREATION = Option(
     "tag.automatic-creation",
+    CHOICE,
     "none",
     "Whether a job makes tags by itself, and by which time: that of the commit (process-time), "
     "or the watermark, which stream_app does not write. batch tags commits of batch jobs, which "
     "stream_app's job is not.",
-    "none",
-    "process-time",
-    "watermark",
-    "batch",
+    only=("none", "process-time", "watermark", "batch"),
 )
-TAG_CREATION_PERIOD = choice_option(
+TAG_CREATION_PERIOD = Option(
     "tag.creation-period",
+    CHOICE,
     "daily",
     "Period of automatic tags: the first snapshot after its end gets the tag. By process time "
     "the job makes an empty one if none comes.",
-    "daily",
-    "hourly",
-    "two-hours",
+    only=("daily", "hourly", "two-hours"),
 )
-TAG_CREATION_PERIOD_DURATION = duration_option(
-    "tag.creation-period-duration", None, "Another period; its tags are named yyyyMMddHHmm."
+TAG_CREATION_PERIOD_DURATION = Option(
+    "tag.creation-period-duration",
+    DURATION,
+    None,
+    "Another period; its tags are named yyyyMMddHHmm.",
 )
-TAG_CREATION_DELAY = duration_option(
-    "tag.creation-delay", "0 ms", "Time that a period waits for late rows after its end."
+TAG_CREATION_DELAY = Option(
+    "tag.creation-delay", DURATION, 0, "Time that a period waits for late rows after its end."
 )
-TAG_PERIOD_FORMATTER = choice_option(
+TAG_PERIOD_FORMATTER = Option(
     "tag.period-formatter",
+    CHOICE,
     "with_dashes",
     "Form of the names of daily and hourly tags: '2026-01-31 07', '20260131 07' or '2026013107'.",
-    "with_dashes",
-    "without_dashes",
-    "without_dashes_and_spaces",
+    only=("with_dashes", "without_dashes", "without_dashes_and_spaces"),
 )
-TAG_NUM_RETAINED_MAX = integer_option(
-    "tag.num-retained-max", None, "Automatic tags beyond this number are deleted.", minimum=1
+TAG_NUM_RETAINED_MAX = Option(
+    "tag.num-retained-max",
+    INTEGER,
+    None,
+    "Automatic tags beyond this number are deleted.",
+    minimum=1,
 )
-TAG_DEFAULT_TIME_RETAINED = duration_option(
+TAG_DEFAULT_TIME_RETAINED = Option(
     "tag.default-time-retained",
+    DURATION,
     None,
     "Time to live of a tag without one of its own (default: for ever).",
 )
-TAG_AUTOMATIC_COMPLETION = boolean_option(
-    "tag.automatic-completion", False, "Make the tags of periods in which no job ran, too."
+TAG_AUTOMATIC_COMPLETION = Option(
+    "tag.automatic-completion", BOOLEAN, False, "Make the tags of periods in which no job ran, too."
 )
-TAG_TIME_EXPIRE_ENABLED = boolean_option(
-    "tag.time-expire-enabled", True, "Delete tags whose time to live is over."
+TAG_TIME_EXPIRE_ENABLED = Option(
+    "tag.time-expire-enabled", BOOLEAN, True, "Delete tags whose time to live is over."
 )
-TAG_CREATE_SUCCESS_FILE = boolean_option(
+TAG_CREATE_SUCCESS_FILE = Option(
     "tag.create-success-file",
+    BOOLEAN,
     False,
     "Write tag/tag-success-file/NAME_SUCCESS beside each tag, for programs that wait for it.",
 )
-SINK_PROCESS_TIME_ZONE = text_option(
+SINK_PROCESS_TIME_ZONE = Option(
     "sink.process-time-zone",
-    None,
+    _ZONE,
+    "",
     "Time zone of tags by process-time (default: that of the machine).",
-    parse=parse_zone,
 )
-SINK_WATERMARK_TIME_ZONE = text_option(
-    "sink.watermark-time-zone", "UTC", "Time zone of tags by watermark.", parse=parse_zone
-)
-
-TAG_OPTIONS: tuple[Option[Any], ...] = (
-    TAG_AUTOMATIC_CREATION,
-    TAG_CREATION_PERIOD,
-    TAG_CREATION_PERIOD_DURATION,
-    TAG_CREATION_DELAY,
-    TAG_PERIOD_FORMATTER,
-    TAG_NUM_RETAINED_MAX,
-    TAG_DEFAULT_TIME_RETAINED,
-    TAG_AUTOMATIC_COMPLETION,
-    TAG_TIME_EXPIRE_ENABLED,
-    TAG_CREATE_SUCCESS_FILE,
-    SINK_PROCESS_TIME_ZONE,
-    SINK_WATERMARK_TIME_ZONE,
+SINK_WATERMARK_TIME_ZONE = Option(
+    "sink.watermark-time-zone",
+    _ZONE,
+    "UTC",
+    "Time zone of tags by watermark.",
 )

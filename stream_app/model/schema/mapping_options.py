@@ -7,12 +7,12 @@ Source: Paimon `flink/action/cdc/TypeMapping.java`. ``no-change`` is of stream_a
 
 from __future__ import annotations
 
-import difflib
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from stream_app.errors import UsageError
+from stream_app.model.near_names import known_names
 
 
 class MappingMode(enum.Enum):
@@ -85,11 +85,9 @@ def parse_mapping_options(
     given = [name.strip().lower() for name in names]
     unknown = [name for name in given if name and name not in known]
     if unknown:
-        near = difflib.get_close_matches(unknown[0], known, n=1, cutoff=0.5)
-        meant = f"did you mean {near[0]!r}? " if near else ""
         raise UsageError(
             f"unknown type mapping {', '.join(map(repr, unknown))}",
             where=where,
-            fix=f"{meant}known: {', '.join(known)}",
+            fix=known_names(unknown[0], known),
         )
     return MappingOptions(frozenset(known[name] for name in given if name), Inexact(inexact))

@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from stream_app.model.merge_engine import traits_of
+from stream_app.model.near_names import unknown_name
 from stream_app.model.options.core_options import (
     CoreOptions,
     column_option_problems,
-    unknown_key,
 )
+from stream_app.model.options.option import is_on
 from stream_app.model.options.table_options import (
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
     IGNORE_DELETE,
@@ -156,8 +157,8 @@ def _aggregation_problems(
     in_sequence = core.columns(SEQUENCE_FIELD)
     for column in columns:
         name = column.name
-        if core[AGGREGATION_REMOVE_RECORD_ON_DELETE] and _is_true(
-            options.get(f"fields.{name}.ignore-retract", "")
+        if core[AGGREGATION_REMOVE_RECORD_ON_DELETE] and is_on(
+            options, f"fields.{name}.ignore-retract"
         ):
             yield (
                 f"{AGGREGATION_REMOVE_RECORD_ON_DELETE.key} and fields.{name}.ignore-retract "
@@ -180,7 +181,7 @@ def _unknown_functions(columns: RowType, options: Mapping[str, str]) -> Iterator
     for name in columns.names:
         function = configured_function(options, name)
         if function is not None and function not in AGGREGATE_FUNCTIONS:
-            yield f"aggregate function of column {name!r}: " + unknown_key(
+            yield f"aggregate function of column {name!r}: " + unknown_name(
                 "function", function, AGGREGATE_FUNCTIONS
             )
 
@@ -195,7 +196,7 @@ def _function_problems(
             yield f"{where}: {function} takes {traits.fitting}, and the column is {kind}"
         elif traits.of_rows:
             yield from _row_problems(kind, name, function, options)
-        distinct = _is_true(options.get(f"fields.{name}.distinct", ""))
+        distinct = is_on(options, f"fields.{name}.distinct")
         if distinct and not options.get(f"fields.{name}.list-agg-delimiter", ","):
             yield f"{where}: with fields.{name}.distinct the delimiter cannot be empty"
 
@@ -225,10 +226,6 @@ def _row_problems(
             f"{function} of column {name!r} compares the field {time_field!r}, which is "
             f"{inside[time_field]}: name a field of type STRING as {prefix}ts-field"
         )
-
-
-def _is_true(text: str) -> bool:
-    return text.lower() == "true"
 
 
 def _split(names: str) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.option import is_on
 from stream_app.model.options.table_options import (
     AGGREGATION_REMOVE_RECORD_ON_DELETE,
     IGNORE_DELETE,
@@ -217,9 +218,9 @@ def _aggregate(options: Mapping[str, str], name: str, function: str) -> ColumnAg
     prefix = f"{_FIELDS}{name}."
     return ColumnAggregate(
         function=function,
-        ignores_retract=_is_true(options, f"{prefix}ignore-retract"),
+        ignores_retract=is_on(options, f"{prefix}ignore-retract"),
         delimiter=options.get(f"{prefix}list-agg-delimiter", ","),
-        distinct=_is_true(options, f"{prefix}distinct"),
+        distinct=is_on(options, f"{prefix}distinct"),
         column=name,
         nested_key=nested_key(options, name),
         count_limit=int(options.get(f"{prefix}count-limit", NO_LIMIT)),
@@ -231,10 +232,6 @@ def nested_key(options: Mapping[str, str], name: str) -> tuple[str, ...]:
     """The fields of ``fields.<column>.nested-key``."""
     names = options.get(f"{_FIELDS}{name}.nested-key")
     return () if names is None else tuple(part.strip() for part in names.split(","))
-
-
-def _is_true(options: Mapping[str, str], key: str) -> bool:
-    return options.get(key, "false").lower() == "true"
 
 
 def _split(names: str) -> tuple[str, ...]:

@@ -1,9 +1,11 @@
 """Options with which Paimon opens no table, in words; what merges rows is in `merge_problems`.
 
 Paimon judges the schema whenever it opens a table. So one such option locks every reader and
-writer of Paimon out of a table that is in use.
+writer of Paimon out of a table that is in use. The same holds for nested columns, and for tables
+whose keys find their rows in any partition.
 
-Source: Paimon `schema/SchemaValidation.java`, `CoreOptions.java#startupMode`.
+Source: Paimon `schema/SchemaValidation.java`, `CoreOptions.java#startupMode`,
+`format/parquet/ParquetSchemaConverter.java`.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from stream_app.model.merge_engine import MERGE_ENGINES, Existing, traits_of
+from stream_app.model.options.bucket_options import PARTITION_LOOKUP
 from stream_app.model.options.compaction_options import (
     FULL_COMPACTION_DELTA_COMMITS,
     RECORD_LEVEL_EXPIRE_TIME,
@@ -23,9 +27,23 @@ from stream_app.model.options.expire_options import (
     SNAPSHOT_NUM_RETAINED_MAX,
     SNAPSHOT_NUM_RETAINED_MIN,
 )
+from stream_app.model.options.option import is_on
 from stream_app.model.options.stream_options import SCAN_MODE, STREAMING_READ_OVERWRITE
-from stream_app.model.options.table_options import ROWKIND_FIELD, SEQUENCE_FIELD
-from stream_app.model.schema.data_type import TIMESTAMP_ROOTS, RowType, TypeRoot
+from stream_app.model.options.table_options import (
+    BUCKET_KEY,
+    IGNORE_DELETE,
+    ROWKIND_FIELD,
+    SEQUENCE_FIELD,
+)
+from stream_app.model.schema.data_type import (
+    BINARY_ROOTS,
+    FLOAT_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataType,
+    RowType,
+    TypeRoot,
+)
+from stream_app.model.schema.merge_rules import sequence_groups
 from stream_app.model.table_kind import kind_traits
 
 _FIELDS = "fields."
@@ -135,7 +153,7 @@ def _key_problems(primary_keys: Collection[str], options: Mapping[str, str]) -> 
     has_buckets = kind_traits((), (), core.bucket).has_bucket_number
     if not has_buckets and core[FULL_COMPACTION_DELTA_COMMITS] is not None:
         yield "full-compaction.delta-commits needs primary-keys or buckets: leave it out"
-    if options.get("table-read.sequence-number.enabled", "").lower() == "true":
+    if is_on(options, "table-read.sequence-number.enabled"):
         yield "table-read.sequence-number.enabled needs primary-keys: leave it out"
 
 
@@ -193,3 +211,114 @@ def _scan_problems(options: Mapping[str, str]) -> Iterator[str]:
 def _has(options: Mapping[str, str], key: str) -> bool:
     option = option_named(key)
     return any(name in options for name in ((key, *option.older_keys) if option else (key,)))
+
+
+def index_problems(
+    primary_keys: Collection[str], partition_keys: Collection[str], options: Mapping[str, str]
+) -> Iterator[str]:
+    """Why rows cannot be found in any partition as a table's keys and options say."""
+    core = CoreOptions(options)
+    crosses = bool(primary_keys) and not {*partition_keys} <= {*primary_keys}
+    if core[PARTITION_LOOKUP]:
+        yield from _lookup_problems(core, primary_keys, partition_keys, crosses=crosses)
+    if not (crosses or core[PARTITION_LOOKUP]):
+        return
+    why = "a row that moves to another partition"
+    if core[SEQUENCE_FIELD]:
+        yield f"sequence.field cannot order the versions of {why}: leave it out"
+    if traits_of(core.merge_engine).existing is not Existing.MOVES:
+        return
+    if core[IGNORE_DELETE]:
+        yield f"{IGNORE_DELETE.key} keeps the older version of {why}: leave it out"
+    if core[ROWKIND_FIELD]:
+        yield f"rowkind.field overrides the delete of {why}: leave it out"
+
+
+def _lookup_problems(
+    core: CoreOptions,
+    primary_keys: Collection[str],
+    partition_keys: Collection[str],
+    *,
+    crosses: bool,
+) -> Iterator[str]:
+    key = PARTITION_LOOKUP.key
+    if not primary_keys or not partition_keys:
+        yield f"{key} finds keys in partitions: it needs primary-keys and partition-keys"
+    elif crosses:
+        yield f"{key} is for primary keys with all partition columns; this one needs no option"
+    elif core.bucket < 1:
+        yield (
+            f"{key} needs a fixed number of buckets: give option 'bucket' ≥ 1, or leave the "
+            "partition columns out of the primary key"
+        )
+    if traits_of(core.merge_engine).existing is not Existing.MOVES:
+        moving = [
+            name for name, traits in MERGE_ENGINES.items() if traits.existing is Existing.MOVES
+        ]
+        yield f"{key} moves rows to other partitions: merge-engine must be {' or '.join(moving)}"
+
+
+_INT64_DIGITS = 6
+"""Fractional digits of a timestamp that Parquet stores as INT64; finer ones are INT96."""
+_NO_KEYS = FLOAT_ROOTS | BINARY_ROOTS
+"""Java compares bytes by identity: each would be a key of its own."""
+
+
+def nested_problems(
+    columns: RowType,
+    primary_keys: Collection[str],
+    partition_keys: Collection[str],
+    options: Mapping[str, str],
+) -> list[str]:
+    """Why the nested columns of a table cannot be stored as they are; empty when they can."""
+    nested = {column.name: column.data_type for column in columns if column.data_type.is_nested}
+    if not nested:
+        return []
+    core = CoreOptions(options)
+    groups = {name for sequence, _ in sequence_groups(options) for name in sequence}
+    uses: dict[str, Collection[str]] = {
+        "primary-keys": primary_keys,
+        "partition-keys": partition_keys,
+        "bucket-key": core.columns(BUCKET_KEY),
+        "sequence.field": core.columns(SEQUENCE_FIELD),
+        "the sequence of a sequence-group": groups,
+    }
+    problems = [
+        f"{what} names {name!r}, which is {nested[name]}: use a column of a scalar type"
+        for what, names in uses.items()
+        for name in dict.fromkeys(names)
+        if name in nested
+    ]
+    for name, data_type in nested.items():
+        problems += [f"column {name!r} is {data_type}: {why}" for why in _inner_problems(data_type)]
+    one = next(iter(nested))
+    problems += [
+        f"column {column.name!r} is {column.data_type} beside the nested column {one!r}: give it "
+        f"{_INT64_DIGITS} fractional digits at most"
+        for column in columns
+        if not column.data_type.is_nested and _is_fine(column.data_type)
+    ]
+    problems += [
+        f"column {column.name!r} is nested and has the default {column.default_value!r}: leave it "
+        "out"
+        for column in columns
+        if column.name in nested and column.default_value is not None
+    ]
+    return problems
+
+
+def _inner_problems(data_type: DataType) -> Iterator[str]:
+    if data_type.root is TypeRoot.ROW and not data_type.fields:
+        yield "a ROW needs a field"
+    key = data_type.key
+    if key is not None and (key.is_nested or key.root in _NO_KEYS):
+        yield f"the key of a MAP cannot be {key}"
+    for inner in data_type.inner:
+        if _is_fine(inner):
+            yield f"inside it a time can have {_INT64_DIGITS} fractional digits at most"
+        if inner.is_nested:
+            yield from _inner_problems(inner)
+
+
+def _is_fine(data_type: DataType) -> bool:
+    return data_type.root in TIMESTAMP_ROOTS and data_type.precision > _INT64_DIGITS

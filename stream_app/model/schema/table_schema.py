@@ -17,11 +17,9 @@ from stream_app.model.schema.data_type import (
     DataType,
     RowType,
 )
-from stream_app.model.schema.index_problems import index_problems
 from stream_app.model.schema.merge_problems import merge_problems
 from stream_app.model.schema.merge_rules import MergeRules, merge_rules
-from stream_app.model.schema.nested_problems import nested_problems
-from stream_app.model.schema.paimon_problems import paimon_problems
+from stream_app.model.schema.paimon_problems import index_problems, nested_problems, paimon_problems
 from stream_app.model.schema.undone_rows import RefusedRows, refused_rows
 from stream_app.model.table_kind import KindTraits, is_writable, kind_traits
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.core_options import OPTIONS, CoreOptions, option_named
-from stream_app.model.options.option import parse_boolean
+from stream_app.model.options.option import BOOLEAN, is_on, is_true
 from stream_app.model.options.paimon_option_keys import CORE_KEYS
 from stream_app.model.options.table_options import BUCKET_KEY, SEQUENCE_FIELD
 from stream_app.model.schema.merge_rules import (
@@ -119,8 +119,8 @@ def _says_alike(schema: TableSchema, key: str, value: str) -> bool:
         return bool(option.read(of_table) == option.read(configured))
     if key.startswith(_FIELDS):
         return _column_rule(of_table, key) == _column_rule({**of_table, **configured}, key)
-    if CORE_KEYS.get(key) is parse_boolean:  # all are false by default
-        return of_table.get(key, "false").lower() == value.lower()
+    if CORE_KEYS.get(key) is BOOLEAN:  # all are false by default
+        return is_on(of_table, key) == is_true(value)
     return of_table.get(key) == value
 
 

@@ -5,18 +5,73 @@ Source: Paimon `mergetree/Levels.java`, `operation/commit/ConflictDetection.java
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.finding import Finding, FindingKind
-from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.manifest_entry import FileIdentity, FileKind, ManifestEntry
 
 KeyOrder = Callable[[bytes], Any]
 _COMPACT = "merge the bucket whole, which writes its files anew: stream-app compact --full"
 _ROLL_BACK = "roll the table back to a snapshot or tag before this one: stream-app rollback-to"
+Place = tuple[bytes, int]
+"""Serialized partition, and bucket."""
+
+
+@dataclass(slots=True)
+class LiveFiles:
+    """Files by bucket.
+
+    Attributes:
+        rows: of all files.
+    """
+
+    rows: int = 0
+    _buckets: dict[Place, dict[FileIdentity, ManifestEntry]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    _totals: dict[bytes, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def apply(self, delta: Iterable[ManifestEntry]) -> list[ManifestEntry]:
+        """Take a snapshot's changes in; those that cannot be: added twice, or deleted unfound."""
+        impossible = []
+        delta = list(delta)
+        for entry in delta:
+            if entry.kind is FileKind.ADD:
+                bucket = self._buckets[entry.partition, entry.bucket]
+                if entry.identity in bucket:
+                    impossible.append(entry)
+                    continue
+                bucket[entry.identity] = entry
+                self._count(entry, 1)
+        for entry in delta:
+            if entry.kind is FileKind.DELETE:
+                gone = self._buckets[entry.partition, entry.bucket].pop(entry.identity, None)
+                if gone is None:
+                    impossible.append(entry)
+                else:
+                    self._count(gone, -1)
+        return impossible
+
+    def bucket(self, place: Place) -> Collection[ManifestEntry]:
+        """The live files of a bucket."""
+        return self._buckets[place].values()
+
+    def total_buckets(self, partition: bytes) -> list[int]:
+        """For how many buckets the partition's files were written, ascending; at most one is right.
+
+        Files that belong to no bucket, or not yet, are passed over.
+        """
+        totals = self._totals[partition]
+        return sorted(total for total, files in totals.items() if files and total > 0)
+
+    def _count(self, entry: ManifestEntry, sign: int) -> None:
+        self.rows += sign * entry.file.row_count
+        self._totals[entry.partition][entry.total_buckets] += sign
 
 
 def level_findings(files: Sequence[DataFileMeta], key_of: KeyOrder, where: str) -> list[Finding]:

@@ -1,6 +1,6 @@
 """Decides whether changes still fit a table that others have changed meanwhile.
 
-Called by file_store_commit; conflict_cause finds the snapshot that caused a conflict.
+Called by file_store_commit. Where they do not, it finds the snapshot that caused the conflict.
 
 Source: Paimon `operation/commit/ConflictDetection.java`,
 `operation/commit/PrimaryKeyConflictDetection.java`.
@@ -9,14 +9,21 @@ Source: Paimon `operation/commit/ConflictDetection.java`,
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
+from stream_app.errors import UnsupportedTableError
 from stream_app.model.bucket_change import LookUp
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.manifest_entry import FileIdentity, FileKind, ManifestEntry
+from stream_app.model.options.core_options import OPTIONS, check_writable
+from stream_app.model.schema.table_schema import TableSchema, existing_problems
+from stream_app.model.schema.tables_own_options import ENDING_OPTIONS, option_differences
+from stream_app.model.schema.type_widening import keeps_values
+from stream_app.model.snapshot import CommitKind, Snapshot
 
 KeyOrder = Callable[[bytes], Any]
 
@@ -183,3 +190,159 @@ def _overlaps(
                 )
             )
     return clashes
+
+
+_TWO_COMPACTORS = (
+    "two jobs compact this table: set 'write-only' = 'true' for all of them but one; this job "
+    "plans its dropped compactions again"
+)
+_RESCALED = "restart the job: it takes the table's number of buckets then"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotDelta:
+    """A snapshot and what it changed about data files."""
+
+    snapshot_id: int
+    kind: CommitKind
+    commit_user: str
+    entries: Sequence[ManifestEntry]
+
+
+def explanation(conflict: Conflict, history: Iterable[SnapshotDelta]) -> tuple[str, str]:
+    """What happened, which user did it, and the remedy.
+
+    Args:
+        history: the latest commits, newest first; as much is taken of it as is needed.
+    """
+    match conflict.kind:
+        case ConflictKind.FILE_GONE:
+            return _of_a_missing_file(conflict, next(_deleting(conflict.change, history), None))
+        case ConflictKind.BUCKET_COUNT:
+            # Several snapshots may have brought files of the new number: the first one is the
+            # cause.
+            cause = min(
+                _adding(conflict, history), key=lambda delta: delta.snapshot_id, default=None
+            )
+            return f"{conflict.what}{_by(cause, 'since')}", _RESCALED
+        case ConflictKind.LOOKED_UP:
+            return conflict.what, "nothing: the bucket is compacted again as it is now"
+        case ConflictKind.KEY_RANGES | ConflictKind.FILE_THERE:
+            cause = next(_adding(conflict, history), None)
+            return f"{conflict.what}{_by(cause, 'that came with')}", _TWO_COMPACTORS
+
+
+def _of_a_missing_file(conflict: Conflict, cause: SnapshotDelta | None) -> tuple[str, str]:
+    if cause is None or cause.kind is not CommitKind.OVERWRITE:
+        return f"{conflict.what}{_by(cause, 'replaced by')}", _TWO_COMPACTORS
+    partition = conflict.change.partition
+    comes_new = any(
+        entry.partition == partition and entry.kind is FileKind.ADD for entry in cause.entries
+    )
+    if comes_new:
+        return (
+            f"{conflict.what}{_by(cause, 'its partition was overwritten by')}",
+            "nothing: the job compacts the partition again as it is now",
+        )
+    return (
+        f"{conflict.what}{_by(cause, 'its partition was dropped, or has expired, with')}",
+        "nothing, unless rows keep arriving for partitions that expire: filter such rows out",
+    )
+
+
+def _deleting(change: ManifestEntry, history: Iterable[SnapshotDelta]) -> Iterator[SnapshotDelta]:
+    for delta in history:
+        if any(e.kind is FileKind.DELETE and e.identity == change.identity for e in delta.entries):
+            yield delta
+
+
+def _adding(conflict: Conflict, history: Iterable[SnapshotDelta]) -> Iterator[SnapshotDelta]:
+    against = conflict.against
+    if against is None:
+        return
+    for delta in history:
+        for entry in delta.entries:
+            is_meant = entry.identity == against.identity
+            if conflict.kind is ConflictKind.BUCKET_COUNT:
+                is_meant = (entry.partition, entry.total_buckets) == (
+                    against.partition,
+                    against.total_buckets,
+                )
+            if entry.kind is FileKind.ADD and is_meant:
+                yield delta
+                break
+
+
+def _by(cause: SnapshotDelta | None, verb: str) -> str:
+    if cause is None:
+        return ""
+    return f": {verb} snapshot {cause.snapshot_id} ({cause.kind.value}) of user {cause.commit_user}"
+
+
+_MAY_CHANGE = frozenset({"bucket"})
+"""Each partition says how many buckets it has, and a commit holds itself to that."""
+
+
+def schema_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
+    """Why files that are written by our schema must not come into the table; None when they may."""
+    problem = adoption_conflict(ours, newest)
+    if problem is not None:
+        return problem
+    of_today = {column.field_id: column for column in newest.fields}
+    for column in ours.fields:
+        now = of_today.get(column.field_id, column)
+        if not keeps_values(column.data_type, now.data_type):
+            was, is_now = (column_type.data_type.as_nullable() for column_type in (column, now))
+            return f"column {now.name!r} was {was} and is {is_now}"
+    return None
+
+
+def adoption_conflict(
+    ours: TableSchema, newest: TableSchema, configured: Mapping[str, str] | None = None
+) -> str | None:
+    """Why a job that began with our schema cannot go on by the newest one; None when it can.
+
+    Args:
+        configured: options of the job's configuration.
+    """
+    for what, old, new in (
+        ("primary", ours.primary_keys, newest.primary_keys),
+        ("partition", ours.partition_keys, newest.partition_keys),
+    ):
+        if old != new:
+            return f"the {what} keys were ({', '.join(old)}) and are ({', '.join(new)})"
+    for key in ENDING_OPTIONS:
+        values = [OPTIONS[key].read(schema.options) for schema in (ours, newest)]
+        if key not in _MAY_CHANGE and values[0] != values[1]:
+            return f"option {key!r} was {values[0]} and is {values[1]}"
+    differences = option_differences(newest, configured or {})
+    if texts := [
+        str(difference) for difference in differences if difference.key not in _MAY_CHANGE
+    ]:
+        return "; ".join(texts)
+    try:
+        check_writable(newest.options, newest.primary_keys, newest.partition_keys)
+    except UnsupportedTableError as error:
+        return error.what
+    problems = existing_problems(
+        newest.fields, newest.primary_keys, newest.partition_keys, newest.options
+    )
+    return "; ".join(problems) or None
+
+
+def schema_origin(schema: TableSchema, newest_first: Iterable[Snapshot]) -> str:
+    """The time of a schema, and the first user that committed with it; Paimon does not record its
+    author.
+
+    Args:
+        newest_first: what was committed of late.
+    """
+    made = datetime.fromtimestamp(schema.time_millis / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    by_it = [snapshot for snapshot in newest_first if snapshot.schema_id >= schema.schema_id]
+    if not by_it:
+        return f"schema {schema.schema_id} was made at {made}, and nobody has committed by it yet"
+    first = by_it[-1]
+    return (
+        f"schema {schema.schema_id} was made at {made}; the first to commit by it was user "
+        f"{first.commit_user}, in snapshot {first.snapshot_id} ({first.commit_kind.value})"
+    )

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import orjson
+
 from stream_app.errors import CorruptFileError
-from stream_app.format.job_epochs_json import decode_epochs
+from stream_app.format.json_object import JsonObject
 from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
 
@@ -24,6 +26,44 @@ JOBS_KEPT = 16
 """Jobs that are recorded however old they seem: one commit by a clock that is ahead ages all."""
 JOBS_MAX = 100
 """A job that begins with a new checkpoint each hour must not make snapshots grow."""
+_WHAT = f"snapshot's {EPOCHS_PROPERTY}"
+
+
+def encode_epochs(epochs: Mapping[str, JobEpoch]) -> str:
+    """The property's text: ``{"user": {"identifier": 7, "timeMillis": 1767225600000, …}}``."""
+    return orjson.dumps(
+        {
+            user: {
+                "identifier": epoch.identifier,
+                "timeMillis": epoch.time_millis,
+                **({} if epoch.source_end is None else {"sourceEnd": epoch.source_end}),
+            }
+            for user, epoch in sorted(epochs.items())
+        }
+    ).decode()
+
+
+def decode_epochs(text: str) -> dict[str, JobEpoch]:
+    """The epochs by commit user.
+
+    Raises:
+        CorruptFileError: the text does not say them.
+    """
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise CorruptFileError(f"cannot read a {_WHAT}: {error}") from error
+    if not isinstance(value, dict):
+        raise CorruptFileError(f"cannot read a {_WHAT}: it is {value!r}")
+    return {user: _epoch(JsonObject(entry, what=_WHAT)) for user, entry in value.items()}
+
+
+def _epoch(entry: JsonObject) -> JobEpoch:
+    return JobEpoch(
+        identifier=entry.integer("identifier"),
+        time_millis=entry.integer("timeMillis"),
+        source_end=entry.optional_text("sourceEnd"),
+    )
 
 
 def epochs_of(newest_first: Iterable[Snapshot]) -> dict[str, JobEpoch]:

@@ -1,10 +1,12 @@
-"""Decides which small files of a table without keys and buckets are put together.
+"""Decides which small files of a table without keys are put together.
 
-Each partition has a `SubCoordinator`, which remembers the files that were too few to be worth it.
-A round hands the small files that are new to it, and takes what is ready. Sees sizes only: no
-rows, no folders, no clock; a partition's age is counted in rounds.
+In a bucket rows have an order, so only files that lie beside each other become one (`in_sequence`,
+`pick_compact_before`, `pick_full`). Without buckets each partition has a `SubCoordinator`, which
+remembers the files that were too few to be worth it. A round hands the small files that are new to
+it, and takes what is ready. Sees sizes only: no rows, no folders, no clock; a partition's age is
+counted in rounds.
 
-Source: Paimon `append/AppendCompactCoordinator.java`.
+Source: Paimon `append/AppendCompactCoordinator.java`, `append/BucketedAppendCompactManager.java`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ REMOVE_AGE = 10
 """Rounds without a full bin after which a partition's single file is forgotten."""
 _FILES_MIN = 2
 """To rewrite one file alone would gain nothing."""
-
+FULL_COMPACT_MIN_FILE = 3
+"""A full compaction of fewer files of a bucket would gain nothing."""
 Files = tuple[DataFileMeta, ...]
 
 
@@ -166,3 +169,48 @@ def pack_with_deletions(
 
 def _unknown(files: Iterable[DataFileMeta], known: Collection[str]) -> list[DataFileMeta]:
     return list({f.file_name: f for f in files if f.file_name not in known}.values())
+
+
+def in_sequence(files: Iterable[DataFileMeta]) -> Files:
+    """Files of a bucket in the order of their rows."""
+    return tuple(sorted(files, key=lambda file: (file.min_sequence_number, file.file_name)))
+
+
+def pick_compact_before(
+    queue: Sequence[DataFileMeta], *, target_file_size: int, min_file_num: int
+) -> tuple[Files, Files]:
+    """The files to rewrite, none when nothing is due; and the queue that is left.
+
+    A window moves over the queue. It is picked when it has `min_file_num` files; when it holds
+    twice the target size before that, its first file is passed over for good.
+    """
+    window: list[DataFileMeta] = []
+    size = 0
+    for position, file in enumerate(queue):
+        window.append(file)
+        size += file.file_size
+        if len(window) >= max(_FILES_MIN, min_file_num):
+            return tuple(window), tuple(queue[position + 1 :])
+        if size >= 2 * target_file_size:
+            size -= window.pop(0).file_size
+    return (), tuple(window)
+
+
+def pick_full(
+    queue: Sequence[DataFileMeta], *, compaction_file_size: int, rewrite_all: bool
+) -> Files:
+    """The files that a full compaction rewrites, none when it would gain nothing.
+
+    Args:
+        compaction_file_size: files of this size are large. Those at the beginning stay; the rest is
+            rewritten when small files are the most of it.
+        rewrite_all: rewrite every file, whatever the sizes.
+    """
+    if rewrite_all:
+        return tuple(queue)
+    is_large = [file.file_size >= compaction_file_size for file in queue]
+    first = is_large.index(False) if False in is_large else len(queue)
+    rest = tuple(queue[first:])
+    large = sum(is_large[first:])
+    worth = len(rest) >= FULL_COMPACT_MIN_FILE and len(rest) - large > large
+    return rest if worth else ()

@@ -14,9 +14,9 @@ from stream_app.model.merge_engine import Existing, traits_of
 from stream_app.model.options.bucket_options import (
     DYNAMIC_BUCKET_ASSIGNER_PARALLELISM,
     DYNAMIC_BUCKET_MAX_BUCKETS,
+    PARTITION_LOOKUP,
     most_buckets,
 )
-from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.table_kind import BucketMode
 

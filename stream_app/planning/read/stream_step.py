@@ -1,19 +1,132 @@
-"""How far one step of a streaming read goes.
+"""Where a streaming read begins, and how far one step of it goes.
 
 A position lies between two splits of the stream, so that a step can end within a snapshot that is
 larger than the limits. Splits come in the same order each time they are planned.
 
 Source: Paimon `spark/sources/PaimonSourceOffset.scala`, `StreamHelper.scala`,
-`spark/sources/PaimonReadLimits.scala`.
+`spark/sources/PaimonReadLimits.scala`, `CoreOptions.java#startupMode`.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stream_app.errors import UsageError
 from stream_app.model.data_split import StreamSplit
+from stream_app.model.near_names import unknown_name
+from stream_app.model.options.changelog_producer import ProducerTraits
+from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.stream_options import SCAN_MODE, SCAN_SNAPSHOT_ID
+from stream_app.model.snapshot import CommitKind, Snapshot
+
+
+class StartMode(enum.Enum):
+    """What is read first (``scan.mode``); changes follow in every mode.
+
+    LATEST_FULL: all rows of the latest snapshot.
+    LATEST: nothing.
+    COMPACTED_FULL: all rows of the newest COMPACT snapshot; of the latest one without any. With
+        ``full-compaction.delta-commits`` only full compactions count.
+    FROM_TIMESTAMP: nothing; the first snapshot that is not older than the time is the first one
+        whose changes are read.
+    FROM_SNAPSHOT: nothing; this snapshot is the first one whose changes are read.
+    FROM_SNAPSHOT_FULL: all rows of this snapshot.
+
+    A snapshot that has expired stands for the earliest one that is left.
+    """
+
+    LATEST_FULL = "latest-full"
+    LATEST = "latest"
+    COMPACTED_FULL = "compacted-full"
+    FROM_TIMESTAMP = "from-timestamp"
+    FROM_SNAPSHOT = "from-snapshot"
+    FROM_SNAPSHOT_FULL = "from-snapshot-full"
+
+
+_BY_SNAPSHOT = (StartMode.FROM_SNAPSHOT, StartMode.FROM_SNAPSHOT_FULL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamStart:
+    """A mode with what it needs to be told.
+
+    Attributes:
+        snapshot_id: of from-snapshot and from-snapshot-full.
+        timestamp_millis: of from-timestamp; since 1970 in UTC.
+    """
+
+    mode: StartMode
+    snapshot_id: int | None = None
+    timestamp_millis: int | None = None
+
+    def __post_init__(self) -> None:
+        needs = (
+            ("a snapshot", "scan.snapshot-id", self.snapshot_id, self.mode in _BY_SNAPSHOT),
+            (
+                "a time",
+                "scan.timestamp-millis or scan.timestamp",
+                self.timestamp_millis,
+                self.mode is StartMode.FROM_TIMESTAMP,
+            ),
+        )
+        for what, key, given, is_needed in needs:
+            if is_needed and given is None:
+                raise UsageError(f"start mode {self.mode.value} needs {what}", fix=f"give {key}")
+            if given is not None and not is_needed:
+                raise UsageError(
+                    f"start mode {self.mode.value} takes no {what.removeprefix('a ')}",
+                    fix=f"leave out {key}, or take another mode",
+                )
+
+
+def stream_start(
+    mode: str, *, snapshot_id: int | None = None, timestamp_millis: int | None = None
+) -> StreamStart:
+    """The start of a mode by name; ``default`` is decided by what else is given.
+
+    Raises:
+        UsageError: there is no such mode for a streaming read; or it does not fit what is given.
+    """
+    if mode == "default":
+        chosen = StartMode.LATEST_FULL
+        if timestamp_millis is not None:
+            chosen = StartMode.FROM_TIMESTAMP
+        elif snapshot_id is not None:
+            chosen = StartMode.FROM_SNAPSHOT
+        return StreamStart(mode=chosen, snapshot_id=snapshot_id, timestamp_millis=timestamp_millis)
+    names = [one.value for one in StartMode]
+    name = "latest-full" if mode == "full" else mode
+    if name not in names:
+        raise UsageError(
+            unknown_name("start mode", mode, names),
+            fix=f"use one of {', '.join(names)}; Paimon's other modes are for batch reads",
+        )
+    return StreamStart(
+        mode=StartMode(name), snapshot_id=snapshot_id, timestamp_millis=timestamp_millis
+    )
+
+
+def start_of_options(options: CoreOptions, timestamp_millis: int | None) -> StreamStart:
+    """The start that a table's options say (``scan.mode``, ``scan.snapshot-id``).
+
+    What is given beside a mode that does not need it is passed over, as Paimon does.
+
+    Args:
+        timestamp_millis: ``scan.timestamp-millis``, or what ``scan.timestamp`` means.
+
+    Raises:
+        UsageError: as `stream_start`.
+    """
+    mode, snapshot_id = options[SCAN_MODE], options[SCAN_SNAPSHOT_ID]
+    if mode == "default" and timestamp_millis is not None:
+        snapshot_id = None
+    elif mode != "default":
+        by_snapshot = mode in [one.value for one in _BY_SNAPSHOT]
+        snapshot_id = snapshot_id if by_snapshot else None
+        timestamp_millis = timestamp_millis if mode == StartMode.FROM_TIMESTAMP.value else None
+    return stream_start(mode, snapshot_id=snapshot_id, timestamp_millis=timestamp_millis)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,3 +244,41 @@ class StreamStep:
     begin: StreamPosition
     end: StreamPosition
     splits: tuple[StreamSplit, ...]
+
+
+class FollowUp(enum.Enum):
+    """Which files of a snapshot are its changes."""
+
+    NOTHING = "nothing"
+    DELTA = "delta"
+    CHANGELOG = "changelog"
+
+
+def follow_up(snapshot: Snapshot, *, has_changelog: bool, reads_overwrites: bool) -> FollowUp:
+    """Where the changes of a snapshot are.
+
+    With a changelog they are the changelog files, for every kind of snapshot. Without one it is the
+    new files of APPEND snapshots: a compaction changes no row.
+
+    Args:
+        has_changelog: whether the table has a ``changelog-producer``.
+        reads_overwrites: ``streaming-read-append-overwrite`` of a table without a primary key.
+    """
+    if reads_overwrites and snapshot.commit_kind is CommitKind.OVERWRITE:
+        return FollowUp.DELTA
+    if has_changelog:
+        has_files = snapshot.changelog_manifest_list is not None
+        return FollowUp.CHANGELOG if has_files else FollowUp.NOTHING
+    return FollowUp.DELTA if snapshot.commit_kind is CommitKind.APPEND else FollowUp.NOTHING
+
+
+def least_full_level(producer: ProducerTraits, num_levels: int) -> int:
+    """The lowest level that belongs to the rows that are read first.
+
+    Levels below have no changelog yet; their rows become changes once they are compacted.
+
+    Source: Paimon `table/source/DataTableStreamScan.java#tryFirstPlan`.
+    """
+    if producer.by_lookup:
+        return 1
+    return num_levels - 1 if producer.by_full_compaction else 0

@@ -10,6 +10,9 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from stream_app.errors import UsageError
+from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.option import is_on, is_true
+from stream_app.model.options.table_options import BUCKET_KEY
 from stream_app.model.schema.data_type import (
     BINARY_ROOTS,
     FLOAT_ROOTS,
@@ -198,7 +201,7 @@ class _Altering:
         match position:
             case None:
                 keys = self._old.partition_keys
-                if keys and self.options.get(_BEFORE_PARTITION, "false").lower() == "true":
+                if keys and is_on(self.options, _BEFORE_PARTITION):
                     return min(self._index(key) for key in keys)
                 return len(self.fields)
             case Position(ColumnPlace.FIRST):
@@ -236,7 +239,7 @@ class _Altering:
                 f"the column {name!r} is {was}: a type that is nested stays as it is",
                 fix="add a column of the new type",
             )
-        is_explicit = self.options.get(_NO_EXPLICIT_CASTS, "false").lower() != "true"
+        is_explicit = not is_on(self.options, _NO_EXPLICIT_CASTS)
         allowed = is_explicit or is_implicit_cast(was, wanted)
         if not (allowed and self._casting.can_cast(was, wanted)):
             raise _refused(f"the column {name!r} is {was}, whose values are no {wanted}")
@@ -244,11 +247,10 @@ class _Altering:
         self._put(name, replace(column, data_type=wanted))
 
     def _check_not_key(self, name: str, why: str) -> None:
-        bucket_keys = self.options.get("bucket-key", "").split(",")
         for what, keys in (
             ("primary key", self.primary_keys),
             ("partition key", self._old.partition_keys),
-            ("bucket key", [key.strip() for key in bucket_keys]),
+            ("bucket key", CoreOptions(self.options).columns(BUCKET_KEY)),
         ):
             if name in keys:
                 raise _refused(f"{name!r} is a column of the {what}: {why}")
@@ -257,7 +259,7 @@ class _Altering:
         was = self._column(name).data_type
         if nullable and name in self.primary_keys:
             raise _refused(f"{name!r} is a column of the primary key, which is never null")
-        if was.nullable and not nullable and self.options.get(_NO_NOT_NULL, "true") != "false":
+        if was.nullable and not nullable and is_true(self.options.get(_NO_NOT_NULL, "true")):
             raise _refused(
                 f"the column {name!r} may have nulls",
                 fix=f"if no row has one, set the option {_NO_NOT_NULL!r} to 'false' first",

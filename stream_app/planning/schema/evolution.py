@@ -1,7 +1,7 @@
 """What messages tell of a table's columns → changes of its schema, and columns that stay.
 
 1. A column that the table does not have is added, and may be null.
-2. A column whose type has grown is widened (`column_merge`).
+2. A column whose type has grown is widened to a type that holds all values of both.
 3. A column that may be null in the source, or is gone from it, may be null in the table.
 4. A comment of the source becomes the column's.
 5. Whatever else differs stays: narrower and other types, and columns of the key.
@@ -13,14 +13,25 @@ Source: Paimon `flink/sink/cdc/UpdatedDataFieldsProcessFunctionBase.java#extract
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from stream_app.model.schema.data_type import DataField, DataType
-from stream_app.model.schema.mapping_options import MappingOptions
+from stream_app.model.schema.data_type import (
+    BINARY_ROOTS,
+    DECIMAL_PRECISION_MAX,
+    FLOAT_ROOTS,
+    INTEGER_ROOTS,
+    STRING,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataField,
+    DataType,
+    TypeRoot,
+)
+from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
 from stream_app.model.schema.source_table import SourceColumn, SourceTable
 from stream_app.model.schema.table_schema import KEY_PREFIX, RESERVED_NAMES, TableSchema
-from stream_app.planning.schema.column_merge import MergeKind, merge_types
 from stream_app.planning.schema.schema_changes import (
     AddColumn,
     ChangeNullability,
@@ -30,6 +41,90 @@ from stream_app.planning.schema.schema_changes import (
 )
 
 NONE_MADE: Mapping[str, Collection[str]] = {}
+_ORDER = (
+    *(TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT),
+    *(TypeRoot.FLOAT, TypeRoot.DOUBLE),
+)
+"""Numbers, each wider than the one before it in its family."""
+
+
+class MergeKind(enum.Enum):
+    """What becomes of a column."""
+
+    SAME = "same"
+    WIDENED = "widened"
+    NARROWER = "narrower"
+    """The source's type holds less: the column keeps its type."""
+    INCOMPATIBLE = "incompatible"
+    """The types have nothing in common: the column keeps its type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """The outcome for one column, and the type that it has then."""
+
+    kind: MergeKind
+    data_type: DataType
+
+
+def merge_types(column: DataType, source: DataType, options: MappingOptions) -> Merge:
+    """Merge a column's type with that of the source; nullability stays the column's.
+
+    A nested column is filled by texts of JSON as well, so it keeps its type beside any other.
+    """
+    if column.is_nested:
+        return Merge(MergeKind.SAME, column)
+    wanted = _wider(column.as_nullable(), source.as_nullable(), options)
+    if wanted is None:
+        return Merge(MergeKind.INCOMPATIBLE, column)
+    if wanted == column.as_nullable():
+        is_same = source.as_nullable() == wanted
+        return Merge(MergeKind.SAME if is_same else MergeKind.NARROWER, column)
+    if _keeps_its_type(column, options):
+        return Merge(MergeKind.SAME, column)
+    return Merge(MergeKind.WIDENED, wanted if column.nullable else wanted.not_null())
+
+
+def _keeps_its_type(column: DataType, options: MappingOptions) -> bool:
+    is_decimal = column.root is TypeRoot.DECIMAL
+    return MappingMode.NO_CHANGE in options or (
+        is_decimal and MappingMode.DECIMAL_NO_CHANGE in options
+    )
+
+
+def _wider(column: DataType, source: DataType, options: MappingOptions) -> DataType | None:
+    """The least type with the values of both, of the column's family; None: there is none."""
+    for roots in (INTEGER_ROOTS, FLOAT_ROOTS):
+        if column.root in roots and source.root in roots:
+            return max(column, source, key=lambda candidate: _ORDER.index(candidate.root))
+    for roots in (STRING_ROOTS, BINARY_ROOTS):
+        if column.root in roots and source.root in roots:
+            return _longer(column, source)
+    if column.root is TypeRoot.DECIMAL and source.root is TypeRoot.DECIMAL:
+        return _decimal(column, source)
+    if column.root is source.root and column.root in (TypeRoot.TIME, *TIMESTAMP_ROOTS):
+        return max(column, source, key=lambda candidate: candidate.precision)
+    if column.root is source.root:
+        return column
+    is_allowed = MappingMode.ALLOW_NON_STRING_TO_STRING in options
+    return STRING if is_allowed and source.root in STRING_ROOTS else None
+
+
+def _longer(column: DataType, source: DataType) -> DataType:
+    """A text that is filled up becomes one that varies when its length changes."""
+    if column.length >= source.length:
+        return column
+    varying = TypeRoot.VARCHAR if column.root in STRING_ROOTS else TypeRoot.VARBINARY
+    root = column.root if column.root is source.root else varying
+    return replace(source, root=root)
+
+
+def _decimal(column: DataType, source: DataType) -> DataType | None:
+    scale = max(column.scale, source.scale)
+    digits = max(column.precision - column.scale, source.precision - source.scale)
+    if digits + scale > DECIMAL_PRECISION_MAX:
+        return None
+    return DataType(root=TypeRoot.DECIMAL, precision=digits + scale, scale=scale)
 
 
 @dataclass(frozen=True, slots=True)

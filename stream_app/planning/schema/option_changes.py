@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from stream_app.model.options.core_options import option_problems
+from stream_app.model.options.option import is_on, is_true
 from stream_app.model.schema.tables_own_options import IMMUTABLE_OPTIONS, OptionDifference
 
 _BUCKET = "bucket"
@@ -43,11 +44,11 @@ def _value_problem(options: Mapping[str, str], key: str, value: str) -> str | No
         if "-1" in (options.get(key, "-1"), value):
             return "the option 'bucket' cannot change from or to -1"
     elif key == _DELETION_VECTORS:
-        if not _is_on(options, "deletion-vectors.modifiable") and (
-            _is_on(options, key) != (value.lower() == "true")
+        if not is_on(options, "deletion-vectors.modifiable") and (
+            is_on(options, key) != (is_true(value))
         ):
             return "'deletion-vectors.enabled' needs 'deletion-vectors.modifiable' = 'true'"
-    elif key in _ONE_WAY and _is_on(options, key) and value.lower() != "true":
+    elif key in _ONE_WAY and is_on(options, key) and not is_true(value):
         return f"the option {key!r} cannot change from true to false"
     return None
 
@@ -63,10 +64,6 @@ def unset_problem(options: Mapping[str, str], key: str, *, has_snapshots: bool) 
     if key in IMMUTABLE_OPTIONS or key == _BUCKET:
         return f"the option {key!r} cannot be unset in a table with snapshots"
     return _value_problem(options, key, "false") if key == _DELETION_VECTORS else None
-
-
-def _is_on(options: Mapping[str, str], key: str) -> bool:
-    return options.get(key, "false").lower() == "true"
 
 
 def way_out(

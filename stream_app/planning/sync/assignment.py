@@ -6,7 +6,7 @@ shares its table with another (shards) needs no table of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from stream_app.model.schema.origin import Origin
@@ -16,6 +16,30 @@ NEW = -1
 """In the place of a table's index: the job has no such table yet."""
 Place = int | str | None
 """A table's index, or `NEW`; a text: why no table takes it; None: the job leaves it out."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableLimit:
+    """So many tables a job makes."""
+
+    most: int
+
+    def has_room(self, name: str, known: Collection[str], refused: int) -> bool:
+        """Whether the job has a table, or may make it.
+
+        Args:
+            known: names of the tables that it has, or cannot make for now.
+            refused: source tables of which no table could be made; these count too.
+        """
+        return name in known or len(known) + refused < self.most
+
+    @property
+    def reason(self) -> str:
+        """Why messages of another source table are set aside."""
+        return (
+            f"the job has {self.most} tables, the most that sync.max-tables allows; to fix: raise "
+            "it, or leave tables out by sync.excluding-tables"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,11 +5,11 @@ What is said of a table by its name would do nothing where no source table can b
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
+from stream_app.model.near_names import nearest
 from stream_app.planning.sync.target_tables import SyncRules
 
 
@@ -22,13 +22,13 @@ def why_never(rules: SyncRules, name: str) -> str:
     return "" if "" in reasons else reasons[0]
 
 
-def nearest(name: str, known: Collection[str]) -> str | None:
+def nearest_table(name: str, known: Collection[str]) -> str | None:
     """The known table that may be meant by a name."""
     folded = {candidate.lower(): candidate for candidate in sorted(known)}
     parts = [
         candidate for candidate in folded if name.lower() in candidate or candidate in name.lower()
     ]
-    near = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.5) or parts[:1]
+    near = nearest(name.lower(), folded) or parts[:1]
     return folded[near[0]] if near else None
 
 

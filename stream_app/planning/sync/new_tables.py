@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.errors import UsageError
-from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
+from stream_app.model.options.bucket_options import PARTITION_LOOKUP
 from stream_app.model.schema.origin import Origin
 
 Names = tuple[str, ...]

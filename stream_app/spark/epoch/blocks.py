@@ -147,11 +147,11 @@ def task_addresses(tasks: int) -> list[int]:
     Spark computes Murmur3 with seed 42 over the four bytes, modulo the number of partitions. Paimon
     uses the same hash for buckets.
     """
-    found: dict[int, int] = {}
+    addresses: dict[int, int] = {}
     for number in range(_ADDRESS_TRIES_MAX):
-        found.setdefault(murmur_hash(struct.pack("<i", number)) % tasks, number)
-        if len(found) == tasks:
-            return [found[task] for task in range(tasks)]
+        addresses.setdefault(murmur_hash(struct.pack("<i", number)) % tasks, number)
+        if len(addresses) == tasks:
+            return [addresses[task] for task in range(tasks)]
     raise AssertionError(f"no addresses for {tasks} tasks")
 
 

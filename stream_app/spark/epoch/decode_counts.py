@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch
 from stream_app.cdc.column_drift import Column
+from stream_app.errors import WrongSourceError
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.source_table import SourceTable, merged
 from stream_app.model.schema.table_schema import VALUE_KIND
@@ -72,10 +73,11 @@ class DecodeCounts:
         requests: to the store, by tasks that write: see `fileio.counted_file_io`.
         decoder_errors: number of bad messages at which the decoder itself failed.
         columns: unknown and missing ones; see `cdc.column_drift`.
-        told: what messages tell of the source's table, where the table does not have it.
+        description: what messages tell of the source's table, where the table does not have it.
         tables: source tables by name; records without a name have the empty one.
         records: topic and name of a source table → its records; of a job of one table.
         others: records of source tables that such a job does not take: they are bad.
+        refusal: see `DecodedBatch`.
         restored: whether rows have values of older rows, because their messages leave them out.
         truncated: Kafka partition → the offset of its last message that empties the table.
     """
@@ -93,10 +95,11 @@ class DecodeCounts:
     ends: Mapping[Where, PartitionEnd] = field(default_factory=dict)
     tables: TablesSeen = field(default_factory=dict)
     columns: Mapping[Column, ColumnSighting] = field(default_factory=dict)
-    told: SourceTable | None = None
+    description: SourceTable | None = None
     truncated: Mapping[Where, int] = field(default_factory=dict)
     records: Mapping[tuple[str, str], int] = field(default_factory=dict)
     others: int = 0
+    refusal: WrongSourceError | None = None
     restored: bool = False
 
     def plus(self, other: DecodeCounts) -> DecodeCounts:
@@ -125,15 +128,16 @@ class DecodeCounts:
                 },
             },
             columns=_together(self.columns, other.columns),
-            told=merged(self.told, other.told)
-            if self.told and other.told
-            else self.told or other.told,
+            description=merged(self.description, other.description)
+            if self.description and other.description
+            else self.description or other.description,
             truncated={
-                where: max(each.get(where, -1) for each in (self.truncated, other.truncated))
+                where: max(part.truncated.get(where, -1) for part in (self, other))
                 for where in (*self.truncated, *other.truncated)
             },
             records=Counter(self.records) + Counter(other.records),
             others=self.others + other.others,
+            refusal=self.refusal or other.refusal,
             restored=self.restored or other.restored,
         )
 
@@ -198,10 +202,11 @@ def counts_of_batch(
             column: ColumnSighting(sighting.records, *where, offsets[sighting.first].as_py())
             for column, sighting in decoded.columns.items()
         },
-        told=decoded.told,
+        description=decoded.told,
         truncated={} if decoded.truncated is None else {where: offsets[decoded.truncated].as_py()},
         records={(topic, name): count for name, count in decoded.records.items()},
         others=decoded.others,
+        refusal=decoded.refusal,
     )
 
 

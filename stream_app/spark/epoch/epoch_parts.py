@@ -56,9 +56,9 @@ class EpochParts:
     @property
     def as_property(self) -> str:
         """The parts before the commit, for the snapshot that it makes: see `parts_told`."""
-        told = {name: round(seconds, 3) for name, seconds in self.by_name.items()}
-        del told["commit"]
-        return json.dumps(told)
+        parts = {name: round(seconds, 3) for name, seconds in self.by_name.items()}
+        del parts["commit"]
+        return json.dumps(parts)
 
 
 def parts_told(text: str | None) -> Mapping[str, float]:

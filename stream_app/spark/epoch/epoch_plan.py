@@ -169,7 +169,6 @@ class EpochShape:
 
     Attributes:
         tasks: number of tasks that write.
-        topic: of all messages when there is only one; then the messages need not carry it.
         sort_messages: before decoding, one task sorts the messages of each Kafka partition by
             offset. For sources whose tasks do not read ranges of offsets.
         isolates: whether a table that fails in a task leaves the others alone; else the task fails.
@@ -179,7 +178,6 @@ class EpochShape:
 
     tasks: int
     splitter: MessageSplitter = AllToOneTable()
-    topic: str | None = None
     sort_messages: bool = False
     isolates: bool = False
     block_bytes: int = BLOCK_BYTES
@@ -205,27 +203,18 @@ class EpochPlan:
     shape: EpochShape
 
     def __reduce__(self) -> Any:
-        return _unpacked, (tuple(each and each.packed() for each in self.tables), self.shape)
+        return _unpacked, (tuple(plan and plan.packed() for plan in self.tables), self.shape)
 
     def table(self, index: int) -> TablePlan:
         """The plan of a table that takes part in the epoch."""
-        found = self.tables[index]
-        assert found is not None, "blocks are made for tables that take part"
-        return found
+        plan = self.tables[index]
+        assert plan is not None, "blocks are made for tables that take part"
+        return plan
 
     @property
     def bases(self) -> Sequence[IndexBasis | None]:
         """The index of keys of each table."""
         return [None if table is None else table.basis for table in self.tables]
-
-    @property
-    def reads_keys(self) -> bool:
-        """Whether keys are read; else the source may omit them.
-
-        The key of a table that appears is that of its messages.
-        """
-        known = (table.message_format for table in self.tables if table is not None)
-        return self.shape.isolates or any(each.reads_keys for each in known)
 
 
 def _unpacked(packed: Sequence[PackedPlan | None], shape: EpochShape) -> EpochPlan:

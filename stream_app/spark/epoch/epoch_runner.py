@@ -20,8 +20,8 @@ from stream_app.spark.epoch.blocks import UNREADABLE, BlockKind, bad_records_of,
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of
 from stream_app.spark.epoch.epoch_parts import TaskSeconds
 from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.table_failure import failure_of
 from stream_app.spark.epoch.write_task import TaskResult
+from stream_app.spark.task_errors import failure_of
 
 Messages = TypeVar("Messages")
 
@@ -111,14 +111,6 @@ class EpochRunner(Protocol[Messages]):
         """The messages from `begin` on, up to and without `end`.
 
         A partition that `begin` lacks is read from its first message.
-        """
-        ...
-
-    def with_keys(self, messages: Messages, bad: pa.Table) -> pa.Table:
-        """Adds the keys to bad records that were read without them; in any order.
-
-        Args:
-            bad: a table of `BAD_RECORD_SCHEMA`; so is the result.
         """
         ...
 

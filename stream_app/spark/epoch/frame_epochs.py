@@ -11,9 +11,8 @@ from typing import ClassVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA, MESSAGE_SCHEMA
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.blocks import BLOCK_COLUMNS, BLOCK_ORDER, block_rows
 from stream_app.spark.epoch.epoch_plan import EpochPlan
@@ -32,7 +31,6 @@ _TOMBSTONE = (
     "CAST(NULL AS BINARY) AS key",
     "CAST(NULL AS BINARY) AS value",
 )
-_POSITION = ["topic", "partition", "offset"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +64,6 @@ class FrameEpochs:
         assert self.read is not None, "only a job that reads topics goes back"
         return self.read(self.spark, begin, end)
 
-    def with_keys(self, messages: DataFrame, bad: pa.Table) -> pa.Table:
-        """See `EpochRunner.with_keys`."""
-        return with_keys(messages, bad)
-
     def warm_up(self, plan: EpochPlan) -> None:
         """Run an epoch of tombstones, which writes nothing."""
         tasks = plan.shape.tasks
@@ -81,8 +75,7 @@ def route_blocks(messages: DataFrame, plan: EpochPlan) -> DataFrame:
     """Decode messages, and move each bucket's blocks to one task, in order.
 
     Args:
-        messages: columns of `MESSAGE_SCHEMA`. Omits keys that no format reads, because Spark copies
-            each three times on its way (see `with_keys`).
+        messages: columns of `MESSAGE_SCHEMA`.
 
     Returns:
         Columns of `BLOCK_COLUMNS` in `plan.shape.tasks` partitions.
@@ -95,11 +88,7 @@ def route_blocks(messages: DataFrame, plan: EpochPlan) -> DataFrame:
     if shape.sort_messages:
         messages = messages.repartition(shape.tasks, "topic", "partition")
         messages = messages.sortWithinPartitions("topic", "partition", "offset")
-    unneeded = set() if plan.reads_keys else {"key"}
-    if shape.topic is not None:
-        unneeded.add("topic")
-    messages = messages.select(*(name for name in MESSAGE_SCHEMA.names if name not in unneeded))
-    blocks = messages.mapInArrow(run, BLOCK_COLUMNS)
+    blocks = messages.select(*MESSAGE_SCHEMA.names).mapInArrow(run, BLOCK_COLUMNS)
     return blocks.repartition(shape.tasks, "task").sortWithinPartitions(*BLOCK_ORDER)
 
 
@@ -125,24 +114,3 @@ def _result_row(result: TaskResult) -> pa.RecordBatch:
         pa.array([value], kind) for value, kind in zip(result, _RESULT_SCHEMA.types, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=_RESULT_SCHEMA)
-
-
-def with_keys(messages: DataFrame, bad: pa.Table) -> pa.Table:
-    """Adds the keys to bad records, for which Spark reads the epoch's messages once more.
-
-    Spark gives a micro-batch the same messages each time.
-
-    Args:
-        messages: those of the epoch; columns of `MESSAGE_SCHEMA`.
-        bad: columns of `BAD_RECORD_SCHEMA`.
-
-    Returns:
-        A table of `BAD_RECORD_SCHEMA`, in no order.
-    """
-    positions = messages.sparkSession.createDataFrame(bad.select(_POSITION))
-    wanted = messages.select(*_POSITION, "key").join(F.broadcast(positions), _POSITION, "left_semi")
-    # Files may repeat a position; a topic does not.
-    found = wanted.toArrow().group_by(_POSITION, use_threads=False)
-    keys = found.aggregate([("key", "first")]).rename_columns([*_POSITION, "key"])
-    records = bad.drop_columns("key").join(keys, _POSITION)
-    return records.select(BAD_RECORD_SCHEMA.names).cast(BAD_RECORD_SCHEMA)

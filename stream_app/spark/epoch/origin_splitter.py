@@ -38,22 +38,22 @@ class OriginSplitter:
 
     def split(self, messages: pa.RecordBatch) -> Iterator[Part]:
         """See `MessageSplitter.split`."""
-        found = self.origins(messages)
-        places = [self.place_of(origin) for origin in found.tables]
-        reasons = dict(found.unreadable)
+        origins = self.origins(messages)
+        places = [self.place_of(origin) for origin in origins.tables]
+        reasons = dict(origins.unreadable)
         indexes = np.full(len(places) + 1, _LEFT_OUT, np.int32)  # the last is that of NO_TABLE
         for code, place in enumerate(places):  # a loop over source tables
             if isinstance(place, str):
-                refused = np.flatnonzero(found.codes == code).tolist()
+                refused = np.flatnonzero(origins.codes == code).tolist()
                 reasons.update(dict.fromkeys(refused, place))
             elif place is not None:
                 indexes[code] = place
-        of_message = indexes[found.codes]
+        of_message = indexes[origins.codes]
         for table, part in _parts(messages, of_message):
-            sources = zip(places, found.tables, strict=True)
+            sources = zip(places, origins.tables, strict=True)
             yield Part(table, part, tuple(str(one) for place, one in sources if place == table))
         if NEWCOMERS in places:
-            yield Part(NEWCOMERS, messages.take(pa.array(_samples(found, of_message))))
+            yield Part(NEWCOMERS, messages.take(pa.array(_samples(origins, of_message))))
         if reasons:
             yield Part(UNREADABLE, bad_records(messages, reasons))
 
@@ -74,11 +74,11 @@ def _parts(
 
 
 def _samples(
-    found: Origins, of_message: np.ndarray[tuple[int], np.dtype[np.int32]]
+    origins: Origins, of_message: np.ndarray[tuple[int], np.dtype[np.int32]]
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Positions of some messages of each new table, in order."""
     new = np.flatnonzero(of_message == NEWCOMERS)
-    codes = found.codes[new]
+    codes = origins.codes[new]
     assert NO_TABLE not in codes, "a message without a table is of no new one"
     first = [new[codes == code][:SAMPLE_MESSAGES] for code in np.unique(codes)]
     return np.sort(np.concatenate(first))

@@ -108,10 +108,6 @@ class RangeEpochs:
         )
         return self.spark.sparkContext.runJob(dealt, write, list(range(tasks)))
 
-    def with_keys(self, messages: Ranges, bad: pa.Table) -> pa.Table:  # noqa: ARG002
-        """See `EpochRunner.with_keys`; this runner omits no key."""
-        return bad
-
 
 def _counted(messages: Iterable[pa.RecordBatch], counts: list[int]) -> Iterator[pa.RecordBatch]:
     for batch in messages:

@@ -20,14 +20,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import MESSAGE_SCHEMA, concat_rows, whole_messages
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, concat_rows
 from stream_app.clock import Clock, SystemClock
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE, Block, BlockKind
 from stream_app.spark.epoch.decode_counts import DecodeCounts, Where, counts_of_batch
 from stream_app.spark.epoch.epoch_parts import TaskSeconds
 from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.table_failure import failure_bytes
 from stream_app.spark.epoch.unchanged_values import is_incomplete, with_messages
+from stream_app.spark.task_errors import failure_bytes
 
 _WORTHWHILE_BLOCK_BYTES = 256 << 10
 """A task stops gathering when its blocks have this size on average."""
@@ -41,13 +41,12 @@ def route_partition(
     """The blocks of a task's messages.
 
     Args:
-        batches: columns of `MESSAGE_SCHEMA`; when the plan names the topic, ``topic`` may be
-            missing.
+        batches: columns of `MESSAGE_SCHEMA`.
         clock: of the seconds that reading and decoding take.
     """
     router = _Router(plan, clock or SystemClock())
     for batch in router.reading(batches):
-        for where, messages in by_source_partition(batch, plan.shape.topic):
+        for where, messages in by_source_partition(batch):
             for table, part, sources in plan.shape.splitter.split(messages):
                 if not part.num_rows:
                     continue
@@ -133,7 +132,7 @@ class _Router:
                 where=where,
                 first_offset=messages.column("offset")[0].as_py(),
                 rows=messages.num_rows,
-                data=whole_messages(messages).serialize(),
+                data=messages.serialize(),
             )
 
     def _failure(self, table: int, where: Where, error: Exception) -> Block:
@@ -241,27 +240,16 @@ def _bad_block(table: int, where: Where, bad: pa.RecordBatch) -> Block:
     )
 
 
-def by_source_partition(
-    batch: pa.RecordBatch, topic: str | None = None
-) -> Iterator[tuple[Where, pa.RecordBatch]]:
-    """Splits the batch into parts of one Kafka partition each.
-
-    Args:
-        topic: of all messages, when the batch has no such column.
-    """
+def by_source_partition(batch: pa.RecordBatch) -> Iterator[tuple[Where, pa.RecordBatch]]:
+    """Splits the batch into parts of one Kafka partition each."""
     if not batch.num_rows:
         return
-    has_topics = "topic" in batch.schema.names
-    if not has_topics:
-        batch = batch.append_column("topic", pa.repeat(topic, batch.num_rows))
-    fields = [field for field in MESSAGE_SCHEMA if field.name in batch.schema.names]
     batch = pa.RecordBatch.from_arrays(
-        [_as_type(batch.column(field.name), field.type) for field in fields],
-        schema=pa.schema(fields),
+        [_as_type(batch.column(field.name), field.type) for field in MESSAGE_SCHEMA],
+        schema=MESSAGE_SCHEMA,
     )
     codes = batch.column("partition").to_numpy().astype(np.int64)
-    if has_topics:
-        codes |= batch.column("topic").dictionary_encode().indices.to_numpy().astype(np.int64) << 32
+    codes |= batch.column("topic").dictionary_encode().indices.to_numpy().astype(np.int64) << 32
     offsets = batch.column("offset").to_numpy()
     same = codes[1:] == codes[:-1]
     assert (offsets[1:] >= offsets[:-1])[same].all(), "a task reads in order of offsets"

@@ -15,7 +15,6 @@ from stream_app.cdc.change_batch import (
     MESSAGE_SCHEMA,
     ChangeBatch,
     change_schema,
-    whole_messages,
 )
 from stream_app.cdc.columns.arrow_buffers import valid_of
 from stream_app.model.schema.unchanged_values import MESSAGE, UNCHANGED
@@ -46,9 +45,9 @@ def with_messages(changes: ChangeBatch, messages: pa.RecordBatch) -> pa.RecordBa
     if not is_incomplete(rows):
         return rows
     index = pa.array(changes.message_index, mask=~valid_of(rows.column(UNCHANGED)))
-    taken = whole_messages(messages).take(index)
-    told = pa.StructArray.from_arrays(taken.columns, fields=list(MESSAGE_SCHEMA))
-    return rows.append_column(_FURTHER[1], told)
+    taken = messages.take(index)
+    left_out = pa.StructArray.from_arrays(taken.columns, fields=list(MESSAGE_SCHEMA))
+    return rows.append_column(_FURTHER[1], left_out)
 
 
 def bad_records_of_refused(refused: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -25,8 +25,8 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE, BlockKind
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of_refused
 from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.table_failure import failure_bytes
 from stream_app.spark.epoch.unchanged_values import bad_records_of_refused, incomplete_schema
+from stream_app.spark.task_errors import failure_bytes
 from stream_app.table.kinds.tasks import table_write
 from stream_app.table.storage_errors import storage_errors
 from stream_app.table.write.table_write import TableWrite
@@ -147,8 +147,8 @@ class _TableWriting:
 
     def _told_requests(self) -> Iterator[TaskResult]:
         if requests := Counter(self._table.store_requests()) - self._requests:
-            told = DecodeCounts(requests=requests)
-            yield self._index, int(BlockKind.COUNTS), told.to_bytes()
+            counts = DecodeCounts(requests=requests)
+            yield self._index, int(BlockKind.COUNTS), counts.to_bytes()
 
     def _open(self) -> TableWrite:
         if self._write is None:

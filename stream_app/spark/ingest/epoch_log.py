@@ -13,9 +13,9 @@ from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.job_folder import Folder
 
 LOST_FIX = (
-    "start the job, which mends what can be mended; else restore the checkpoint from a backup, or "
-    "give the job a new one, with source.starting-offsets where its tables end (stream-app inspect "
-    "TABLE snapshots): the job does not store again what a table has, where that would count"
+    "restore the checkpoint from a backup, or give the job a new one, with "
+    "source.starting-offsets where its tables end (stream-app inspect TABLE snapshots): the job "
+    "does not store again what a table has, where that would count"
 )
 
 
@@ -54,8 +54,8 @@ class EpochLog:
     def source_begin(self, epoch: int) -> Offsets:
         """The begin of an epoch; partitions that it has met first are missing."""
         if epoch:
-            found: Offsets = json.loads(self.source_end(epoch - 1))
-            return found
+            begin: Offsets = json.loads(self.source_end(epoch - 1))
+            return begin
         text = self._text("sources/0/0")
         first: Offsets = json.loads(text[text.index("{") :])  # after the version
         return first

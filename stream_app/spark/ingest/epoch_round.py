@@ -15,8 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic
 
-import pyarrow as pa
-
 from stream_app.clock import Clock
 from stream_app.errors import StoppedError
 from stream_app.log_facts import about
@@ -33,7 +31,6 @@ from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.job_tables import COMMIT_THREADS, JobTables
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.ingest.truncation import counts_from, partition_counts
-from stream_app.spark.task_errors import first_line
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.map_in_threads import each
 
@@ -109,6 +106,7 @@ class Round(Generic[Messages]):
         try:
             self._meet_sources(pending)
             for share, outcome in self._outcomes(pending):
+                self.tables.warn(share.feed)
                 if isinstance(outcome, StoppedError):
                     raise outcome
                 if isinstance(outcome, BaseException):
@@ -162,11 +160,11 @@ class Round(Generic[Messages]):
             if self._is_outdated(share):
                 job.table.discard(share.output.changes)
                 return None
-            bad = self._bad_records(share) if share.output.bad else None
             if self._is_overtaken(share, job.begin_epoch()):
                 job.table.discard(share.output.changes)
                 return None
-            if bad is not None:  # counted here: a further round would count them once more
+            if share.output.bad:  # counted here: a further round would count them once more
+                bad = share.output.bad_records().sort_by(SOURCE_ORDER)
                 share.set_aside = share.feed.dead_letters.write(self.begun.epoch, bad)
             discarded = True  # by the commit, if it fails
             report = self._commit(share)
@@ -204,19 +202,6 @@ class Round(Generic[Messages]):
         room = self.room if share.output.counts.restored else 0
         is_late = least > share.plan.next_sequence_number - room
         return is_late or share.feed.job.table is not share.plan.table
-
-    def _bad_records(self, share: Share) -> pa.Table:
-        """A share's bad records with their keys, in the order of the source."""
-        bad = share.output.bad_records().sort_by(SOURCE_ORDER)
-        is_kept = share.feed.dead_letters.folder is not None
-        if bad.num_rows and is_kept and not self.begun.plan.reads_keys:
-            try:
-                return self.runner.with_keys(self.begun.messages, bad).sort_by(SOURCE_ORDER)
-            except Exception as error:
-                # The topic may have dropped these messages since. The bad records themselves are
-                # kept.
-                _LOG.warning("the keys of bad records cannot be fetched: %s", first_line(error))
-        return bad
 
     def _commit(self, share: Share) -> EpochReport:
         began = self.clock.steady_seconds()

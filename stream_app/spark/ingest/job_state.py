@@ -8,21 +8,67 @@ its own (`resume_requests`).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from stream_app.errors import CheckpointError
 from stream_app.model.schema.origin import Origin
-from stream_app.spark.ingest import earlier_state
+from stream_app.planning.sync.column_remarks import TableRemark
 from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.truncation import SourcesMet
 from stream_app.spark.job_folder import Folder
 
+_LOG = logging.getLogger("stream_app")
 ONLY_TABLE = ""
 """The name of its table in the state of a job of one table."""
 FILE = "job_state.json"
+EARLIER_FILE = "stream_app.json"
+"""Of 0.1.0, whose jobs have one table."""
+_UNRELEASED = {"tables.json", "sources.json", "origins.json", "refused.json"}
 _VERSION = 1
+_WARNINGS_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobWarning:
+    """What a job does not do as one might expect, and what to do about it.
+
+    Attributes:
+        table: ``DATABASE.TABLE``; empty: it is of the whole job.
+        what: names the columns.
+        is_lasting: whether it stays when the job starts again; else each start finds it anew.
+    """
+
+    table: str = ""
+    what: str
+    fix: str
+    is_lasting: bool = False
+
+    def __str__(self) -> str:
+        of_table = f"the table {self.table}: " if self.table else ""
+        return f"{of_table}{self.what}\n  to fix: {self.fix}"
+
+
+def column_warnings(
+    table: str,
+    remarks: Iterable[TableRemark],
+    full_key: Callable[[str], str],
+    *,
+    is_lasting: bool = False,
+) -> list[JobWarning]:
+    """Columns that lose something on their way from the source, as warnings.
+
+    Args:
+        full_key: the key of an option of the format as it stands in the configuration.
+    """
+    return [
+        JobWarning(
+            table=table, what=remark.what(), fix=remark.remedy(full_key), is_lasting=is_lasting
+        )
+        for remark in remarks
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +86,7 @@ class JobState:
         source_tables: table → the source tables of which it has rows.
         origins: source table → the name of its table.
         refused: source table of which nothing is stored → why.
+        warnings: those of the newest start, and those that last.
     """
 
     table: str = ""
@@ -51,6 +98,7 @@ class JobState:
     source_tables: Mapping[str, SourcesMet] = field(default_factory=dict)
     origins: Mapping[Origin, str] = field(default_factory=dict)
     refused: Mapping[Origin, str] = field(default_factory=dict)
+    warnings: tuple[JobWarning, ...] = ()
 
     @property
     def own_source_tables(self) -> SourcesMet:
@@ -65,11 +113,11 @@ def read_state(folder: Folder) -> JobState | None:
         CheckpointError: the file is damaged, or of a later version.
     """
     document = _read(folder)
+    earlier = _earlier(folder) if document is None else None
     if document is None:
-        earlier = earlier_state.read(folder)
-        # The job may have replaced the earlier files while they were read, or before.
-        document = _read(folder) or earlier
-    return None if document is None else _parsed(folder, document)
+        # The job may have replaced the earlier file while it was read, or before.
+        document = _read(folder)
+    return earlier if document is None else _parsed(folder, document)
 
 
 def state_of(folder: Folder) -> JobState:
@@ -87,7 +135,7 @@ class JobStateFile:
             CheckpointError: as `read_state`.
         """
         self.folder = folder
-        self.state = state_of(folder)
+        self.state = self._saved = state_of(folder)
         self._replaces_earlier = True
 
     def note(self, **changes: Any) -> None:
@@ -96,31 +144,69 @@ class JobStateFile:
 
     def update(self, **changes: Any) -> None:
         """Change fields, and persist them if that is new."""
-        before = self.state
         self.note(**changes)
-        if self.state != before:
-            self.save()
+        self.save()
+
+    def begin(self) -> None:
+        """A job begins: forget warnings that each start finds anew."""
+        self.update(warnings=tuple(known for known in self.state.warnings if known.is_lasting))
+
+    def warn(self, warnings: Iterable[JobWarning]) -> None:
+        """Log warnings, and remember them for `status`, `check` and the page."""
+        for warning in warnings:
+            _LOG.warning("%s", warning)
+            known = self.state.warnings
+            if warning not in known and len(known) < _WARNINGS_MAX:
+                self.note(warnings=(*known, warning))
+        self.save()
 
     def save(self) -> None:
-        """Persist the state, atomically; then delete the files of earlier versions.
+        """Persist the state atomically, unless it is there; then delete the file of 0.1.0.
 
-        A crash between both leaves them behind. Readers prefer the new file, and the next start
-        deletes the old ones.
+        A crash between both leaves that behind. Readers prefer the new file, and the next start
+        deletes the old one.
         """
+        if self.state == self._saved:
+            return
         data = json.dumps(_document(self.state)).encode()
         self.folder.files.overwrite(self.folder.path(FILE), data)
+        self._saved = self.state
         if self._replaces_earlier:
-            earlier_state.delete(self.folder)
+            self.folder.files.delete(self.folder.path(EARLIER_FILE))
             self._replaces_earlier = False
 
 
-def _read(folder: Folder) -> Any:
+def _read(folder: Folder, name: str = FILE) -> Any:
     try:
-        return json.loads(folder.files.read_bytes(folder.path(FILE)))
+        return json.loads(folder.files.read_bytes(folder.path(name)))
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise _damaged(folder, error) from None
+        raise _damaged(folder, error, name) from None
+
+
+def _earlier(folder: Folder) -> JobState | None:
+    """What a job of 0.1.0 remembered; None: there is no file of it."""
+    document = _read(folder, EARLIER_FILE)
+    if document is None:
+        return None
+    if unreleased := sorted(_UNRELEASED.intersection(folder.files.list_names(folder.location))):
+        raise CheckpointError(
+            f"{', '.join(unreleased)} of the checkpoint is of a version that was never released",
+            where=str(folder),
+            fix="start a job of the version that wrote it, or give the job a new checkpoint "
+            "folder (stream.checkpoint)",
+        )
+    try:
+        tables = document.get("tables")
+        return JobState(
+            table=str(document.get("table", "")),
+            table_identity=str(document.get("table_identity", "")),
+            topic_ids=dict(document.get("topic_ids", {})),
+            source_tables={ONLY_TABLE: tables} if tables else {},
+        )
+    except (AttributeError, TypeError, ValueError) as error:
+        raise _damaged(folder, error, EARLIER_FILE) from None
 
 
 def _document(state: JobState) -> dict[str, Any]:
@@ -133,6 +219,7 @@ def _document(state: JobState) -> dict[str, Any]:
         "source_tables": state.source_tables,
         "origins": [{**asdict(at), "name": name} for at, name in sorted(state.origins.items())],
         "refused": [{**asdict(at), "reason": why} for at, why in sorted(state.refused.items())],
+        "warnings": [asdict(warning) for warning in state.warnings],
     }
 
 
@@ -153,6 +240,7 @@ def _parsed(folder: Folder, document: Any) -> JobState:
                 },
                 origins={_origin(one): str(one["name"]) for one in document["origins"]},
                 refused={_origin(one): str(one["reason"]) for one in document["refused"]},
+                warnings=tuple(JobWarning(**one) for one in document.get("warnings", ())),
             )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise _damaged(folder, error) from None
@@ -167,9 +255,9 @@ def _origin(one: Mapping[str, Any]) -> Origin:
     return Origin(one["database"], one["schema"], one["table"])
 
 
-def _damaged(folder: Folder, error: Exception) -> CheckpointError:
+def _damaged(folder: Folder, error: Exception, name: str = FILE) -> CheckpointError:
     return CheckpointError(
-        f"{FILE} of the checkpoint is damaged: {error}",
+        f"{name} of the checkpoint is damaged: {error}",
         where=str(folder),
         fix="restore it with the checkpoint, or give the job a new checkpoint folder "
         "(stream.checkpoint): it says where tables that were held back go on, and which rows a "

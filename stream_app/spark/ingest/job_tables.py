@@ -212,7 +212,8 @@ class JobTables:
         Raises:
             BaseException: the error, if it stops the job.
         """
-        self.begin_behind()
+        if not self.stops:
+            self.begin_behind()
         self.fail(feed, error)
         self._file.save()
 
@@ -245,6 +246,11 @@ class JobTables:
     def met(self, feed: TableFeed) -> SourcesMet:
         """All source tables of which a table may have rows."""
         return self._file.state.source_tables.get(feed.name, {})
+
+    def warn(self, feed: TableFeed) -> None:
+        """Log and remember what a table's messages have shown of its columns."""
+        if warnings := feed.take_warnings():
+            self._file.warn(warnings)
 
     def hold(self, name: str, error: BaseException) -> HeldTable:
         """Hold a table back from the epoch in progress on; it need not have been made."""

@@ -39,12 +39,12 @@ def distinct_tables(by_topic: Known) -> dict[str, str]:
         by_topic: for each topic the names in its records; records without a name have the empty
             one. A topic with such records alone counts as a table.
     """
-    found: dict[str, str] = {}
+    tables: dict[str, str] = {}
     for topic, names in sorted(by_topic.items()):
-        told = sorted(name for name in names if name)
-        for name in told or [_nameless(topic)]:
-            found.setdefault(name, topic)
-    return found
+        named = sorted(name for name in names if name)
+        for name in named or [_nameless(topic)]:
+            tables.setdefault(name, topic)
+    return tables
 
 
 def _nameless(topic: str) -> str:
@@ -86,14 +86,14 @@ def verdict_on(known: Known, records: Records, set_aside: int = 0) -> Verdict:
     # A source may begin to name its table.
     named = {name for topic, name in records if name and own == _nameless(topic)}
     if named or not own:
-        own = max(named or counts, key=lambda each: (counts[each], each), default="")
+        own = max(named or counts, key=lambda name: (counts[name], name), default="")
     others = {
         (topic, name)
         for topic, name in records
         if _table_of(topic, name, by_topic[topic], {own: topic}) != own
     }
-    strange = set_aside + sum(records[each] for each in others)
-    taken = sum(records.values()) - sum(records[each] for each in others)
+    strange = set_aside + sum(records[source] for source in others)
+    taken = sum(records.values()) - sum(records[source] for source in others)
     limit = max(FEW, SHARE * (strange + taken))
     is_unsure = not ours and strange >= taken
     return Verdict(
@@ -105,8 +105,8 @@ def _table_of(topic: str, name: str, names: Iterable[str], preferred: Iterable[s
     """The table of records; those without a name are of one that their topic names."""
     if name:
         return name
-    told = [each for each in sorted(names) if each]
-    return next((each for each in told if each in preferred), (*told, _nameless(topic))[0])
+    named = [name for name in sorted(names) if name]
+    return next((name for name in named if name in preferred), (*named, _nameless(topic))[0])
 
 
 class SourceTableCheck:
@@ -125,8 +125,9 @@ class SourceTableCheck:
     def begin(self) -> SourceChoice:
         """The choice, with what the job remembers."""
         known = self._file.state.own_source_tables
-        names = frozenset(name for each in known.values() for name in each if name)
-        self.choice = SourceChoice(own=names, others=self.choice.others)
+        names = frozenset(name for table_names in known.values() for name in table_names if name)
+        others = self.choice.others
+        self.choice = SourceChoice(own=names, others=others, is_open=not names and not others)
         return self.choice
 
     def check(self, counts: DecodeCounts, decoded_by: SourceChoice) -> bool:
@@ -140,13 +141,14 @@ class SourceTableCheck:
             Whether rows must be decoded again, without those of other tables.
 
         Raises:
-            WrongSourceError: this epoch and those before have many records of several tables.
+            WrongSourceError: this epoch and those before have many records of several tables, or a
+                message of the job's own table stops it.
         """
         if not counts.records and not counts.others:
             return False
         known, records = self._file.state.own_source_tables, counts.records
         verdict = verdict_on(known, records, counts.others)
-        can_leave_out = any(decoded_by.takes(*each) for each in verdict.others)
+        can_leave_out = any(decoded_by.takes(*source) for source in verdict.others)
         if verdict.is_refused or (verdict.others and not can_leave_out):
             raise self._several(counts, known)
         if verdict.others:
@@ -155,6 +157,8 @@ class SourceTableCheck:
                 own=self.choice.own | own, others=self.choice.others | verdict.others
             )
             return True
+        if counts.refusal is not None:  # of the job's own table
+            raise counts.refusal
         self._see_others(counts, known)
         merged = {topic: set(names) for topic, names in known.items()}
         for topic, name in records:

@@ -22,6 +22,7 @@ from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.epoch.epoch_plan import MessageSplitter, TablePlan
 from stream_app.spark.epoch.epoch_runner import TableOutput
 from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
+from stream_app.spark.ingest.job_state import JobWarning
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.table.compact.metrics import CompactionMetrics
@@ -97,6 +98,7 @@ class TableFeed:
     sources: SourceTableCheck | None = None
     _plan: TablePlan | None = field(init=False, default=None)
     _new_columns: set[str] = field(init=False, default_factory=set)
+    _warnings: list[JobWarning] = field(init=False, default_factory=list)
 
     def plan(self, next_sequence_number: int | None = None) -> TablePlan:
         """The table's part in an epoch, from the current schema of the table's job.
@@ -142,15 +144,20 @@ class TableFeed:
             WrongSourceError: a column's type in the source is one that the table does not follow.
             UnsupportedTableError: the job cannot write by the newest schema.
         """
-        told = output.counts.told
-        if told is not None and self.evolution is not None:
-            self.evolution.apply(self.job.table, told)
+        description = output.counts.description
+        if description is not None and self.evolution is not None:
+            self._warnings += self.evolution.apply(self.job.table, description)
         self.job.adopt()
         before, now = plan.table.schema.fields.names, self.job.table.schema.fields.names
         self._new_columns.update(set(now).difference(before))
         if self.job.table is not plan.table:
             return True
         return not plan.begins and not self.job.index_stands(plan.basis, output.changes)
+
+    def take_warnings(self) -> Sequence[JobWarning]:
+        """Warnings of columns since the last call."""
+        warnings, self._warnings = self._warnings, []
+        return warnings
 
     def counts_to_tell(self, counts: DecodeCounts) -> DecodeCounts:
         """The counts of an epoch that is committed.

@@ -18,8 +18,10 @@ SourcesMet = Mapping[str, Collection[str]]
 
 def partition_counts(source_end: str) -> Mapping[str, int]:
     """The number of partitions of each topic that an epoch's end names; none of other sources."""
-    told = json.loads(source_end)
-    return {topic: len(each) for topic, each in told.items() if isinstance(each, dict)}
+    end = json.loads(source_end)
+    return {
+        topic: len(partitions) for topic, partitions in end.items() if isinstance(partitions, dict)
+    }
 
 
 def with_seen(met: SourcesMet, seen: TablesSeen) -> Mapping[str, list[str]]:
@@ -46,7 +48,7 @@ def counts_from(
     if not counts.truncated:
         return {}
     topics = {*met, *(topic for topic, _ in counts.truncated)}
-    names = {name for each in met.values() for name in each if name}
+    names = {name for table_names in met.values() for name in table_names if name}
     seen = {where for where in counts.ends if where[0] in topics}
     count = max(len(seen), *(partitions.get(topic, 1) for topic in topics))
     if len(names) > 1:

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
-from stream_app.model.options.core_options import unknown_key
+from stream_app.model.near_names import unknown_name
 from stream_app.model.options.source_options import PATH, READ_CHANGELOG, read_source_options
 from stream_app.spark.read.batch_reader import BatchReader
 from stream_app.spark.read.scan_choice import given_start
@@ -50,8 +50,8 @@ class PaimonDataSource(DataSource):
 
     def __init__(self, options: dict[str, str], clock: Clock | None = None) -> None:
         super().__init__(options)
-        if (told := untried(pyspark.__version__)) is not None:
-            warnings.warn(told, stacklevel=2)  # it may read; a job is refused
+        if (problem := untried(pyspark.__version__)) is not None:
+            warnings.warn(problem, stacklevel=2)  # it may read; a job is refused
         self._options = read_source_options(options)
         location, self._system = _parted(options)
         given_start(self._options)
@@ -67,10 +67,10 @@ class PaimonDataSource(DataSource):
     def schema(self) -> StructType:
         """The columns that are read: all, or those of ``read.columns``."""
         names = self._options.columns()
-        found = self._arrow_schema()
+        columns = self._arrow_schema()
         if names is not None:
-            found = pa.schema([found.field(name) for name in _known(names, found)])
-        return spark_schema(found, self._comments())
+            columns = pa.schema([columns.field(name) for name in _known(names, columns)])
+        return spark_schema(columns, self._comments())
 
     def reader(self, schema: StructType) -> BatchReader:
         """Reads the columns of `schema`, which may be fewer than the table has."""
@@ -84,9 +84,9 @@ class PaimonDataSource(DataSource):
                 f"system table {self._system!r} cannot be followed",
                 fix=f"read it as a batch, or follow {AUDIT_LOG}",
             )
-        found = spark_schema(stream_schema(self._table, row_kind=self._row_kind))
+        columns = spark_schema(stream_schema(self._table, row_kind=self._row_kind))
         return stream_reader(
-            self._table, _fitting(schema, found), self._options, row_kind=self._row_kind
+            self._table, _fitting(schema, columns), self._options, row_kind=self._row_kind
         )
 
     @property
@@ -140,22 +140,22 @@ def _known(names: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
     unknown = [name for name in names if name not in schema.names]
     if unknown:
         raise UsageError(
-            "; ".join(unknown_key("column", name, schema.names) for name in unknown),
+            "; ".join(unknown_name("column", name, schema.names) for name in unknown),
             where="read.columns",
             fix=f"there are {', '.join(schema.names)}",
         )
     return names
 
 
-def _fitting(wanted: StructType, found: StructType) -> list[str]:
+def _fitting(wanted: StructType, columns: StructType) -> list[str]:
     """The names of the wanted columns.
 
     Raises:
         UsageError: one is not there, or of another type.
     """
-    types = {field.name: field.dataType.simpleString() for field in found}
+    types = {field.name: field.dataType.simpleString() for field in columns}
     problems = [
-        unknown_key("column", field.name, types)
+        unknown_name("column", field.name, types)
         if field.name not in types
         else f"column {field.name!r} is {types[field.name]}, not {field.dataType.simpleString()}"
         for field in wanted

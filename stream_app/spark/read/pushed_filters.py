@@ -47,27 +47,27 @@ _SURROGATES = (0xD800, 0xE000)
 def translated(filters: Iterable[Any], columns: RowType) -> tuple[list[Predicate], list[Any]]:
     """Conditions that are true together exactly when the filters are, and the filters left over."""
     conditions, left = [], []
-    for each in filters:
-        condition = _condition(each, columns)
+    for spark_filter in filters:
+        condition = _condition(spark_filter, columns)
         if condition is None:
-            left.append(each)
+            left.append(spark_filter)
         else:
             conditions.append(condition)
     return conditions, left
 
 
-def _condition(each: Any, columns: RowType) -> Predicate | None:
-    name = type(each).__name__
+def _condition(spark_filter: Any, columns: RowType) -> Predicate | None:
+    name = type(spark_filter).__name__
     if name == "Not":
-        inner = _condition(each.child, columns)
+        inner = _condition(spark_filter.child, columns)
         return None if inner is None else Not(inner)
-    path = each.attribute
+    path = spark_filter.attribute
     if len(path) != 1 or path[0] not in columns.names:
         return None
     column = columns.field(path[0])
     if name in ("IsNull", "IsNotNull"):
         return IsNull(column) if name == "IsNull" else Not(IsNull(column))
-    return _test(name, column, each.value)
+    return _test(name, column, spark_filter.value)
 
 
 def _test(name: str, column: DataField, value: Any) -> Predicate | None:

@@ -25,11 +25,11 @@ def spark_schema(schema: pa.Schema, comments: Mapping[str, str] | None = None) -
         comments: of columns, by name.
     """
     as_spark = pa.schema([field.with_type(_spark_type(field.type)) for field in schema])
-    found = from_arrow_schema(as_spark, prefer_timestamp_ntz=True)
-    for field in found:
+    columns = from_arrow_schema(as_spark, prefer_timestamp_ntz=True)
+    for field in columns:
         if comment := (comments or {}).get(field.name):
             field.metadata = {"comment": comment}
-    return found
+    return columns
 
 
 def spark_batch(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:

@@ -32,8 +32,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.incremental_range import Bound, between, between_timestamps, scan_mode
 from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.interleaved import Stream
-from stream_app.table.read.projection import ROW_KIND
-from stream_app.table.read.row_tables import ROW_TABLES, ROWS, RowTable
+from stream_app.table.read.projection import ROW_KIND, ROW_TABLES, ROWS, RowTable
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.read.system_tables import SYSTEM_TABLES
@@ -226,10 +225,10 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
             )
         mode = options[INCREMENTAL_BETWEEN_SCAN_MODE] or "auto"
         return ChangesScan(table.with_options(options.of_table()), choice, mode, row_kind)
-    found, snapshot = _at(table, choice)
+    versioned, snapshot = _at(table, choice)
     if system in SYSTEM_TABLES:
-        return SystemScan(found, system, snapshot)
-    store = found.with_options(options.of_table())
+        return SystemScan(versioned, system, snapshot)
+    store = versioned.with_options(options.of_table())
     shown = ROW_TABLES.get(system, ROWS)
     shown = replace(shown, row_kind=shown.row_kind or row_kind)
     return VersionScan(store, snapshot, shown, retained_ms=retained_ms)

@@ -88,7 +88,9 @@ class SparkStream:
         states = [newest]
         if newest.epoch > self._epoch + 1:
             # Epochs can end faster than this thread asks; Spark keeps the newest of them.
-            recent = (source_progress(json.loads(each.json)) for each in self.query.recentProgress)
+            recent = (
+                source_progress(json.loads(progress.json)) for progress in self.query.recentProgress
+            )
             states[:0] = [state for state in recent if self._epoch < state.epoch < newest.epoch]
         self._epoch = newest.epoch
         return states
@@ -125,9 +127,9 @@ def _cause(error: StreamingQueryException, failure: BaseException | None) -> Bas
     """The error as its reader needs it: ours in its own words, Spark's in short."""
     if failure is not None:
         return readable(failure)
-    found = readable(error)
-    if found is not error:
-        return found
+    cause = readable(error)
+    if cause is not error:
+        return cause
     said = str(error).split("\n\n", maxsplit=1)[0][:2000]
     causes = java_causes(str(getattr(error, "_stackTrace", "")))
     if causes:
@@ -147,5 +149,5 @@ def _cause(error: StreamingQueryException, failure: BaseException | None) -> Bas
 
 def java_causes(stack: str) -> list[str]:
     """The messages of all causes in a Java trace, outermost first; Spark shows only the first."""
-    found = re.findall(r"^Caused by: [\w.$]+: (.+)$", stack, re.MULTILINE)
-    return [each[:_CAUSE_MAX] for each in dict.fromkeys(found)][:_CAUSES_MAX]
+    messages = re.findall(r"^Caused by: [\w.$]+: (.+)$", stack, re.MULTILINE)
+    return [message[:_CAUSE_MAX] for message in dict.fromkeys(messages)][:_CAUSES_MAX]

@@ -143,8 +143,8 @@ class TopicStream:
     def reports(self) -> Sequence[SourceProgress]:
         """See `Stream.reports`."""
         with self._lock:
-            found, self._reports = self._reports, []
-        return found
+            reports, self._reports = self._reports, []
+        return reports
 
     def stop(self) -> None:
         """See `Stream.stop`."""

@@ -21,7 +21,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.data_split import DataSplit
 from stream_app.model.options.stream_options import CONSUMER_ID, CONSUMER_IGNORE_PROGRESS
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.read.stream_start import stream_start
+from stream_app.planning.read.stream_step import stream_start
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import (
     POLL_SECONDS,
@@ -39,7 +39,7 @@ from stream_app.table.read.incremental_range import between_timestamps as range_
 from stream_app.table.read.incremental_range import scan_mode as scan_mode_of
 from stream_app.table.read.incremental_read import IncrementalRead
 from stream_app.table.read.interleaved import interleaved
-from stream_app.table.read.row_tables import ROW_TABLES
+from stream_app.table.read.projection import ROW_TABLES
 from stream_app.table.read.split_read import SplitRead
 from stream_app.table.read.split_scan import SplitScan
 from stream_app.table.read.system_tables import SYSTEM_TABLES, check_system_table

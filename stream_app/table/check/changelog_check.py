@@ -42,13 +42,13 @@ from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER
 from stream_app.model.snapshot import Snapshot
-from stream_app.table.check.metadata_check import Progress
-from stream_app.table.check.row_comparison import (
+from stream_app.table.check.compared_rows import (
     FORGOTTEN_DELETES,
     NUMBERS_GO_BACK,
     RowDifferences,
     compared,
 )
+from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.table_replay import BucketReplay, TableReplay
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.diff_read import changed_files, merged_rows

@@ -1,4 +1,4 @@
-"""Rows of a table by bucket, as a comparison with its source takes them.
+"""Rows of a table by bucket, as a comparison with its source takes them; and the comparison.
 
 A table with an index of all keys has one row of a key in all partitions. So its rows are compared
 by key alone, whatever partition they are in: in a table without partitions, whose buckets are the
@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import concat_rows
-from stream_app.mergetree.key_differences import rows_of_keys
+from stream_app.mergetree.key_differences import differences, rows_of_keys
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
+from stream_app.model.options.bucket_options import PARTITION_LOOKUP
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
@@ -200,3 +200,64 @@ def deletes_of(
                 at = rows.schema.get_field_index(VALUE_KIND)
                 deletes = pa.array(np.full(rows.num_rows, RowKind.DELETE, np.int8))
                 yield (*bucket, rows.set_column(at, rows.schema.field(at), deletes))
+
+
+FORGOTTEN_DELETES = (
+    "rows that only the table has: with sequence.field an older row comes back when a compaction "
+    "has forgotten the delete that was newer"
+)
+"""Undecidable when ``sequence.field`` orders the changes: the table is right then."""
+NUMBERS_GO_BACK = (
+    "rows that only the table has, in buckets where sequence numbers go back: two jobs write them, "
+    "or a job began again after a compaction had dropped the delete with the highest number"
+)
+"""Undecidable too: the dropped delete would be newer than the row that came after it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowDifferences:
+    """Counts of differing rows.
+
+    Attributes:
+        missing: expected rows that the table lacks.
+        wrong: rows with other values than expected.
+        unexpected: rows that are not expected.
+        example: the key of one of them, for people.
+    """
+
+    missing: int
+    wrong: int
+    unexpected: int
+    example: str
+
+
+def compared(
+    table: FileStoreTable,
+    expected: Iterator[pa.RecordBatch],
+    stored: Iterator[pa.RecordBatch],
+    *,
+    are_unexpected_told: bool = True,
+) -> RowDifferences | None:
+    """The differences between the expected rows and the actual ones; None: there are none.
+
+    Args:
+        are_unexpected_told: whether unexpected rows count.
+
+    Raises:
+        CorruptFileError: a file cannot be read.
+    """
+    missing = wrong = unexpected = 0
+    example = ""
+    for one in differences(table.layout(), expected, stored):
+        extra = one.added if are_unexpected_told else one.added[:0]
+        missing += len(one.gone)
+        wrong += len(one.changed)
+        unexpected += len(extra)
+        for places in (one.gone, one.changed, extra):
+            if len(places) and not example:
+                row = one.batch.slice(int(one.order[places[0]]), 1)
+                keys = row.select(list(table.schema.primary_keys)).to_pylist()[0]
+                example = ", ".join(f"{name} = {value!r}" for name, value in keys.items())
+    if not missing + wrong + unexpected:
+        return None
+    return RowDifferences(missing=missing, wrong=wrong, unexpected=unexpected, example=example)

@@ -18,11 +18,16 @@ from dataclasses import dataclass, field
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.model.options.option import is_on
 from stream_app.model.options.table_options import DELETION_VECTORS_ENABLED
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.model.version_kind import VersionKind
-from stream_app.planning.check.buckets import level_findings, placement_findings, total_findings
-from stream_app.planning.check.live_files import LiveFiles
+from stream_app.planning.check.buckets import (
+    LiveFiles,
+    level_findings,
+    placement_findings,
+    total_findings,
+)
 from stream_app.planning.check.versions import RecordCounts, compaction_findings, count_findings
 from stream_app.planning.commit.live_entries import compacted_entries, live_entries
 from stream_app.table.check.chain_check import chain_check
@@ -201,7 +206,7 @@ class MetadataCheck:
     def _has_sorted_runs(self) -> bool:
         """False for files sorted by ``clustering.columns``, whose key ranges may overlap."""
         schema = self.table.schema
-        is_clustered = schema.options.get("pk-clustering-override", "").lower() == "true"
+        is_clustered = is_on(schema.options, "pk-clustering-override")
         return schema.kind.merges_by_key and not is_clustered
 
     def _counts(

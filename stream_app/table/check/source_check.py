@@ -18,13 +18,15 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.check.compared_rows import (
+    FORGOTTEN_DELETES,
     ComparedRows,
+    RowDifferences,
     RowsOfTable,
     RowsOnDisk,
     as_compared,
+    compared,
     rows_by_key,
 )
-from stream_app.table.check.row_comparison import FORGOTTEN_DELETES, RowDifferences, compared
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.tasks import bucket_assigner
 from stream_app.table.write.bucket_assigner import BucketAssigner

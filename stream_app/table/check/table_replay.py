@@ -1,12 +1,13 @@
 """Plans the replay of a table's changes: its base, the changes to apply, and the expected rows.
 
-`planning.check.changelog_replay` decides from which version on; this module finds the files.
-`changelog_check` replays it. Tables without a primary key are not replayed.
+A replay begins with the rows of a snapshot or tag, or with the table before its first snapshot, and
+needs the changes of all later snapshots. `changelog_check` replays it. Tables without a primary
+key are not replayed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from stream_app.model.bucket_id import BucketId
@@ -18,14 +19,69 @@ from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.options.table_options import CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.model.version_kind import VersionKind
-from stream_app.planning.check.changelog_replay import ReplayRange, VersionChanges, replay_range
-from stream_app.planning.read.follow_up import FollowUp, follow_up, least_full_level
+from stream_app.planning.read.stream_step import FollowUp, follow_up, least_full_level
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.split_scan import by_bucket
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.read_refusals import check_readable
 from stream_app.table.versions.version_files import named_versions
+
+EMPTY_TABLE = 0
+"""Number of the version before the first snapshot."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionChanges:
+    """A snapshot or long-lived changelog, whose changes can be read.
+
+    Attributes:
+        untold: why no changes tell what it did; empty: they do.
+        producer: the ``changelog-producer`` of its schema.
+    """
+
+    snapshot_id: int
+    untold: str
+    producer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayRange:
+    """The changes after `base`, up to `last`."""
+
+    base: int
+    last: int
+
+    def __str__(self) -> str:
+        first = self.base + 1
+        what = f"snapshots {first} to {self.last}" if first < self.last else f"snapshot {first}"
+        on = "" if self.base == EMPTY_TABLE else f", on top of the rows of snapshot {self.base}"
+        return what + on
+
+
+def replay_range(changes: Sequence[VersionChanges], bases: Collection[int]) -> ReplayRange | str:
+    """As much as can be replayed up to the newest snapshot; or why nothing can, in words.
+
+    Args:
+        changes: by number, ascending; the last one is of the newest snapshot.
+        bases: numbers of snapshots and tags, whose rows can be read.
+    """
+    if not changes:
+        return "there are no snapshots"
+    last = changes[-1]
+    if last.untold:
+        return f"snapshot {last.snapshot_id} {last.untold}"
+    first = last
+    for before in reversed(changes[:-1]):
+        is_next = before.snapshot_id + 1 == first.snapshot_id
+        if not is_next or before.untold or before.producer != last.producer:
+            break
+        first = before
+    floor = first.snapshot_id - 1
+    starts = [base for base in (EMPTY_TABLE, *sorted(bases)) if floor <= base < last.snapshot_id]
+    if not starts:
+        return "there is no earlier version whose rows it could begin with"
+    return ReplayRange(base=starts[0], last=last.snapshot_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,12 +18,11 @@ from functools import partial
 from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
 from stream_app.fileio.file_io import UnsyncedError
 from stream_app.filestore.versions.snapshot_manager import SnapshotManager
-from stream_app.format.job_epochs_json import encode_epochs
-from stream_app.format.metadata_records import check_known
+from stream_app.format.avro.avro_schema import check_known
 from stream_app.model.bucket_change import ManifestCommittable
 from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
-from stream_app.model.options.commit_options import (
+from stream_app.model.options.table_options import (
     COMMIT_MAX_RETRIES,
     COMMIT_MAX_RETRY_WAIT,
     COMMIT_MIN_RETRY_WAIT,
@@ -35,15 +34,19 @@ from stream_app.model.snapshot import (
     CommitKind,
     Snapshot,
 )
-from stream_app.planning.commit.job_epochs import carried
+from stream_app.planning.commit.job_epochs import carried, encode_epochs
 from stream_app.planning.commit.retry_wait import retry_wait_s
 from stream_app.table.commit.commit_changes import CommitChanges, changed, overwritten
 from stream_app.table.commit.commit_conflicts import CommitConflicts
 from stream_app.table.commit.commit_history import CommitHistory
-from stream_app.table.commit.compacted_index import compacted_index
 from stream_app.table.commit.job_epochs import epochs_as_of
 from stream_app.table.commit.late_snapshot import check_in_line, is_still_there, is_there
-from stream_app.table.commit.metadata_files import CommitFiles, CommitLists, NewestManifests
+from stream_app.table.commit.metadata_files import (
+    CommitFiles,
+    CommitLists,
+    NewestManifests,
+    compacted_index,
+)
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.version import VERSION

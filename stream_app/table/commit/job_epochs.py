@@ -1,20 +1,18 @@
 """What the table knows of its jobs: the newest epoch of each, in its snapshots' properties.
 
 `file_store_commit` carries it from snapshot to snapshot, and `commit_history` reads it when a job
-starts. `expire_snapshots` keeps the snapshots that record it. The rules:
-`planning.commit.job_epochs`.
+starts. The rules: `planning.commit.job_epochs`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from itertools import chain
 
-from stream_app.errors import CorruptFileError
 from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.commit.job_epochs import epoch_of_user, epochs_of, oldest_needed
+from stream_app.planning.commit.job_epochs import epoch_of_user, epochs_of
 
 
 def epochs_as_of(snapshots: SnapshotManager, newest: Snapshot | None) -> dict[str, JobEpoch]:
@@ -42,34 +40,6 @@ def newest_epoch(snapshots: SnapshotManager, commit_user: str) -> JobEpoch | Non
 def newest_epochs(snapshots: SnapshotManager) -> dict[str, JobEpoch]:
     """The newest epoch of each job, by commit user; as `newest_epoch`."""
     return epochs_of(_newest_first(snapshots))
-
-
-def first_that_tells(
-    snapshots: SnapshotManager, ids: Sequence[int], now_millis: int, unread: list[int]
-) -> int | None:
-    """The first of some snapshots that must stay because of the epochs that it records.
-
-    Args:
-        ids: their numbers, ascending.
-        unread: gets the numbers of unreadable snapshots, newest first, that may hold the only
-            record of an epoch.
-
-    Raises:
-        CorruptFileError: the record of epochs cannot be read, though the snapshot can.
-    """
-    return oldest_needed(_readable(snapshots, ids, unread), now_millis)
-
-
-def _readable(
-    snapshots: SnapshotManager, ids: Sequence[int], unread: list[int]
-) -> Iterator[Snapshot]:
-    for number in reversed(ids):
-        try:
-            yield snapshots.snapshot(number)
-        except FileNotFoundError:  # the snapshot has expired
-            return
-        except CorruptFileError:
-            unread.append(number)
 
 
 def _newest_first(snapshots: SnapshotManager) -> Iterable[Snapshot]:

@@ -1,19 +1,57 @@
 """Takes back a snapshot that was created late, under a number that had been used before.
 
-file_store_commit calls it right after it creates a snapshot, before any hint names it. As long as
-the hints are right, readers do not see such a snapshot. The rule: `planning.commit.late_snapshot`.
+Expiry frees numbers. So a committer that is delayed before it creates a snapshot may reuse a number
+whose turn is over; Paimon's committers do not look for that. file_store_commit calls it right after
+it creates a snapshot, before any hint names it. As long as the hints are right, readers do not see
+such a snapshot.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
+from enum import Enum, auto
 
 from stream_app.errors import CorruptFileError, LateCommitError
 from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.model.manifest_entry import FileKind
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.commit.job_epochs import epochs_of
-from stream_app.planning.commit.late_snapshot import Standing, standing
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
+
+
+class Standing(Enum):
+    """Of a snapshot in its table."""
+
+    IN_LINE = auto()
+    """It follows the one that it was made on top of."""
+    LATE = auto()
+    """It stands apart: its number had been given, or the table had gone back meanwhile."""
+    ASK_NEXT = auto()
+    """Its base is gone, and the next snapshot exists, whose base decides."""
+    UNKNOWN = auto()
+    """It is gone itself, with whatever would tell."""
+
+
+def standing(number: int, present: Collection[int]) -> Standing:
+    """How a snapshot that we have created stands now.
+
+    Expiry deletes from the oldest on and keeps one, and a rollback deletes the newest first. So
+    while the snapshot before exists, ours did not exist earlier.
+
+    Args:
+        number: ours; it was made on top of the one before, or is the first one.
+        present: the numbers of all snapshots that are there, looked up after ours was created.
+    """
+    if number - 1 in present:
+        return Standing.IN_LINE
+    if any(other < number for other in present):
+        return Standing.LATE
+    if number not in present:
+        return Standing.UNKNOWN
+    if number + 1 in present:
+        return Standing.ASK_NEXT
+    return Standing.IN_LINE if max(present) == number else Standing.LATE
 
 
 def is_still_there(snapshots: SnapshotManager, base: Snapshot | None) -> bool:

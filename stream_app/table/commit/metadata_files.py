@@ -1,26 +1,145 @@
 """The metadata files of one commit: written, reused by its retries, and taken back.
 
-Used by file_store_commit. Until a snapshot names them they are orphans.
+Used by file_store_commit. Until a snapshot names them they are orphans. Every commit brings a small
+manifest. Merged in groups, a table's base list stays short however many commits it has seen. Groups
+leave entries of deleted files whose ADD and DELETE are in different large manifests: a `full_merge`
+removes all of these at once.
 
 Source: Paimon `operation/FileStoreCommitImpl.java#tryCommitOnce`,
-`operation/commit/CommitCleaner.java`.
+`operation/commit/CommitCleaner.java`, `operation/ManifestFileLegacyMerger.java`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from stream_app.errors import CommitConflictError
+from stream_app.filestore.manifests.deletion_vector_files import DeletionVectorFiles
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.index_file_meta import IndexManifestEntry
-from stream_app.model.manifest_entry import FileKind, ManifestFileMeta
+from stream_app.model.manifest_entry import FileIdentity, FileKind, ManifestEntry, ManifestFileMeta
+from stream_app.model.options.table_options import (
+    MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE,
+    MANIFEST_MERGE_MIN_COUNT,
+    MANIFEST_TARGET_FILE_SIZE,
+)
 from stream_app.model.snapshot import Snapshot
+from stream_app.planning.commit.live_entries import compacted_entries
 from stream_app.table.commit.commit_changes import CommitChanges
-from stream_app.table.commit.manifest_merger import ManifestMerger
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.deletion_vectors import new_index_manifest
+from stream_app.table.versions.deletion_vectors import index_changes, new_index_manifest
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 ManifestList = tuple[str, int]
 """Name and size in bytes of a manifest list."""
+Group = tuple[ManifestFileMeta, ...]
+
+
+def manifest_groups(
+    metas: Sequence[ManifestFileMeta], *, target_size: int, min_count: int
+) -> list[Group]:
+    """Consecutive manifests in groups; a group of more than one is to be merged into one.
+
+    Neighbours gather until they reach `target_size` bytes. The rest at the end, without the large
+    ones at its beginning, is merged only if it has at least `min_count`. The order is kept, since a
+    DELETE must come after its ADD.
+    """
+    groups: list[Group] = []
+    gathered: list[ManifestFileMeta] = []
+    size = 0
+    for meta in metas:
+        gathered.append(meta)
+        size += meta.file_size
+        if size >= target_size:
+            groups.append(tuple(gathered))
+            gathered, size = [], 0
+    # One that outweighs all behind it waits for its like, else every merge would rewrite it.
+    while len(gathered) > 1 and gathered[0].file_size > size - gathered[0].file_size:
+        size -= gathered[0].file_size
+        groups.append((gathered.pop(0),))
+    if len(gathered) >= min_count:
+        groups.append(tuple(gathered))
+    else:
+        groups += [(meta,) for meta in gathered]
+    return groups
+
+
+def full_merge(
+    metas: Sequence[ManifestFileMeta], *, target_size: int, threshold: int
+) -> frozenset[str]:
+    """Names of the manifests that a full merge rewrites; none when it is not due.
+
+    These are the ones with DELETEs, and the small ones; it is due when they have `threshold` bytes
+    together. Others are rewritten only if one of their files is gone.
+    """
+    rewritten = [meta for meta in metas if meta.num_deleted_files or meta.file_size < target_size]
+    if len(metas) < 2 or sum(meta.file_size for meta in rewritten) < threshold:
+        return frozenset()
+    return frozenset(meta.file_name for meta in rewritten)
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestMerger:
+    """Merges manifests of one table."""
+
+    table: FileStoreTable
+
+    def merge(self, metas: Sequence[ManifestFileMeta]) -> list[ManifestFileMeta]:
+        """Manifests of the same meaning; those that are not among `metas` are newly written."""
+        options = self.table.options
+        target_size = options[MANIFEST_TARGET_FILE_SIZE]
+        rewritten = full_merge(
+            metas,
+            target_size=target_size,
+            threshold=options[MANIFEST_FULL_COMPACTION_THRESHOLD_SIZE],
+        )
+        if rewritten:
+            return self._full(metas, rewritten)
+        merged: list[ManifestFileMeta] = []
+        for group in manifest_groups(
+            metas, target_size=target_size, min_count=options[MANIFEST_MERGE_MIN_COUNT]
+        ):
+            if len(group) == 1:
+                merged.append(group[0])
+                continue
+            entries = [entry for meta in group for entry in self._read(meta)]
+            merged += self.table.manifests.write_manifests(compacted_entries(entries))
+        return merged
+
+    def _full(
+        self, metas: Sequence[ManifestFileMeta], rewritten: frozenset[str]
+    ) -> list[ManifestFileMeta]:
+        """Drop the entries of all deleted files, so that no DELETE is left."""
+        deleted: set[FileIdentity] = {
+            entry.identity
+            for meta in metas
+            if meta.num_deleted_files
+            for entry in self._read(meta)
+            if entry.kind is FileKind.DELETE
+        }
+        places = {(identity.partition, identity.bucket) for identity in deleted}
+        scan = FileStoreScan(self.table)
+        kept: list[ManifestFileMeta] = []
+
+        def live() -> Iterator[ManifestEntry]:
+            for meta in metas:
+                must_change = meta.file_name in rewritten
+                if not must_change and not scan.may_hold(meta, places):
+                    kept.append(meta)
+                    continue
+                added = [entry for entry in self._read(meta) if entry.kind is FileKind.ADD]
+                left = [entry for entry in added if entry.identity not in deleted]
+                if must_change or len(left) < len(added):
+                    yield from left
+                else:
+                    kept.append(meta)
+
+        merged = self.table.manifests.write_manifests(live())
+        return kept + merged
+
+    def _read(self, meta: ManifestFileMeta) -> list[ManifestEntry]:
+        return self.table.manifests.read_manifest(meta.file_name, meta.file_size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,3 +275,82 @@ class CommitFiles:
         for name in names:
             self.table.manifests.delete(name)
         names.clear()
+
+
+def compacted_index(
+    table: FileStoreTable, latest: Snapshot | None, changes: Sequence[ManifestEntry]
+) -> tuple[IndexManifestEntry, ...]:
+    """Write index files that lack the vectors of the files that `changes` delete.
+
+    A vector only ever grows. When the new files lack as many rows as the latest vectors delete, the
+    compaction brings back no row that was deleted since.
+
+    Raises:
+        CommitConflictError: rows of these files were deleted since they were read. Nothing is
+            written then.
+    """
+    if latest is None or table.kind.merges_by_key:
+        return ()
+    # Check even without vectors: a rollback may have removed those that the compaction has read.
+    name = latest.index_manifest
+    live = [] if name is None else table.manifests.read_index_manifest(name)
+    new_entries: list[IndexManifestEntry] = []
+    try:
+        for bucket in dict.fromkeys((entry.partition, entry.bucket) for entry in changes):
+            of_bucket = [
+                change for change in changes if (change.partition, change.bucket) == bucket
+            ]
+            gone = {change.file.file_name for change in of_bucket if change.kind is FileKind.DELETE}
+            _check_deleted(table, latest, live, of_bucket)
+            new_entries += index_changes(table, live, bucket, gone=gone)
+    except BaseException:
+        for entry in new_entries:
+            if entry.kind is FileKind.ADD:
+                table.deletion_vector_files.delete(entry)
+        raise
+    return tuple(new_entries)
+
+
+def _check_deleted(
+    table: FileStoreTable,
+    latest: Snapshot,
+    live: Sequence[IndexManifestEntry],
+    changes: Sequence[ManifestEntry],
+) -> None:
+    bucket = (changes[0].partition, changes[0].bucket)
+    gone = {entry.file.file_name for entry in changes if entry.kind is FileKind.DELETE}
+    missing = sum(
+        entry.file.row_count * (1 if entry.kind is FileKind.DELETE else -1) for entry in changes
+    )
+    deleted = deleted_rows(table.deletion_vector_files, live, bucket, gone)
+    if deleted != missing:
+        error = CommitConflictError(
+            f"{deleted} rows of the files are deleted in snapshot {latest.snapshot_id}, "
+            f"the compaction left {missing} out",
+            where=table.paths.bucket(*bucket),
+            fix="nothing: the files are compacted again",
+        )
+        error.files = frozenset(entry.file.file_name for entry in changes)
+        raise error
+
+
+def deleted_rows(
+    files: DeletionVectorFiles,
+    live: Sequence[IndexManifestEntry],
+    bucket: BucketId,
+    names: set[str],
+) -> int:
+    """Counts the rows of these data files that a snapshot's vectors delete."""
+    count = 0
+    for entry in live:
+        if not entry.holds_deletion_vectors or (entry.partition, entry.bucket) != bucket:
+            continue
+        for meta in entry.index_file.deletion_vectors or ():
+            if meta.data_file_name not in names:
+                continue
+            cardinality = meta.cardinality
+            if cardinality is None:  # older writers leave it out
+                vectors = files.read(entry, {meta.data_file_name})
+                cardinality = vectors[meta.data_file_name].cardinality
+            count += cardinality
+    return count

@@ -32,10 +32,10 @@ from stream_app.table.compact.append_task import append_request
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.failures import FAILURES_MAX, CompactionFailures, DroppedCompactions
 from stream_app.table.compact.metrics import (
-    CompactionLoad,
+    CompactionMetrics,
     CompactionUnderWay,
     OpenWork,
-    compaction_load,
+    present_metrics,
     under_way,
 )
 from stream_app.table.compact.report import FinishedCompaction
@@ -162,9 +162,9 @@ class AppendCompactCoordinator:
         """Readers get the rows of such a table at once."""
         return 0
 
-    def load(self) -> CompactionLoad:
+    def load(self) -> CompactionMetrics:
         """The work that is open, and the attempts that failed. Any thread may call it."""
-        return compaction_load(
+        return present_metrics(
             (),
             [OpenWork(work.future, work.since) for work in list(self._running.values())],
             now=self.age_clock.steady_seconds(),

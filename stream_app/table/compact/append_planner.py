@@ -237,7 +237,7 @@ def is_candidate(schema: TableSchema, file: DataFileMeta, deletions: Deletions) 
 
 
 def _index_files(schema: TableSchema, deletions: Deletions) -> dict[str, str] | None:
-    if schema.options.get("deletion-vectors.enabled", "").lower() != "true":
+    if not schema.core_options.merges_by_vectors:
         return None
     return {name: index_file for name, (index_file, _) in deletions.items()}
 

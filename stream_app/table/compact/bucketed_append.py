@@ -25,7 +25,7 @@ from stream_app.model.options.compaction_options import (
 )
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.compact.bucketed_append_compaction import (
+from stream_app.planning.compact.append_compaction import (
     Files,
     in_sequence,
     pick_compact_before,

@@ -15,7 +15,7 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.failures import DroppedCompactions
-from stream_app.table.compact.metrics import CompactionLoad, CompactionUnderWay
+from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
 from stream_app.table.compact.report import FinishedCompaction
 
 
@@ -138,6 +138,6 @@ class Compactions(FollowsTable, TakesOutcomes, Protocol):
         """Rows that wait for a compaction before anybody gets them. Any thread may call it."""
         ...
 
-    def load(self) -> CompactionLoad:
+    def load(self) -> CompactionMetrics:
         """The work that is open, and the attempts that failed. Any thread may call it."""
         ...

@@ -31,14 +31,14 @@ from stream_app.planning.compact.waiting_rows import SeenAt, counted_rows, waiti
 from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.failures import CompactionFailures, DroppedCompactions
 from stream_app.table.compact.metrics import (
-    CompactionLoad,
+    CompactionMetrics,
     CompactionUnderWay,
     OpenWork,
-    compaction_load,
+    present_metrics,
     under_way,
 )
+from stream_app.table.compact.record_expiry import has_expired_rows
 from stream_app.table.compact.report import FinishedCompaction
-from stream_app.table.compact.rewritten_files import must_rewrite
 from stream_app.table.compact.strategy_of_options import compact_strategy
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -201,7 +201,7 @@ class CompactCoordinator:
         managers = list(self._managers.values())
         return sum(waiting_rows(one.levels.all_files(), rule, num_levels) for one in managers)
 
-    def load(self) -> CompactionLoad:
+    def load(self) -> CompactionMetrics:
         """The work that is open, and the attempts that failed. Any thread may call it."""
         managers, now = list(self._managers.items()), self.age_clock.steady_seconds()
         works = [
@@ -209,7 +209,7 @@ class CompactCoordinator:
             for bucket, manager in managers
             if (future := manager.running)
         ]
-        return compaction_load(
+        return present_metrics(
             [manager.levels for _, manager in managers],
             works,
             now=now,
@@ -347,3 +347,24 @@ def files_by_bucket(
             if entry.total_buckets > 0:
                 totals[bucket] = entry.total_buckets
     return {bucket: (totals.get(bucket), members) for bucket, members in files.items()}
+
+
+def must_rewrite(table: FileStoreTable) -> Callable[[DataFileMeta], bool]:
+    """Whether a file has rows that are too old, or that deletion vectors mark."""
+    expired = has_expired_rows(table)
+    if not table.merges_by_vectors:
+        return expired
+    known: dict[int, frozenset[str]] = {}
+
+    def check(file: DataFileMeta) -> bool:
+        latest = table.snapshots.latest()
+        if latest is None:
+            return expired(file)
+        if latest.snapshot_id not in known:
+            known.clear()
+            entries = table.manifests.read_index_manifest(latest.index_manifest)
+            names = (name for entry in entries for name in entry.index_file.data_file_names)
+            known[latest.snapshot_id] = frozenset(names)
+        return file.file_name in known[latest.snapshot_id] or expired(file)
+
+    return check

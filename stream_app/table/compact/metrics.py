@@ -1,7 +1,7 @@
 """Numbers about a job's compactions: open work, done work, and its cost.
 
-`CompactCoordinator.load` gives the present, and `CompactionTally` adds up what was committed.
-`CompactionMetrics` joins both for logs, events and monitoring. Counts begin with the process.
+`CompactCoordinator.load` gives the present, and `CompactionTally` adds what was committed. Counts
+begin with the process.
 
 Source: Paimon `operation/metrics/CompactionMetrics.java`, whose names are in the docstrings.
 """
@@ -10,44 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.mergetree.levels import Levels
 from stream_app.model.bucket_change import BucketChange
 from stream_app.table.compact.report import CompactionReport
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionLoad:
-    """The buckets that a job knows and their compactions.
-
-    Attributes:
-        level0_files, sorted_runs: their numbers, bucket by bucket.
-        queued, running, finished: compactions that wait for a thread, run, or wait for their
-            commit.
-        oldest_queued_s, oldest_running_s: since when the oldest of them was asked for; 0: none.
-        failed, dropped: compactions without a result: by an error, or because another writer
-            changed the bucket.
-        waiting_rows: see `CompactionMetrics`.
-    """
-
-    level0_files: tuple[int, ...] = ()
-    sorted_runs: tuple[int, ...] = ()
-    queued: int = 0
-    running: int = 0
-    finished: int = 0
-    oldest_queued_s: float = 0.0
-    oldest_running_s: float = 0.0
-    failed: int = 0
-    dropped: int = 0
-    waiting_rows: int = 0
-
-    @property
-    def unfinished(self) -> int:
-        """Compactions that wait for a thread or run."""
-        return self.queued + self.running
 
 
 class OpenWork(NamedTuple):
@@ -94,37 +63,6 @@ def under_way(
     )
 
 
-def compaction_load(
-    levels: Collection[Levels],
-    works: Collection[OpenWork],
-    *,
-    now: float,
-    failed: int,
-    dropped: int,
-    waiting_rows: int = 0,
-) -> CompactionLoad:
-    """The load of some buckets; compactions may run on while it reads.
-
-    Args:
-        now: seconds of the steady clock.
-    """
-    unfinished = [work for work in works if not work.future.done()]
-    running = [work.since for work in unfinished if work.future.running()]
-    queued = [work.since for work in unfinished if not work.future.running()]
-    return CompactionLoad(
-        level0_files=tuple(bucket_levels.level0_file_count for bucket_levels in levels),
-        sorted_runs=tuple(bucket_levels.number_of_sorted_runs() for bucket_levels in levels),
-        queued=len(queued),
-        running=len(running),
-        finished=len(works) - len(unfinished),
-        oldest_queued_s=now - min(queued, default=now),
-        oldest_running_s=now - min(running, default=now),
-        failed=failed,
-        dropped=dropped,
-        waiting_rows=waiting_rows,
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionMetrics:
     """The numbers. Those without "currently" count from the beginning of the process.
@@ -139,6 +77,7 @@ class CompactionMetrics:
         files, bytes: live data files of the whole table, currently; None: not known.
         queued: compactions that wait for a thread currently (`compactionQueuedCount`).
         running: compactions that run currently.
+        finished: compactions that wait for their commit currently.
         oldest_queued_s, oldest_running_s: how long ago the oldest of these was asked for; 0: none.
         begun: all that were started (`compactionTotalCount`).
         completed: that were committed (`compactionCompletedCount`).
@@ -160,6 +99,7 @@ class CompactionMetrics:
     bytes: int | None = None
     queued: int = 0
     running: int = 0
+    finished: int = 0
     oldest_queued_s: float = 0.0
     oldest_running_s: float = 0.0
     begun: int = 0
@@ -173,11 +113,52 @@ class CompactionMetrics:
     waited_s: float = 0.0
 
     @property
+    def unfinished(self) -> int:
+        """Compactions that wait for a thread or run."""
+        return self.queued + self.running
+
+    @property
     def write_amplification(self) -> float | None:
         """Bytes written by flushes and compactions for each flushed byte; None: no flush yet."""
         if not self.flushed_bytes:
             return None
         return (self.flushed_bytes + self.bytes_out) / self.flushed_bytes
+
+
+def present_metrics(
+    levels: Collection[Levels],
+    works: Collection[OpenWork],
+    *,
+    now: float,
+    failed: int,
+    dropped: int,
+    waiting_rows: int = 0,
+) -> CompactionMetrics:
+    """The present of some buckets; compactions may run on while it reads.
+
+    Args:
+        now: seconds of the steady clock.
+    """
+    unfinished = [work for work in works if not work.future.done()]
+    running = [work.since for work in unfinished if work.future.running()]
+    queued = [work.since for work in unfinished if not work.future.running()]
+    level0_files = [bucket_levels.level0_file_count for bucket_levels in levels]
+    sorted_runs = [bucket_levels.number_of_sorted_runs() for bucket_levels in levels]
+    return CompactionMetrics(
+        buckets=len(levels),
+        level0_files_max=max(level0_files, default=0),
+        level0_files=sum(level0_files),
+        sorted_runs_max=max(sorted_runs, default=0),
+        sorted_runs=sum(sorted_runs),
+        waiting_rows=waiting_rows,
+        queued=len(queued),
+        running=len(running),
+        finished=len(works) - len(unfinished),
+        oldest_queued_s=now - min(queued, default=now),
+        oldest_running_s=now - min(running, default=now),
+        failed=failed,
+        dropped=dropped,
+    )
 
 
 @dataclass(slots=True)
@@ -203,26 +184,14 @@ class CompactionTally:
         self.bytes_out += sum(report.bytes_out for report in reports)
         self.seconds += sum(report.seconds for report in reports)
 
-    def metrics(self, load: CompactionLoad) -> CompactionMetrics:
+    def metrics(self, present: CompactionMetrics) -> CompactionMetrics:
         """The sums, beside the open work."""
-        files = load.level0_files
-        ended = self.completed + load.failed + load.dropped
-        return CompactionMetrics(
-            buckets=len(files),
-            level0_files_max=max(files, default=0),
-            level0_files=sum(files),
-            sorted_runs_max=max(load.sorted_runs, default=0),
-            sorted_runs=sum(load.sorted_runs),
-            waiting_rows=load.waiting_rows,
-            queued=load.queued,
-            running=load.running,
-            oldest_queued_s=load.oldest_queued_s,
-            oldest_running_s=load.oldest_running_s,
+        ended = self.completed + present.failed + present.dropped
+        return replace(
+            present,
             # Every started compaction is in exactly one of these counts.
-            begun=ended + load.queued + load.running + load.finished,
+            begun=ended + present.unfinished + present.finished,
             completed=self.completed,
-            failed=load.failed,
-            dropped=load.dropped,
             bytes_in=self.bytes_in,
             bytes_out=self.bytes_out,
             seconds=self.seconds,

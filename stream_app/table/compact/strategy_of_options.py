@@ -6,10 +6,10 @@ Source: Paimon `mergetree/compact/MergeTreeCompactManagerFactory.java#createComp
 from __future__ import annotations
 
 from stream_app.mergetree.compact.compact_strategy import CompactStrategy
-from stream_app.mergetree.compact.force_up_level0_compaction import ForceUpLevel0Compaction
-from stream_app.mergetree.compact.full_at_rest_compaction import FullAtRestCompaction
 from stream_app.mergetree.compact.universal_compaction import (
     EarlyFullCompaction,
+    ForceUpLevel0Compaction,
+    FullAtRestCompaction,
     OffPeakHours,
     UniversalCompaction,
 )

@@ -33,9 +33,18 @@ from stream_app.model.options.stream_options import (
     STREAMING_READ_OVERWRITE,
 )
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
-from stream_app.planning.read.follow_up import FollowUp, follow_up, least_full_level
-from stream_app.planning.read.stream_start import StartMode, StreamStart, start_of_options
-from stream_app.planning.read.stream_step import Admitted, StepLimits, StreamPosition, StreamStep
+from stream_app.planning.read.stream_step import (
+    Admitted,
+    FollowUp,
+    StartMode,
+    StepLimits,
+    StreamPosition,
+    StreamStart,
+    StreamStep,
+    follow_up,
+    least_full_level,
+    start_of_options,
+)
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.next_snapshot import changes_of, earliest_changes, next_snapshot
 from stream_app.table.read.incremental_read import IncrementalRead

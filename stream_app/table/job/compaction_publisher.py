@@ -12,7 +12,7 @@ from stream_app.model.bucket_change import ManifestCommittable
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.compactions import TakesOutcomes
-from stream_app.table.compact.metrics import CompactionLoad, CompactionMetrics, CompactionTally
+from stream_app.table.compact.metrics import CompactionMetrics, CompactionTally
 from stream_app.table.compact.report import (
     CompactionReport,
     FinishedCompaction,
@@ -20,7 +20,7 @@ from stream_app.table.compact.report import (
     reports_as_property,
 )
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.write.live_files import LiveFileCounts
+from stream_app.table.write.write_constraints import LiveFileCounts
 
 
 @dataclass(slots=True)
@@ -48,9 +48,9 @@ class CompactionPublisher:
         reports, self._reports = tuple(self._reports), []
         return reports
 
-    def metrics(self, load: CompactionLoad) -> CompactionMetrics:
+    def metrics(self, present: CompactionMetrics) -> CompactionMetrics:
         """The sums beside the open work, and the table's size. Any thread may ask."""
-        return replace(self.tally.metrics(load), files=self.live.files, bytes=self.live.bytes)
+        return replace(self.tally.metrics(present), files=self.live.files, bytes=self.live.bytes)
 
     def publish(
         self, committable: ManifestCommittable, finished: Sequence[FinishedCompaction]

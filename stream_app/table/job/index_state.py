@@ -1,19 +1,33 @@
-"""What a job's driver knows of the index of its table's keys, whatever kind of index that is."""
+"""What a job's driver knows of the index of its table's keys, whatever kind of index that is.
+
+With ``bucket = -1`` an epoch is routed by an index that the epoch before may still add to
+(docs/adr/0021-epochs-overlap.md). So the driver checks twice: before the rows are written, that
+they have the buckets that the newest index gives them; and with the commit, that nobody has changed
+the index since. Rows that fail are routed again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import ChainMap, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from stream_app.errors import CommitConflictError
+from stream_app.errors import CommitConflictError, CorruptFileError
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.manifest_entry import FileKind
 from stream_app.model.snapshot import KEY_SHARES_PROPERTY, CommitKind, Snapshot
+from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_buckets
 from stream_app.planning.key_index.index_rule import IndexRule, index_rule
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.hash_index_state import HashIndexState
-from stream_app.table.versions.index_manifests import IndexBasis
+from stream_app.table.versions.index_manifests import (
+    NO_INDEX,
+    IndexBasis,
+    IndexManifest,
+    index_manifest,
+)
 
 _MOVES_NOTHING = (CommitKind.COMPACT, CommitKind.ANALYZE)
 
@@ -141,3 +155,161 @@ class KeyIndexState:
                 return f"snapshot {snapshot.snapshot_id} of user {snapshot.commit_user}"
             seen = snapshot.snapshot_id
         return None if seen == known + 1 else f"a snapshot before {seen}, which has expired,"
+
+
+_EPOCHS_KEPT = 4
+"""An epoch is routed while the one before is written; that one may need further rounds."""
+Index = Mapping[BucketId, str]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStep:
+    """An epoch of this job has replaced a bucket's file.
+
+    Attributes:
+        before: the replaced file; None: the bucket is new.
+        open_buckets: of its partition, by which the epoch was routed.
+    """
+
+    before: str | None
+    open_buckets: tuple[int, ...]
+
+
+def is_routed_alike(
+    routed_on: Index,
+    newest: Index,
+    open_in: Callable[[bytes], tuple[int, ...]],
+    steps: Mapping[str, IndexStep],
+) -> bool:
+    """Whether no hash of the newest index has another bucket than the rows were given.
+
+    Args:
+        routed_on: the index by which rows got their buckets.
+        open_in: the open buckets of a partition, by which the others got theirs.
+        steps: by the name of the new file; those of other writers are missing.
+    """
+    if not routed_on.keys() <= newest.keys():
+        return False
+    return all(
+        _grew_alike(routed_on.get(bucket), file, open_in(bucket[0]), steps)
+        for bucket, file in newest.items()
+        if routed_on.get(bucket) != file
+    )
+
+
+def _grew_alike(
+    old: str | None, new: str, open_buckets: tuple[int, ...], steps: Mapping[str, IndexStep]
+) -> bool:
+    """Whether epochs with these open buckets made one file of a bucket out of another one."""
+    file: str | None = new
+    while file != old:
+        step = None if file is None else steps.get(file)
+        if step is None or step.open_buckets != open_buckets:
+            return False
+        file = step.before
+    return True
+
+
+@dataclass(slots=True)
+class HashIndexState:
+    """The index of one table. Tables of other kinds have none, and everything fits.
+
+    Attributes:
+        history: the newest snapshot that the job knows.
+    """
+
+    table: FileStoreTable
+    history: CommitHistory
+    _epochs: deque[dict[str, IndexStep]] = field(default_factory=lambda: deque(maxlen=_EPOCHS_KEPT))
+
+    @property
+    def basis(self) -> IndexBasis:
+        """What rows rest on that are routed now, as far as this process knows."""
+        return self._basis(self.history.newest)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the table is of the kind."""
+        return self.table.kind.indexes_hashes
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Nothing: the index manifest tells all."""
+        return {}
+
+    def fits(self, basis: IndexBasis) -> bool:
+        """Whether routed rows have the buckets that the newest index gives them."""
+        now = self.basis.routed_on
+        if not self.table.kind.indexes_hashes or now == basis.routed_on:
+            return True
+        try:
+            before = index_manifest(self.table, basis.routed_on)
+            after = index_manifest(self.table, now)
+        except CorruptFileError:
+            return False  # the older one may have expired
+        return is_routed_alike(
+            before.hash_files,
+            after.hash_files,
+            lambda partition: self._open(before, partition),
+            ChainMap(*self._epochs),
+        )
+
+    def stands(
+        self, basis: IndexBasis, changes: Iterable[BucketChange], newest: Snapshot | None
+    ) -> bool:
+        """Whether the index of the changed partitions is the one that the changes add to."""
+        now = self._basis(newest).written_on
+        if not self.table.kind.indexes_hashes or now == basis.written_on:
+            return True
+        before = index_manifest(self.table, basis.written_on).hashes
+        after = index_manifest(self.table, now).hashes
+        partitions = {change.partition for change in changes}
+        return all(before.get(partition) == after.get(partition) for partition in partitions)
+
+    def check(
+        self, basis: IndexBasis, changes: Sequence[BucketChange], latest: Snapshot | None
+    ) -> None:
+        """Check that changes can be committed on top of a snapshot.
+
+        Raises:
+            CommitConflictError: they cannot.
+        """
+        if self.stands(basis, changes, latest):
+            return
+        assert latest is not None, "without a snapshot there is no index"
+        raise CommitConflictError(
+            "another writer has changed the index of the table's keys while the epoch was "
+            f"written, in snapshot {latest.snapshot_id} or before: a key would be in two buckets",
+            where=self.table.location,
+            fix="start the job again: it gives the epoch's rows their buckets anew. With "
+            "bucket = -1 let only one job write a table at a time",
+        )
+
+    def note(self, basis: IndexBasis, changes: Iterable[BucketChange]) -> None:
+        """An epoch of this job is committed."""
+        changed = [change for change in changes if change.index]
+        if not changed:
+            return
+        try:
+            before = index_manifest(self.table, basis.routed_on)
+        except CorruptFileError:
+            return  # then the next epoch is routed again
+        self._epochs.append(
+            dict(step for change in changed for step in self._steps(before, change))
+        )
+
+    def _basis(self, newest: Snapshot | None) -> IndexBasis:
+        if not self.table.kind.indexes_hashes or newest is None:
+            return NO_INDEX
+        return IndexBasis(newest.index_manifest, newest.index_manifest)
+
+    def _steps(
+        self, before: IndexManifest, change: BucketChange
+    ) -> Iterable[tuple[str, IndexStep]]:
+        names = {entry.kind: entry.index_file.file_name for entry in change.index}
+        step = IndexStep(names.get(FileKind.DELETE), self._open(before, change.partition))
+        yield names[FileKind.ADD], step
+
+    def _open(self, manifest: IndexManifest, partition: bytes) -> tuple[int, ...]:
+        rules = DynamicBucketRules.of(self.table.options)
+        return open_buckets(manifest.counts(partition), rules)

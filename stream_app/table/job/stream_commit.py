@@ -19,8 +19,10 @@ from stream_app.errors import CommitError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange, ManifestCommittable
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.options.compaction_options import WRITE_ONLY
-from stream_app.model.snapshot import SOURCE_END_PROPERTY, Snapshot
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, SOURCE_END_PROPERTY, Snapshot
+from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.compactions import Compactions
 from stream_app.table.compact.metrics import CompactionMetrics
@@ -28,11 +30,11 @@ from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.checkpoint_checks import check_no_replay
 from stream_app.table.job.compaction_publisher import CompactionPublisher
-from stream_app.table.job.emptied_table import empty_table
 from stream_app.table.job.idle_looks import IdleLooks
 from stream_app.table.job.index_state import index_state
-from stream_app.table.job.table_state import TableState
+from stream_app.table.job.table_state import TableState, look_at_newest
 from stream_app.table.job.write_only_bound import WriteOnlyBound
+from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 
 _LOG = logging.getLogger(__name__)
@@ -346,3 +348,29 @@ def _check(
     """Check that an epoch fits on top of a snapshot."""
     check_no_replay(commit.table, commit._begun_on, latest)
     commit.index.check(basis, changes, latest)
+
+
+def empty_table(table: FileStoreTable, commit_user: str) -> Snapshot | None:
+    """Delete all rows of a table, and its index of keys, in one OVERWRITE snapshot.
+
+    Args:
+        commit_user: of the job.
+
+    Returns:
+        None: there is nothing to delete.
+
+    Raises:
+        CommitError: other writers won every race; nothing has changed.
+    """
+    live: list[ManifestEntry] = []
+
+    def look(snapshot: Snapshot | None) -> None:
+        live[:] = FileStoreScan(table).live(snapshot)
+
+    latest = look_at_newest(table, look)
+    # Compactions may have dropped all rows of keys that the table's index still has.
+    index = table.manifests.read_index_manifest(latest.index_manifest if latest else None)
+    if not live and not index:
+        return None
+    history = CommitHistory(table, f"{commit_user}-truncate", latest)
+    return FileStoreCommit(table, history).truncate(BATCH_COMMIT_IDENTIFIER)

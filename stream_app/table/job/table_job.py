@@ -6,17 +6,21 @@ depends neither on Spark nor on the source.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stream_app.errors import CompactionError, StreamAppError, UnsupportedTableError
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.options.compaction_options import WRITE_ONLY
+from stream_app.model.schema.tables_own_options import with_configured
 from stream_app.model.snapshot import Snapshot
+from stream_app.planning.commit.conflict_detection import adoption_conflict
 from stream_app.planning.commit.repeated_records import Offsets
 from stream_app.planning.compact.waiting_rows import unseen_by, waiting_text
+from stream_app.planning.schema.schema_changes import schema_differences
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
@@ -25,7 +29,6 @@ from stream_app.table.job.checkpoint_checks import (
     check_not_read_before,
     check_same_end,
 )
-from stream_app.table.job.schema_adoption import newest_version
 from stream_app.table.job.stream_commit import EpochCommit, StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
@@ -288,3 +291,35 @@ class TableJob:
             self.committer.take_reports(),
             self.committer.compaction_metrics(),
         )
+
+
+_LOG = logging.getLogger(__name__)
+_BUCKET = "bucket"
+
+
+def newest_version(table: FileStoreTable) -> FileStoreTable:
+    """The table as its newest schema has it; the very same one if that is the table's already.
+
+    Raises:
+        UnsupportedTableError: a job of the older schema cannot go on by it.
+    """
+    ours, schemas = table.schema, table.schemas
+    # One request tells it: numbers of schemas have no gaps.
+    if not table.file_io.exists(schemas.path(ours.schema_id + 1)):
+        return table
+    newest = schemas.latest()
+    assert newest is not None, "a newer one than ours is there"
+    stored = schemas.schema(ours.schema_id)
+    problem = adoption_conflict(stored, newest, table.configured)
+    if problem is not None:
+        raise UnsupportedTableError(
+            f"the job cannot go on by the table's schema {newest.schema_id}: {problem}",
+            where=schemas.path(newest.schema_id),
+            fix="take the change back, or start the job again with a configuration that fits it",
+        )
+    for difference in schema_differences(stored, newest):
+        _LOG.info("schema %d of %s: %s", newest.schema_id, table.location, difference)
+    options = with_configured(newest.options, table.configured)
+    if _BUCKET in ours.options:  # another number is for partitions that are rescaled
+        options[_BUCKET] = ours.options[_BUCKET]
+    return replace(table, schema=replace(newest, options=options))

@@ -26,7 +26,7 @@ from stream_app.model.options.expire_options import (
     SNAPSHOT_EXPIRE_EXECUTION_MODE,
 )
 from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME
-from stream_app.planning.upkeep.expire_config import expire_config
+from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_partitions import ExpirePartitions, partition_retention

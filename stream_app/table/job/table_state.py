@@ -27,8 +27,7 @@ from stream_app.table.compact.compactions import Compactions
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.registry import kind_of
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.write.live_files import LiveFileCounts
-from stream_app.table.write.write_constraints import WriteConstraints
+from stream_app.table.write.write_constraints import LiveFileCounts, WriteConstraints
 
 _LOG = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from stream_app.clock import local_wall_clock_ms
 from stream_app.errors import UnsupportedTableError
-from stream_app.model.options.cross_partition_options import CROSS_PARTITION_UPSERT_INDEX_TTL
+from stream_app.model.options.bucket_options import CROSS_PARTITION_UPSERT_INDEX_TTL
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.key_index.layer_chain import LayerSnapshot
 from stream_app.table.key_index.key_layer import layer_of

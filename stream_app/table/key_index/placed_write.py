@@ -7,25 +7,64 @@ They have no key in common.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from stream_app.cdc.change_batch import concat_rows
+from stream_app.format.bucket_hash import bucket_of
 from stream_app.mergetree.file_access import OldRows
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.planning.key_index.index_rule import IndexRule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.key_indexes import KeyIndexes
 from stream_app.table.key_index.key_placement import KeyPlacement
+from stream_app.table.write.bucket_assigner import BucketRows
 from stream_app.table.write.bucket_writer import BucketWriter, BucketWriters
 from stream_app.table.write.table_write import TableWrite
 
 PART_BYTES = 128 << 20
 """Arrow memory of the rows that are placed together."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyShares:
+    """Gives each row to the share of its key, whose task finds the row's partition and bucket.
+
+    Implements `BucketAssigner`: a share stands for a bucket, and the partition stays open.
+    """
+
+    schema: TableSchema
+    rule: IndexRule
+
+    @property
+    def buckets(self) -> int:
+        """See `BucketAssigner.buckets`."""
+        return self.rule.shares
+
+    @property
+    def keeps_order(self) -> bool:
+        """See `BucketAssigner.keeps_order`."""
+        return True
+
+    def assign(self, rows: pa.RecordBatch) -> Iterator[BucketRows]:
+        """See `BucketAssigner.assign`."""
+        names = self.rule.keys if self.rule.fills_buckets else self.schema.bucket_keys
+        keys = self.schema.fields.project(names)
+        columns = [rows.column(key.name) for key in keys]
+        shares = bucket_of(columns, keys.types, self.rule.shares)
+        order = np.argsort(shares.astype(np.uint16), kind="stable")
+        ordered = shares[order]
+        starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+        sorted_rows = rows if len(starts) == 1 else rows.take(pa.array(order))
+        for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):
+            yield b"", int(ordered[start]), sorted_rows.slice(start, stop - start)
 
 
 class PlacedWrite(TableWrite):

@@ -1,6 +1,8 @@
-"""Tables without a primary key and without buckets: each partition is one folder of files.
+"""Tables without a primary key: with buckets, which keep their rows in order, or without.
 
-Source: Paimon `operation/AppendFileStoreWrite.java`.
+Without buckets each partition is one folder of files.
+
+Source: Paimon `operation/AppendFileStoreWrite.java`, `operation/BucketedAppendFileStoreWrite.java`.
 """
 
 from __future__ import annotations
@@ -13,10 +15,15 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.append_coordinator import AppendCompactCoordinator
 from stream_app.table.compact.append_planner import small_file_requests
 from stream_app.table.compact.append_task import compact_append
+from stream_app.table.compact.bucketed_append import (
+    bucketed_append_managers,
+    neighbour_requests,
+)
+from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind import TableKind
 from stream_app.table.write.append_only_writer import AppendOnlyWriter
-from stream_app.table.write.bucket_assigner import WithoutBuckets
+from stream_app.table.write.bucket_assigner import FixedBuckets, WithoutBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds
 
 
@@ -51,5 +58,41 @@ APPEND_KIND = TableKind(
     bucket_writer=_bucket_writer,
     compactions=AppendCompactCoordinator,
     planned_compactions=_planned_compactions,
+    rewrite=compact_append,
+)
+
+
+def _ordered_bucket_writer(
+    table: FileStoreTable,
+    partition: bytes,
+    bucket: int,
+    *,
+    next_sequence_number: int,
+) -> AppendOnlyWriter:
+    return AppendOnlyWriter(
+        files=table.bucket_files(partition, bucket),
+        next_sequence_number=next_sequence_number,
+        ignored_kinds=ignored_kinds(table.options),
+    )
+
+
+def _planned_neighbours(
+    table: FileStoreTable,
+    snapshot: Snapshot | None,
+    buckets: Collection[BucketId] | None = None,
+    *,
+    full: bool = False,
+) -> list[CompactRequest]:
+    partitions = None if buckets is None else {partition for partition, _ in buckets}
+    return neighbour_requests(table, snapshot, partitions, full=full)
+
+
+BUCKETED_APPEND_KIND = TableKind(
+    bucket_assigner=lambda table, _: FixedBuckets(table.schema),
+    bucket_writer=_ordered_bucket_writer,
+    compactions=lambda table, executor: CompactCoordinator(
+        table, executor, bucketed_append_managers
+    ),
+    planned_compactions=_planned_neighbours,
     rewrite=compact_append,
 )

@@ -1,6 +1,6 @@
 """Maps a table to its kind.
 
-A further kind is a module beside this one, a line below, and its traits in `model.table_kind`.
+A further kind is a `TableKind` in a module here, a line below, and traits in `model.table_kind`.
 
 Source: Paimon `table/FileStoreTableFactory.java`, `table/BucketMode.java`.
 """
@@ -19,10 +19,8 @@ from stream_app.model.table_kind import (
     POSTPONE_KEYED,
     KindTraits,
 )
-from stream_app.table.kinds.append import APPEND_KIND
-from stream_app.table.kinds.bucketed_append import BUCKETED_APPEND_KIND
-from stream_app.table.kinds.dynamic_keyed import DYNAMIC_KEYED_KIND
-from stream_app.table.kinds.keyed import KEYED_KIND
+from stream_app.table.kinds.append import APPEND_KIND, BUCKETED_APPEND_KIND
+from stream_app.table.kinds.keyed import DYNAMIC_KEYED_KIND, KEYED_KIND
 from stream_app.table.kinds.table_kind import TableKind
 
 KINDS: Mapping[KindTraits, TableKind] = {

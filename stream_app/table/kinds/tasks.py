@@ -9,8 +9,7 @@ from stream_app.model.bucket_change import BucketChange, LookUp
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.key_indexes import KeyIndexes
-from stream_app.table.key_index.key_shares import KeyShares
-from stream_app.table.key_index.placed_write import PlacedWrite
+from stream_app.table.key_index.placed_write import KeyShares, PlacedWrite
 from stream_app.table.kinds.registry import kind_of
 from stream_app.table.storage_errors import merge_errors
 from stream_app.table.write.bucket_assigner import BucketAssigner

@@ -12,7 +12,7 @@ import enum
 from dataclasses import dataclass
 
 from stream_app.errors import UsageError
-from stream_app.model.options.core_options import unknown_key
+from stream_app.model.near_names import unknown_name
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.time_travel import (
@@ -68,7 +68,7 @@ def scan_mode(text: str) -> ScanMode:
     names = [mode.value for mode in ScanMode]
     if text not in names:
         raise UsageError(
-            unknown_key("scan mode", text, names), fix=f"use one of {', '.join(names)}"
+            unknown_name("scan mode", text, names), fix=f"use one of {', '.join(names)}"
         )
     return ScanMode(text)
 

@@ -1,6 +1,9 @@
 """Which rows and columns a read returns; the last step of `split_read` and `incremental_read`.
 
-On request a column ``rowkind`` (``+I``, ``-U``, ``+U`` or ``-D``) stands in front.
+On request a column ``rowkind`` (``+I``, ``-U``, ``+U`` or ``-D``) stands in front. Some system
+tables show the table's own rows in another form.
+
+Source: Paimon `table/system/AuditLogTable.java`, `BinlogTable.java`, `ReadOptimizedTable.java`.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import pyarrow as pa
 
 from stream_app.errors import UsageError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.model.options.core_options import unknown_key
+from stream_app.model.near_names import unknown_name
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.table.file_store_table import FileStoreTable
@@ -42,7 +45,7 @@ class RowChoice:
         unknown = [name for name in wanted if name not in names]
         if unknown:
             raise UsageError(
-                "; ".join(unknown_key("column", name, names) for name in unknown),
+                "; ".join(unknown_name("column", name, names) for name in unknown),
                 where=self.table.location,
                 fix=f"the table has {', '.join(names)}",
             )
@@ -84,3 +87,55 @@ def kind_texts(batch: pa.RecordBatch) -> pa.Array:
 def inserts(count: int) -> pa.Array:
     """(count,) string, all ``+I``."""
     return pa.repeat(_TEXTS[int(RowKind.INSERT)], count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowTable:
+    """How a system table shows rows.
+
+    Attributes:
+        row_kind: add the column ``rowkind`` in front, and show deletes that are not compacted away.
+        in_lists: each value is a list of one; an update in Paimon's streams has two.
+        top_level: only rows that a full compaction has merged; such a read merges nothing.
+    """
+
+    row_kind: bool = False
+    in_lists: bool = False
+    top_level: bool = False
+
+    def least_level(self, table: FileStoreTable) -> int | None:
+        """The lowest level to read; None: the default."""
+        if not self.top_level or not table.kind.merges_by_key:
+            return None
+        return table.options.num_levels - 1
+
+    def schema(self, rows: pa.Schema) -> pa.Schema:
+        """The columns of the system table, given those of the rows."""
+        return pa.schema([self._shown(field) for field in rows])
+
+    def batch(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows in the system table's form."""
+        if not self.in_lists:
+            return rows
+        offsets = pa.array(range(rows.num_rows + 1), pa.int32())
+        arrays = [
+            column if field.name == ROW_KIND else pa.ListArray.from_arrays(offsets, column)
+            for field, column in zip(rows.schema, rows.columns, strict=True)
+        ]
+        shown = self.schema(rows.schema)
+        arrays = [column.cast(field.type) for column, field in zip(arrays, shown, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=shown)
+
+    def _shown(self, field: pa.Field) -> pa.Field:
+        if not self.in_lists or field.name == ROW_KIND:
+            return field
+        return pa.field(field.name, pa.list_(field.type))
+
+
+ROWS = RowTable()
+ROW_TABLES = {
+    "audit_log": RowTable(row_kind=True),
+    "binlog": RowTable(row_kind=True, in_lists=True),
+    "ro": RowTable(top_level=True),
+}
+"""By name."""

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
 
 import pyarrow as pa
 
@@ -20,6 +22,7 @@ from stream_app.filestore.data.file_stats import value_stats
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
 from stream_app.format.partition_path import value_text
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
@@ -28,7 +31,6 @@ from stream_app.model.schema.data_type import DataType
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read.system_rows import Fact, SystemTable, columns
-from stream_app.table.versions.bucket_summary import bucket_summaries, partition_summaries
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _FILE_COLUMNS = columns(
@@ -40,6 +42,69 @@ _FILE_COLUMNS = columns(
     "creation_time TIMESTAMP(3), deleteRowCount BIGINT, file_source STRING, first_row_id BIGINT",
     pa.field("write_cols", pa.list_(pa.string())),
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesSummary:
+    """The live files of one bucket, or of all buckets of a partition.
+
+    Attributes:
+        partition: serialized.
+        bucket: its number; -1 for a whole partition.
+        buckets: how many have files.
+        rows: physical rows of all files; deletes and older versions count.
+        updated_ms: creation time of the newest file on its writer's wall clock; None: unknown.
+    """
+
+    partition: bytes
+    bucket: int
+    buckets: int
+    rows: int
+    bytes: int
+    files: int
+    updated_ms: int | None
+
+
+def bucket_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[FilesSummary]:
+    """By partition and bucket; partitions in the order of their folders' names."""
+    by_bucket: dict[BucketId, list[DataFileMeta]] = {}
+    for entry in FileStoreScan(table).live(snapshot):
+        by_bucket.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    order = sorted(by_bucket, key=lambda place: (table.paths.partition(place[0]), place[1]))
+    return [
+        FilesSummary(
+            partition=place[0],
+            bucket=place[1],
+            buckets=1,
+            rows=sum(file.row_count for file in by_bucket[place]),
+            bytes=sum(file.file_size for file in by_bucket[place]),
+            files=len(by_bucket[place]),
+            updated_ms=_newest(file.creation_time_ms for file in by_bucket[place]),
+        )
+        for place in order
+    ]
+
+
+def partition_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[FilesSummary]:
+    """By partition, in the order of their folders' names."""
+    summaries = bucket_summaries(table, snapshot)
+    return [_sum(list(members)) for _, members in groupby(summaries, key=attrgetter("partition"))]
+
+
+def _sum(parts: list[FilesSummary]) -> FilesSummary:
+    return FilesSummary(
+        partition=parts[0].partition,
+        bucket=-1,
+        buckets=len(parts),
+        rows=sum(part.rows for part in parts),
+        bytes=sum(part.bytes for part in parts),
+        files=sum(part.files for part in parts),
+        updated_ms=_newest(part.updated_ms for part in parts),
+    )
+
+
+def _newest(times: Iterable[int | None]) -> int | None:
+    return max((time for time in times if time is not None), default=None)
 
 
 def _live_files(table: FileStoreTable, snapshot: Snapshot | None) -> list[ManifestEntry]:

@@ -1,6 +1,6 @@
 """Paimon's system tables as Arrow tables, with its names, columns, types and order.
 
-Here are those of versions and options; `system_files` has those of files, and `row_tables` those
+Here are those of versions and options; `system_files` has those of files, and `projection` those
 that show the table's own rows. Times are those of the local wall clock, as Java shows them.
 
 Source: Paimon `table/system/*.java`.
@@ -18,11 +18,11 @@ from stream_app.errors import UsageError
 from stream_app.filestore.versions.branches import branch_root
 from stream_app.format.json_object import JsonObject
 from stream_app.format.schema_json import field_objects
-from stream_app.model.options.core_options import unknown_key
+from stream_app.model.near_names import unknown_name
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.read import system_files
-from stream_app.table.read.row_tables import ROW_TABLES
+from stream_app.table.read.projection import ROW_TABLES
 from stream_app.table.read.system_rows import Fact, SystemTable, columns
 
 _SNAPSHOTS = SystemTable(
@@ -241,5 +241,5 @@ def check_system_table(name: str) -> None:
         )
     if name not in known:
         raise UsageError(
-            unknown_key("system table", name, known), fix=f"there are {', '.join(known)}"
+            unknown_name("system table", name, known), fix=f"there are {', '.join(known)}"
         )

@@ -26,7 +26,7 @@ from stream_app.model.schema.source_table import SourceTable, renamed
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.schema.evolution import evolution, typed_since
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.schema.evolve import EvolutionRules
+from stream_app.table.schema.alter import EvolutionRules
 
 _MILLIS = pa.timestamp("ms", tz="UTC")
 

@@ -12,28 +12,24 @@ Source: Paimon `table/ExpireChangelogImpl.java`, `operation/ChangelogDeletion.ja
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.upkeep.expire_config import ExpireConfig
-from stream_app.planning.upkeep.expire_range import changelog_range
+from stream_app.planning.upkeep.expire_range import ExpireConfig, changelog_range
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.map_in_threads import thread_count
 from stream_app.table.upkeep.expire_snapshots import (
     Expiry,
     add_changelog,
     add_dropped,
     add_manifest_lists,
     first_wanted,
+    readable,
+    time_of,
+    versions_before,
 )
 from stream_app.table.upkeep.file_deletion import FileCollector, FilesToDelete, delete_files
 from stream_app.table.upkeep.protected_versions import LiveFilesCache, protected_versions
-from stream_app.table.upkeep.readable_range import (
-    ReadableRange,
-    readable_range,
-    tell_what_stays,
-    time_of,
-)
 from stream_app.table.versions.manifest_reads import ManifestReads
 
 
@@ -52,20 +48,15 @@ class ExpireChangelogs:
         """
         ids = self.table.changelogs.ids()
         earliest = self.table.snapshots.earliest_id() if ids else None
-        files, readable = FilesToDelete(), ReadableRange()
+        files, versions = FilesToDelete(), tuple[Snapshot, ...]()
+        read = self.table.changelogs.changelog
         if ids and earliest is not None:
-            read = self.table.changelogs.changelog
-            readable = readable_range(ids, self._end(ids, config), read, thread_count(self.table))
-        if readable.versions and earliest is not None:
-            later = [] if readable.kept is None else [readable.kept]
-            first = self.table.snapshots.snapshot(earliest)
-            files = self._files(list(readable.versions), later, first)
-        return Expiry(
-            versions=readable.versions,
-            unreadable=readable.unreadable,
-            files=files,
-            cleans_folders=config.cleans_folders,
-        )
+            end = self._end(ids, config)
+            versions = versions_before(end, ids, read, self.table)
+            later = [readable(read, number) for number in [n for n in ids if n >= end][:1]]
+            if versions:
+                files = self._files(versions, later, self.table.snapshots.snapshot(earliest))
+        return Expiry(versions=versions, files=files, cleans_folders=config.cleans_folders)
 
     def execute(self, expiry: Expiry) -> None:
         """Delete it.
@@ -77,7 +68,6 @@ class ExpireChangelogs:
             return
         delete_files(self.table, expiry.files, clean_folders=expiry.cleans_folders)
         self.table.changelogs.delete(expiry.numbers)
-        tell_what_stays(expiry.unreadable, "changelog")
 
     def _end(self, ids: list[int], config: ExpireConfig) -> int:
         now = self.table.clock.now_ms()
@@ -91,11 +81,11 @@ class ExpireChangelogs:
             older_than_ms=now - config.changelogs.time_ms,
             limit=config.limit,
             protected_from=wanted,
-            time_of=lambda number: time_of(ids, number, self.table.changelogs.changelog),
+            time_of=lambda number: time_of(self.table.changelogs.changelog, number),
         ).end
 
     def _files(
-        self, changelogs: list[Snapshot], later: list[Snapshot], earliest: Snapshot
+        self, changelogs: Sequence[Snapshot], later: Sequence[Snapshot], earliest: Snapshot
     ) -> FilesToDelete:
         protected = protected_versions(self.table)
         collector = FileCollector(ManifestReads(self.table))

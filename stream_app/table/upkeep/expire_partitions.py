@@ -23,7 +23,8 @@ from stream_app.errors import CommitConflictError, UsageError
 from stream_app.format.binary_row import deserialize_row
 from stream_app.format.partition_path import value_texts
 from stream_app.model.manifest_entry import ManifestEntry
-from stream_app.model.options.core_options import CoreOptions, unknown_key
+from stream_app.model.near_names import unknown_name
+from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.expire_options import (
     PARTITION_EXPIRATION_BATCH_SIZE,
     PARTITION_EXPIRATION_MAX_NUM,
@@ -103,7 +104,7 @@ def partition_retention(options: CoreOptions) -> PartitionRetention | None:
     known = [age.value for age in AgeOf]
     if strategy not in known:
         raise UsageError(
-            unknown_key("value of option 'partition.expiration-strategy':", strategy, known),
+            unknown_name("value of option 'partition.expiration-strategy':", strategy, known),
             fix=f"use one of {', '.join(known)}",
         )
     return PartitionRetention(

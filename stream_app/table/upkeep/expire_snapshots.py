@@ -1,10 +1,8 @@
 """Takes old snapshots away, with the files that only they need.
 
 `plan` reads and decides; `execute` deletes. Each expiry makes a new plan, so the next one finds and
-finishes what a crash has interrupted. A snapshot whose file cannot be read expires as well: what it
-alone names becomes orphans (`readable_range`). An expiry first announces what it deletes, and then
-reads the tags once more (`planning.upkeep.announcements`). The order of
-deletion:
+finishes what a crash has interrupted. An expiry first announces what it deletes, and then reads the
+tags once more (`table.upkeep.announcements`). The order of deletion:
 
 1. data files that a snapshot took out of the table, unless a tag or a branch has them,
 2. changelog files, unless changelogs are kept longer than snapshots,
@@ -17,26 +15,30 @@ Source: Paimon `table/ExpireSnapshotsImpl.java`, `operation/SnapshotDeletion.jav
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.file_io import FileStatus
+from stream_app.filestore.versions.announcements import ExpiryAnnouncement
 from stream_app.filestore.versions.tag_manager import TagFolder
-from stream_app.model.announcements import ExpiryAnnouncement
 from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.upkeep.announcements import is_expiring
-from stream_app.planning.upkeep.expire_config import ExpireConfig
-from stream_app.planning.upkeep.expire_range import ExpireRange, but_for_consumer, snapshot_range
+from stream_app.planning.commit.job_epochs import oldest_needed
+from stream_app.planning.upkeep.expire_range import (
+    ExpireConfig,
+    ExpireRange,
+    but_for_consumer,
+    snapshot_range,
+)
 from stream_app.planning.upkeep.unused_files import dropped_files, unprotected, without_flushed
-from stream_app.table.commit.job_epochs import first_that_tells
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.map_in_threads import thread_count
+from stream_app.table.map_in_threads import each, thread_count
 from stream_app.table.upkeep.announcements import (
     delete_void_tags,
     holding_announcements,
     holding_rollbacks,
+    is_expiring,
     whole_or_staying,
     withdraw_what_is_over,
 )
@@ -46,33 +48,24 @@ from stream_app.table.upkeep.protected_versions import (
     ProtectedVersions,
     protected_versions,
 )
-from stream_app.table.upkeep.readable_range import (
-    ReadableRange,
-    readable_range,
-    tell_what_stays,
-    time_of,
-)
 from stream_app.table.versions.manifest_reads import ManifestReads
+
+ReadVersion = Callable[[int], Snapshot]
+"""Reads a version by its number; raises `FileNotFoundError` and `CorruptFileError`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expiry:
-    """What expires, of snapshots or of long-lived changelogs.
-
-    Attributes:
-        versions: those that can be read.
-        unreadable: the numbers of the unreadable ones, whose files become orphans.
-    """
+    """What expires, of snapshots or of long-lived changelogs."""
 
     versions: tuple[Snapshot, ...]
-    unreadable: tuple[int, ...]
     files: FilesToDelete
     cleans_folders: bool
 
     @property
     def numbers(self) -> tuple[int, ...]:
         """The numbers of all that expire, ascending."""
-        return tuple(sorted([*(one.snapshot_id for one in self.versions), *self.unreadable]))
+        return tuple(version.snapshot_id for version in self.versions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,15 +90,9 @@ class SnapshotExpiry(Expiry):
 
 @dataclass(slots=True)
 class ExpireSnapshots:
-    """Expires snapshots of one table; remembers what tags hold from one time to the next.
-
-    Attributes:
-        gives_up: expire an unreadable snapshot even if it may hold the only record of a job's
-            newest epoch.
-    """
+    """Expires snapshots of one table; remembers what tags hold from one time to the next."""
 
     table: FileStoreTable
-    gives_up: bool = False
     _cache: LiveFilesCache = field(default_factory=LiveFilesCache)
 
     def plan(self, config: ExpireConfig) -> SnapshotExpiry:
@@ -132,33 +119,29 @@ class ExpireSnapshots:
         ids = self.table.snapshots.ids()
         nothing = ExpireRange(begin=1, end=1, kept_by="there are no snapshots")
         going = self._range(ids, config) if ids else nothing
-        may_tell = None
         if not going.is_empty:
-            going, may_tell = self._without_newest_epochs(ids, going)
-        readable = readable_range(ids, going.end, self.table.snapshots.snapshot, self._threads)
-        kept_by, numbers = going.kept_by, readable.numbers
-        if may_tell is None and readable.held_by is not None:
-            kept_by = (
-                f"snapshot {readable.held_by} cannot be read, and expires only with the next one"
-            )
+            going = self._without_newest_epochs(ids[-1], going)
+        read = self.table.snapshots.snapshot
+        versions = versions_before(going.end, ids, read, self.table)
+        kept_id = next((number for number in ids if number >= going.end), None)
+        kept = None if kept_id is None or not versions else readable(read, kept_id)
         files, announcement = FilesToDelete(), None
         tags: Mapping[str, FileStatus] = {}
-        while numbers and readable.kept is not None and announcement is None:
+        while kept is not None and announcement is None:
             folder = self.table.tags.folder()
             tags = folder.tags
             try:
                 protected = self._protected(folder)
-                files = self._files(config, readable, readable.kept, protected)
-                announcement = _announcement(numbers[0], readable.kept, protected)
+                files = self._files(config, versions, kept, protected)
+                announcement = _announcement(versions[0].snapshot_id, kept, protected)
             except CorruptFileError:
                 if self.table.tags.statuses() == tags:
                     raise
                 # A tag was deleted while its version was read.
         return SnapshotExpiry(
-            versions=readable.versions,
-            unreadable=readable.unreadable,
-            kept=readable.kept_id,
-            kept_by=kept_by,
+            versions=versions,
+            kept=kept_id,
+            kept_by=going.kept_by,
             files=files,
             keeps_changelogs=config.is_changelog_longer,
             cleans_folders=config.cleans_folders,
@@ -208,7 +191,6 @@ class ExpireSnapshots:
         # One that came back after the announcement is gone could be tagged, though it is not whole.
         table.snapshots.sync_deletions()
         table.snapshots.write_earliest_hint(expiry.kept)
-        tell_what_stays(expiry.unreadable, "snapshot")
         folder = table.tags.folder()
         delete_void_tags(table, [expiry.announcement], folder.tags, known=expiry.tags)
         table.expiry_announcements.withdraw(announced)
@@ -269,32 +251,19 @@ class ExpireSnapshots:
             config.snapshots,
             older_than_ms=now - config.snapshots.time_ms,
             limit=config.limit,
-            time_of=lambda number: time_of(ids, number, self.table.snapshots.snapshot),
+            time_of=lambda number: time_of(self.table.snapshots.snapshot, number),
         )
         if going.is_empty or not config.consumers_keep_snapshots:
             return going
         return but_for_consumer(going, first_wanted(self.table, now))
 
-    def _without_newest_epochs(
-        self, ids: Sequence[int], going: ExpireRange
-    ) -> tuple[ExpireRange, int | None]:
-        """What expires, and the unreadable snapshot that may hold the only record of a job."""
-        now, unread = self.table.clock.now_ms(), list[int]()
-        needed = first_that_tells(self.table.snapshots, ids, now, unread)
-        if needed is not None and needed < going.end:
-            going = replace(going, end=needed, kept_by="the newest epoch of a job")
-        held = [number for number in unread if number < going.end]
-        if not held or self.gives_up:
-            return going, None
-        kept_by = (
-            f"snapshot {held[-1]} cannot be read, and may hold the only record of what a job has "
-            f"committed; restore its file, or add --give-up-unreadable"
-        )
-        return replace(going, end=held[-1], kept_by=kept_by), held[-1]
-
-    @property
-    def _threads(self) -> int:
-        return thread_count(self.table)
+    def _without_newest_epochs(self, newest: int, going: ExpireRange) -> ExpireRange:
+        """What expires but for the snapshots with the only record of a job's newest epoch."""
+        snapshots = self.table.snapshots.backwards(begin=newest)
+        needed = oldest_needed(snapshots, self.table.clock.now_ms())
+        if needed is None or needed >= going.end:
+            return going
+        return replace(going, end=needed, kept_by="the newest epoch of a job")
 
     def _protected(self, folder: TagFolder) -> ProtectedVersions:
         """Tags and branches, without the tags that came too late."""
@@ -305,12 +274,12 @@ class ExpireSnapshots:
     def _files(
         self,
         config: ExpireConfig,
-        going: ReadableRange,
+        snapshots: Sequence[Snapshot],
         end: Snapshot,
         protected: ProtectedVersions,
     ) -> FilesToDelete:
         collector = FileCollector(ManifestReads(self.table))
-        snapshots, begin = going.versions, going.numbers[0]
+        begin = snapshots[0].snapshot_id
         # A snapshot's changes say what those before it had and it has not.
         for snapshot in (*snapshots, end):
             if snapshot.snapshot_id > begin:
@@ -338,6 +307,46 @@ def _announcement(begin: int, end: Snapshot, protected: ProtectedVersions) -> Ex
         end_list=end.delta_manifest_list,
         tagged=frozenset(number for number in protected.tags if begin <= number < end.snapshot_id),
     )
+
+
+def versions_before(
+    end: int, ids: Sequence[int], read: ReadVersion, table: FileStoreTable
+) -> tuple[Snapshot, ...]:
+    """The versions below a number that are still there, ascending; `ids` are those of all.
+
+    Raises:
+        CorruptFileError: one of them cannot be read, so its files cannot be determined.
+    """
+
+    def version(number: int) -> Snapshot | None:
+        try:
+            return readable(read, number)
+        except FileNotFoundError:  # another expiry runs too
+            return None
+
+    versions = each(thread_count(table), version, [n for n in ids if n < end])
+    return tuple(version for version in versions if version is not None)
+
+
+def readable(read: ReadVersion, number: int) -> Snapshot:
+    """A version; an error says how an expiry gets past a damaged one."""
+    try:
+        return read(number)
+    except CorruptFileError as error:
+        raise CorruptFileError(
+            error.what,
+            where=error.where,
+            fix="restore the file from a backup, or delete it: the next expiry skips the version, "
+            "and stream-app remove-orphan-files finds what it alone has named",
+        ) from error
+
+
+def time_of(read: ReadVersion, number: int) -> int | None:
+    """When a version was committed, in milliseconds; None when it is gone."""
+    try:
+        return readable(read, number).time_millis
+    except FileNotFoundError:
+        return None
 
 
 def first_wanted(table: FileStoreTable, now_ms: int) -> int | None:

@@ -1,7 +1,7 @@
 """Makes an earlier version of a table the newest one, for good.
 
 `plan_rollback` reads and decides, `roll_back` acts. It first announces the versions that it deletes
-(`planning.upkeep.announcements`), so that no expiry and no tag interferes. The table is consistent
+(`table.upkeep.announcements`), so that no expiry and no tag interferes. The table is consistent
 after each step:
 
 1. reset consumers that are ahead to the target, if the caller asks for that,
@@ -18,26 +18,27 @@ after each step:
 Writers must not run meanwhile: the rollback deletes what they commit on top of a deleted snapshot.
 A streaming job of ours detects the rollback, and stops.
 
-Source: Paimon `table/RollbackHelper.java`, which leaves the files of step 6 as orphans.
+Source: Paimon `table/RollbackHelper.java`, which leaves the files of step 6 as orphans, and leaves
+consumers that are ahead: they would miss the snapshots that reuse the numbers before theirs.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from stream_app.errors import CorruptFileError, UsageError
-from stream_app.model.announcements import RollbackAnnouncement
+from stream_app.filestore.versions.announcements import RollbackAnnouncement
+from stream_app.model.consumer import Consumer
 from stream_app.model.manifest_entry import FileKind
 from stream_app.model.options.expire_options import SNAPSHOT_CLEAN_EMPTY_DIRECTORIES
 from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.upkeep.announcements import expiry_in_the_way
-from stream_app.planning.upkeep.rollback_plan import RollbackNumbers, rollback_numbers
 from stream_app.planning.upkeep.unused_files import FileKey, unprotected
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.announcements import (
+    expiry_in_the_way,
     holding_announcements,
     holding_rollbacks,
     withdraw_rollbacks,
@@ -50,6 +51,58 @@ from stream_app.table.versions.manifest_reads import ManifestReads
 from stream_app.table.versions.time_travel import Version, snapshot_of
 
 _LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackNumbers:
+    """What is deleted and what is changed.
+
+    Attributes:
+        snapshots, changelogs: numbers, in the order of their deletion: the newest first.
+        tags: names, likewise.
+        is_restored: whether the target is no snapshot any more, so that its file is written again.
+        consumers: those that are ahead of the target, which the rollback would cut.
+    """
+
+    target: int
+    snapshots: tuple[int, ...]
+    changelogs: tuple[int, ...]
+    tags: tuple[str, ...]
+    is_restored: bool
+    consumers: tuple[Consumer, ...]
+
+    def is_empty(self) -> bool:
+        """Whether the table is at the target already."""
+        return not (self.snapshots or self.changelogs or self.tags or self.is_restored)
+
+
+def rollback_numbers(
+    target: int,
+    *,
+    snapshots: Iterable[int],
+    changelogs: Iterable[int],
+    tags: Mapping[str, int],
+    consumers: Iterable[Consumer] = (),
+) -> RollbackNumbers:
+    """Everything newer than the target is deleted.
+
+    The newest are deleted first, so that the remaining snapshots are always consecutive. Only
+    before an expired target there may be a gap, until the rollback is done.
+    """
+    numbers = set(snapshots)
+    is_restored = target not in numbers
+    # What is a snapshot again needs no changelog that outlives it.
+    last = target - 1 if is_restored else target
+    return RollbackNumbers(
+        target=target,
+        snapshots=tuple(sorted((n for n in numbers if n > target), reverse=True)),
+        changelogs=tuple(sorted((n for n in changelogs if n > last), reverse=True)),
+        tags=tuple(
+            sorted((name for name in tags if tags[name] > target), key=lambda n: (-tags[n], n))
+        ),
+        is_restored=is_restored,
+        consumers=tuple(consumer for consumer in consumers if consumer.next_snapshot > target + 1),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

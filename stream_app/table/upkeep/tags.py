@@ -15,7 +15,7 @@ from datetime import tzinfo
 from stream_app.clock import local_wall_clock_ms, wall_clock_ms
 from stream_app.errors import CorruptFileError, StreamAppError, UsageError
 from stream_app.model.manifest_entry import FileKind
-from stream_app.model.options.core_options import unknown_key
+from stream_app.model.near_names import unknown_name
 from stream_app.model.options.expire_options import SNAPSHOT_CLEAN_EMPTY_DIRECTORIES
 from stream_app.model.options.tag_options import (
     SINK_PROCESS_TIME_ZONE,
@@ -145,7 +145,7 @@ def plan_tag_deletion(table: FileStoreTable, names: Collection[str]) -> TagDelet
     for name in names:
         if name not in known:
             raise UsageError(
-                unknown_key("tag", name, known),
+                unknown_name("tag", name, known),
                 where=table.location,
                 fix=f"the table has {', '.join(known)}" if known else "the table has no tags",
             )

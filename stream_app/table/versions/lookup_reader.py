@@ -1,6 +1,6 @@
 """Reads the files of a bucket for the rows of some keys: as little of each file as it can.
 
-For the look-ups of compactions (`kinds.keyed_rewrite`) and of writers (`bucket_lookup`).
+For the look-ups of compactions (`kinds.keyed`) and of writers (`bucket_lookup`).
 `mergetree.lookup.copies_to_keep` decides how much of a file is read: all of it, its row groups that
 may have a key, or the rows themselves from a local copy (`filestore.lookup`). The first look-up
 makes the copy.
@@ -28,7 +28,7 @@ from stream_app.mergetree.lookup.key_lookup import WantedKeys
 from stream_app.mergetree.lookup.lookup_plan import keys_in
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.options.lookup_options import (
+from stream_app.model.options.read_options import (
     LOOKUP_CACHE_FILE_RETENTION,
     LOOKUP_CACHE_MAX_DISK_SIZE,
 )

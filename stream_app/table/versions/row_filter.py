@@ -117,10 +117,9 @@ def hashes_as_today(
 def bucket_pruning(predicate: Predicate, schema: TableSchema) -> BucketPruning | None:
     """The bucket keys that a condition allows; None: any."""
     keys = schema.bucket_keys
-    function = schema.options.get("bucket-function.type", "default").lower()
     columns = [possible_values(predicate, name) for name in keys]
     known = [values for values in columns if values is not None]
-    if not keys or function != "default" or len(known) < len(keys):
+    if not keys or not schema.core_options.hashes_by_default or len(known) < len(keys):
         return None
     if prod(len(values) for values in known) > _KEYS_MAX:
         return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from stream_app.errors import UsageError
 from stream_app.filestore.versions.snapshot_manager import SnapshotManager
-from stream_app.model.options.core_options import unknown_key
+from stream_app.model.near_names import unknown_name
 from stream_app.model.options.stream_options import (
     SCAN_MODE,
     SCAN_SNAPSHOT_ID,
@@ -198,7 +198,7 @@ def tagged_snapshot(table: FileStoreTable, name: str) -> Snapshot:
         return tag.snapshot
     names = table.tags.names()
     raise UsageError(
-        unknown_key("tag", name, names),
+        unknown_name("tag", name, names),
         where=table.location,
         fix=f"the table has {', '.join(names)}" if names else "the table has no tags",
     )

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from stream_app.cdc.change_batch import ChangeBatch, DecodedBatch
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.casting.arrays import CastError
-from stream_app.format.casting.defaults import default_value
+from stream_app.format.casting.rules import default_value
 from stream_app.model.schema.data_type import DataField, RowType
 
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch
 from stream_app.cdc.columns.arrow_buffers import valid_of
 from stream_app.model.merge_engine import Existing
-from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
-from stream_app.model.schema.index_problems import index_problems
+from stream_app.model.options.bucket_options import PARTITION_LOOKUP
+from stream_app.model.schema.paimon_problems import index_problems
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.planning.key_index.index_rule import index_rule
 

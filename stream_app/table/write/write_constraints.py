@@ -9,13 +9,52 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.errors import UnsupportedTableError
+from stream_app.model.bucket_change import BucketChange
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.compact_refusals import CompactableFiles
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.write.live_files import LiveFileCounts
+
+
+@dataclass(slots=True)
+class LiveFileCounts:
+    """How many data files a table has, kept up by what its committer sees anyway.
+
+    A table without buckets is not read when it is opened, so its numbers stay unknown. Not thread
+    safe, but any thread may read a number.
+
+    Attributes:
+        files, bytes: None: not known.
+    """
+
+    files: int | None = None
+    bytes: int | None = None
+
+    def begin(self, live: Iterable[ManifestEntry]) -> None:
+        """These are all files of the table."""
+        self.files = self.bytes = 0
+        self.follow(live)
+
+    def follow(self, entries: Iterable[ManifestEntry]) -> None:
+        """Another writer has added and removed files."""
+        for entry in entries:
+            sign = 1 if entry.kind is FileKind.ADD else -1
+            self._add(sign, sign * entry.file.file_size)
+
+    def change(self, changes: Iterable[BucketChange]) -> None:
+        """The table's committer has published changes."""
+        for change in changes:
+            self._add(
+                len(change.added) - len(change.removed),
+                sum(file.file_size for file in change.added)
+                - sum(file.file_size for file in change.removed),
+            )
+
+    def _add(self, files: int, size: int) -> None:
+        if self.files is not None and self.bytes is not None:
+            self.files, self.bytes = self.files + files, self.bytes + size
 
 
 @dataclass(slots=True)

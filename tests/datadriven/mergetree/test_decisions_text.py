@@ -18,11 +18,11 @@ from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.compact_strategy import CompactStrategy, PickTime
 from stream_app.mergetree.compact.compact_unit import CompactUnit
-from stream_app.mergetree.compact.force_up_level0_compaction import ForceUpLevel0Compaction
-from stream_app.mergetree.compact.full_at_rest_compaction import FullAtRestCompaction
 from stream_app.mergetree.compact.picker import MergeTreePicker
 from stream_app.mergetree.compact.universal_compaction import (
     EarlyFullCompaction,
+    ForceUpLevel0Compaction,
+    FullAtRestCompaction,
     OffPeakHours,
     Runs,
     UniversalCompaction,

@@ -13,17 +13,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stream_app.mergetree.changelog.before_rows import BeforeRows
+from stream_app.mergetree.changelog.before_rows import (
+    BeforeRows,
+    FullCompactionChangelog,
+    LookupChangelog,
+    RowsAbove,
+)
 from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
-from stream_app.mergetree.changelog.full_compaction_changelog import FullCompactionChangelog
-from stream_app.mergetree.changelog.lookup_changelog import LookupChangelog
-from stream_app.mergetree.changelog.rows_above import RowsAbove
 from stream_app.mergetree.compact.compact_executor import CompactRequest
-from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
+from stream_app.mergetree.compact.compact_manager import files_above
+from stream_app.mergetree.compact.compact_rewriter import CompactRewriter, RecordLevelExpire
 from stream_app.mergetree.compact.compact_task import CompactTask, Rewriter
 from stream_app.mergetree.compact.compact_unit import CompactUnit
-from stream_app.mergetree.compact.files_above import files_above
-from stream_app.mergetree.compact.record_level_expire import RecordLevelExpire
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.levels import Levels
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stream_app.model.announcements import ExpiryAnnouncement, RollbackAnnouncement
-from stream_app.planning.upkeep.announcements import (
+from stream_app.filestore.versions.announcements import ExpiryAnnouncement, RollbackAnnouncement
+from stream_app.table.upkeep.announcements import (
     expiry_holds,
     expiry_in_the_way,
     expiry_is_over,

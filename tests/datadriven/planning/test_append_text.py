@@ -13,11 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.planning.compact.append_compaction import PackRules, SubCoordinator, plan_round
-from stream_app.planning.compact.bucketed_append_compaction import (
+from stream_app.planning.compact.append_compaction import (
+    PackRules,
+    SubCoordinator,
     in_sequence,
     pick_compact_before,
     pick_full,
+    plan_round,
 )
 from tests.support.datadriven import Case, run_file
 from tests.support.lsm_files import a_file

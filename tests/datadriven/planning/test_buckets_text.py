@@ -10,7 +10,7 @@ from pathlib import Path
 
 from stream_app.planning.buckets.bucket_advice import BucketSize, bucket_advice
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules, open_buckets
-from stream_app.planning.buckets.routed_alike import Index, IndexStep, is_routed_alike
+from stream_app.table.job.index_state import Index, IndexStep, is_routed_alike
 from tests.support.datadriven import Case, run_file
 
 HERE = Path(__file__).parent

@@ -10,10 +10,12 @@ from stream_app.model.consumer import Consumer
 from stream_app.model.finding import Finding
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import CommitKind
-from stream_app.planning.check.buckets import level_findings, placement_findings, total_findings
-from stream_app.planning.check.changelog_replay import VersionChanges, replay_range
-from stream_app.planning.check.followers import changelog_findings, consumer_findings
-from stream_app.planning.check.live_files import LiveFiles
+from stream_app.planning.check.buckets import (
+    LiveFiles,
+    level_findings,
+    placement_findings,
+    total_findings,
+)
 from stream_app.planning.check.versions import (
     RecordCounts,
     chain_findings,
@@ -21,6 +23,8 @@ from stream_app.planning.check.versions import (
     count_findings,
     identity_findings,
 )
+from stream_app.table.check.chain_check import changelog_findings, consumer_findings
+from stream_app.table.check.table_replay import VersionChanges, replay_range
 from tests.support.datadriven import Case, run_file
 from tests.support.lsm_files import a_file, int_key_of
 from tests.support.snapshots import a_snapshot

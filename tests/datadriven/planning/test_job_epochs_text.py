@@ -10,10 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from stream_app.format.job_epochs_json import encode_epochs
 from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
 from stream_app.model.snapshot import SOURCE_END_PROPERTY, CommitKind, Snapshot
-from stream_app.planning.commit.job_epochs import carried, epoch_of_user, epochs_of, oldest_needed
+from stream_app.planning.commit.job_epochs import (
+    carried,
+    encode_epochs,
+    epoch_of_user,
+    epochs_of,
+    oldest_needed,
+)
 from tests.support.datadriven import Case, run_file
 
 HERE = Path(__file__).parent

@@ -8,7 +8,7 @@ import numpy as np
 
 from stream_app.model.merge_engine import Existing
 from stream_app.planning.key_index.layer_chain import LayerSnapshot, LayerSpan, chain, merged_from
-from stream_app.table.key_index.moves import NOWHERE, KeyChanges, placed
+from stream_app.table.key_index.key_placement import NOWHERE, KeyChanges, placed
 from tests.support.datadriven import Case, run_file
 
 HERE = Path(__file__).parent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stream_app.planning.commit.late_snapshot import standing
+from stream_app.table.commit.late_snapshot import standing
 from tests.support.datadriven import Case, run_file
 
 

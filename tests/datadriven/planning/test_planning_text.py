@@ -26,11 +26,10 @@ from stream_app.model.index_file_meta import (
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.snapshot import CommitKind
-from stream_app.planning.commit.conflict_cause import SnapshotDelta, explanation
-from stream_app.planning.commit.conflict_detection import conflicts
+from stream_app.planning.commit.conflict_detection import SnapshotDelta, conflicts, explanation
 from stream_app.planning.commit.index_changes import combined_index, index_conflict, rewrites
 from stream_app.planning.commit.live_entries import compacted_entries, live_entries
-from stream_app.planning.commit.manifest_merge import full_merge, manifest_groups
+from stream_app.table.commit.metadata_files import full_merge, manifest_groups
 from tests.support.datadriven import Case, run_file
 from tests.support.lsm_files import a_file, int_key_of
 

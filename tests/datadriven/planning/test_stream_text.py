@@ -13,9 +13,13 @@ from stream_app.model.options.changelog_producer import producer_traits
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.stream_options import SCAN_TIMESTAMP_MILLIS
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.read.follow_up import follow_up, least_full_level
-from stream_app.planning.read.stream_start import start_of_options
-from stream_app.planning.read.stream_step import Admitted, StepLimits
+from stream_app.planning.read.stream_step import (
+    Admitted,
+    StepLimits,
+    follow_up,
+    least_full_level,
+    start_of_options,
+)
 from tests.support.datadriven import Case, run_file
 from tests.support.lsm_files import a_file
 

@@ -18,9 +18,9 @@ from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.source_table import SourceColumn, SourceTable
+from stream_app.planning.sync.column_remarks import shard_differences
 from stream_app.planning.sync.named_tables import why_never
 from stream_app.planning.sync.new_tables import NewTable, OneTable, TableRules, new_table
-from stream_app.planning.sync.shards import shard_differences
 from stream_app.planning.sync.target_tables import LeftOut, SyncRules, Target, decide
 from tests.support.datadriven import Case, run_file
 

@@ -8,8 +8,6 @@ from pathlib import Path
 from stream_app.model.consumer import Consumer
 from stream_app.model.options.option import parse_duration_ms
 from stream_app.model.tag import Tag
-from stream_app.planning.upkeep.orphans import Candidate, emptied_folders, may_be_cleaned, orphans
-from stream_app.planning.upkeep.rollback_plan import rollback_numbers
 from stream_app.planning.upkeep.tag_creation import (
     SnapshotTime,
     TagPeriods,
@@ -23,6 +21,8 @@ from stream_app.planning.upkeep.tag_creation import (
     tags_whose_time_is_over,
 )
 from stream_app.planning.upkeep.unused_files import nearest_numbers
+from stream_app.table.upkeep.orphan_files import Candidate, emptied_folders, may_be_cleaned, orphans
+from stream_app.table.upkeep.rollback import rollback_numbers
 from tests.support.datadriven import Case, run_file
 from tests.support.snapshots import a_snapshot
 

@@ -16,7 +16,7 @@ from stream_app.errors import CommitConflictError, CorruptFileError
 from stream_app.model.job_epoch import EPOCHS_PROPERTY
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, SOURCE_END_PROPERTY, CommitKind
 from stream_app.planning.commit.job_epochs import KEPT_MS
-from stream_app.planning.upkeep.expire_config import expire_config
+from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.commit.job_epochs import newest_epochs

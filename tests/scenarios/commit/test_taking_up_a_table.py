@@ -8,7 +8,7 @@ from typing import Any
 
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
-from stream_app.planning.upkeep.expire_config import expire_config
+from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots

@@ -188,13 +188,13 @@ def test_set_is_checked_as_the_options_of_a_table_are(tmp_path: Path) -> None:
     """Beside the table's own: it keeps 10 snapshots at least, and says alone which rows expire."""
     import argparse
 
-    from stream_app.app.cli.arguments.compact import add_arguments, compact_job
+    from stream_app.app.cli.arguments.compact import add_compact_arguments, compact_job
     from stream_app.errors import SchemaMismatchError, UnsupportedTableError
 
     table = a_table(tmp_path, write_only="true")
     TableWriter(table).write(rows(0))
     parser = argparse.ArgumentParser()
-    add_arguments(parser)
+    add_compact_arguments(parser)
     args = parser.parse_args([table.location, "--set", "snapshot.num-retained.max=3"])
     with pytest.raises(UnsupportedTableError, match=r"is above snapshot\.num-retained\.max, 3"):
         compact_job(args, None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.fileio.counted_file_io import CountedFileIO, StoreRequests
+from stream_app.fileio.counted_file_io import StoreRequests, counted
 from stream_app.filestore.lookup.lookup_copies import (
     DAMAGED,
     EVENTS,
@@ -84,7 +84,7 @@ def written(
     made.compact()
     made.commit(*given[1])
     counting = CountingFileIO()
-    made = SmallTable(replace(made.table, file_io=CountedFileIO(counting, requests)), _epoch=2)
+    made = SmallTable(replace(made.table, file_io=counted(counting, requests)), _epoch=2)
     for number, changes in enumerate(given[2:]):
         if damaged is not None and number == EPOCHS // 2:
             for path in damaged.glob("stream_app-*/lookup/*/*/rows.arrow"):

@@ -14,7 +14,7 @@ from stream_app.errors import CheckpointError, StorageError, TableNotFoundError,
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.snapshot import CommitKind
-from stream_app.planning.upkeep.expire_config import expire_config
+from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.opening import create_or_open, open_for_writing, open_table
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from tests.support.random_changes import RandomChanges

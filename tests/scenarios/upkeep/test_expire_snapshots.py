@@ -17,8 +17,7 @@ import pytest
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.upkeep.expire_config import expire_config
-from stream_app.planning.upkeep.expire_range import Retention
+from stream_app.planning.upkeep.expire_range import Retention, expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots

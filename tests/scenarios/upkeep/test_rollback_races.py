@@ -18,7 +18,7 @@ from stream_app.errors import (
     CorruptFileError,
     UsageError,
 )
-from stream_app.planning.upkeep.expire_config import expire_config
+from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
 from stream_app.table.upkeep.rollback import RollbackPlan, plan_rollback, roll_back

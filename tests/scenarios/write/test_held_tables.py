@@ -13,7 +13,7 @@ import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, bad_records
 from stream_app.errors import CheckpointError
-from stream_app.fileio.counted_file_io import CountedFileIO
+from stream_app.fileio.counted_file_io import StoreRequests, counted
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE
 from stream_app.spark.epoch.epoch_plan import Part
@@ -110,15 +110,16 @@ def test_a_table_that_cannot_be_written_is_held_back_and_catches_up(tmp_path: Pa
 
 def test_requests_of_a_table_that_fails_alone_count(tmp_path: Path) -> None:
     tables, runner = two_tables(tmp_path)
-    files = CountedFileIO(FaultyFileIO(fault=Fault(0, "before", stays_dead=True)))
+    requests = StoreRequests()
+    files = counted(FaultyFileIO(fault=Fault(0, "before", stays_dead=True)), requests)
     batch = started(tables, runner, file_io=(files, None), tasks=1)
     plan = batch.plan()
     failed, _ = runner.route(0, tables.messages(0).to_batches(), plan).write(plan).tables
     assert failed.failure is not None
     assert failed.counts.requests == {"put": 1, "put_errors": 1}
-    before = files.requests.total()["put_errors"]
+    before = requests.total()["put_errors"]
     run(batch, tables, runner, 0)
-    found = files.requests.total()["put_errors"] - before
+    found = requests.total()["put_errors"] - before
     assert found == 2, "by the task, which is of this process here, and by its result"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -15,7 +15,7 @@ from stream_app.model.schema.source_table import SourceTable
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
-from stream_app.table.schema.evolve import EvolutionRules
+from stream_app.table.schema.alter import EvolutionRules
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.evolving_job import Job, a_job, alter
 from tests.support.small_table import SmallTable
@@ -263,8 +263,8 @@ def test_a_replayed_epoch_finds_its_schema(tmp_path: Path, dies: str) -> None:
 class EndsBehind(SchemaEvolution):
     """The job ends behind the commit of a schema."""
 
-    def apply(self, table: FileStoreTable, told: SourceTable) -> bool:
-        super().apply(table, told)
+    def apply(self, table: FileStoreTable, description: SourceTable) -> NoReturn:
+        super().apply(table, description)
         raise EndedError
 
 

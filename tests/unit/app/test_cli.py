@@ -24,7 +24,7 @@ VERBS = (
 @pytest.fixture
 def verb(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A verb `try` whose `run` a test sets."""
-    module = SimpleNamespace(add_parser=lambda verbs: verbs.add_parser("try"))
+    module = SimpleNamespace(DESCRIPTION="", EPILOG="", add_arguments=lambda _: None)
     monkeypatch.setitem(sys.modules, "verb_of_a_test", module)
     return module
 

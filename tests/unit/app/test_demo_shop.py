@@ -8,9 +8,8 @@ from itertools import zip_longest
 from random import Random
 from typing import Any
 
-from stream_app.demo.connector import Connector, Message
+from stream_app.demo.connector import CAPTURED, Connector, Message, captured_tables
 from stream_app.demo.shop import ALTERS, TABLES, Shop
-from stream_app.demo.source_table import CAPTURED, captured_tables
 
 PLACED = 1_767_225_601_234_567
 VARYING = {"ts_ms", "ts_us", "ts_ns", "txId", "lsn", "sequence"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from stream_app.demo.progress import TableProgress, messages_before
+from stream_app.demo.screen import TableProgress, messages_before
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
 from stream_app.table.opening import open_table
 from tests.support.small_table import small_table

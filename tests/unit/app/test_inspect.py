@@ -116,14 +116,14 @@ def test_the_range_of_level_0_spans_all_its_files(tmp_path: Path) -> None:
     assert (row.min_key, row.max_key) == ("-3", "100")
 
 
-def test_the_log_is_drawn(tmp_path: Path) -> None:
+def test_the_log_is_listed(tmp_path: Path) -> None:
     small = small_table(tmp_path / "t", "k INT, v STRING", ("k",))
     assert listing("snapshots", small.table).rows == []
     small.commit(("+I", {"k": 1, "v": "x"}))
     log = listing("snapshots", small.table)
     (row,) = log.rows
     assert (row.kind, row.identifier, row.delta_records, row.files_added) == ("APPEND", 0, 1, 1)
-    assert "APPEND" in drawn(log.rich(title="log"), 200)
+    assert any("APPEND" in line for line in log.lines())
 
 
 def test_options_say_whether_they_are_set(tmp_path: Path) -> None:

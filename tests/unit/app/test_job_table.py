@@ -25,7 +25,7 @@ from stream_app.errors import (
 )
 from stream_app.model.table_kind import DYNAMIC_KEYED
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.job.schema_adoption import newest_version
+from stream_app.table.job.table_job import newest_version
 from stream_app.table.opening import open_table
 
 TEXT = """

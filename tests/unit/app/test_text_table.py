@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
-
 from rich.cells import cell_len
-from rich.console import Console
 
-from stream_app.app.text.text_table import Column, rich_table, text_lines, visible
+from stream_app.app.text.text_table import Column, text_lines, visible
 
 COLUMNS = [Column("n", right=True), Column("text", width_max=10)]
 
@@ -36,11 +33,3 @@ def test_memory_is_bounded_later_rows_are_cut_to_what_came_first() -> None:
 
 def test_what_moves_the_cursor_is_written_out() -> None:
     assert visible("a\x1b[31m\r\n\t\x7f\u202eb") == "a\\x1b[31m\\r\\n\\t\\x7f\\u202eb"
-
-
-def test_rich_shows_brackets_as_they_are() -> None:
-    console = Console(file=io.StringIO(), width=60)
-    console.print(rich_table(COLUMNS, [("1", "[red]x"), ("2", None)], title="t"))
-    text = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "[red]x" in text
-    assert "NULL" in text

@@ -83,6 +83,18 @@ def test_the_truncate_of_another_table_empties_nothing_and_stops_nothing(truncat
         decoder("debezium-json", own).decode(messages(good, ours))
 
 
+def test_before_the_job_knows_its_own_table_a_truncate_is_its_to_judge() -> None:
+    emptied = '{"op":"t","before":null,"after":null,"source":{"connector":"mysql","db":"d",'
+    emptied += '"table":"customers"}}'
+    good = of_table("debezium-json", "orders", 1)
+    first = decoder("debezium-json", SourceChoice(is_open=True))
+    decoded = pickle.loads(pickle.dumps(first)).decode(messages(good, emptied, None, good))
+    assert "was truncated" in str(decoded.refusal)
+    assert decoded.records == {"d.orders": 2, "d.customers": 1}
+    assert decoded.tables == {"d.orders": 0, "d.customers": 1}
+    assert rows_of(decoded) == []
+
+
 def test_a_truncate_shows_its_table_before_the_job_knows_its_own() -> None:
     source = '"source":{"connector":"mysql","db":"d","table":"customers"}'
     emptied = f'{{"op":"t","before":null,"after":null,{source}}}'

@@ -42,7 +42,6 @@ class FailingDecoder:
     fail: Callable[[], object]
     inner: MessageFormat = field(default_factory=a_format)
     messages_seen: int = 0
-    reads_keys: bool = True
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         self.messages_seen += messages.num_rows
@@ -101,8 +100,6 @@ def test_a_decoder_that_fails_at_anything_stops_the_job() -> None:
     """Else all of the topic would go to the quarantine for a mistake in the set-up."""
 
     class Broken:
-        reads_keys = True
-
         def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
             raise KeyError(f"no such column in {messages.num_rows} messages")
 

@@ -287,8 +287,6 @@ def with_keys(*pairs: tuple[str | None, str]) -> pa.RecordBatch:
 
 def test_plain_rows_with_their_key_in_the_messages_key() -> None:
     of = a_format(name="json", options={"key-columns": "id"})
-    assert of.reads_keys
-    assert not a_format(name="json").reads_keys
     found = of.decode(
         with_keys(
             ('{"id":1}', '{"v":"a"}'),

@@ -55,20 +55,17 @@ class Place:
 HDFS = pytest.param("hdfs", marks=pytest.mark.java)
 
 
-@pytest.fixture(
-    params=["local", "synced in the background", "memory", "s3", "s3 under a lock", HDFS]
-)
+@pytest.fixture(params=["local", "synced in the background", "memory", "s3", HDFS])
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     """Of each implementation that writes."""
     if request.param == "memory":
         memory = MemoryFileIO()
         found = lambda: (memory.after_crash(is_back=lambda _: True), "/table")  # noqa: E731
         return Place(memory, "/table", lambda: memory, found)
-    if request.param.startswith("s3"):
+    if request.param == "s3":
         server: S3Server = request.getfixturevalue("s3")
-        locked = {"s3.create-lock-file": str(tmp_path / "lock")} if "lock" in request.param else {}
         location = f"s3://{server.new_bucket()}/warehouse/t"
-        return _elsewhere(*file_io_of(location, server.options | locked))
+        return _elsewhere(*file_io_of(location, server.options))
     if request.param == "hdfs":
         cluster: HdfsCluster = request.getfixturevalue("hdfs")
         return _elsewhere(*file_io_of(f"{cluster.new_folder()}/t"))

@@ -10,9 +10,12 @@ import pytest
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.filestore.versions.announcements import EXPIRIES, ROLLBACKS, Announcements
+from stream_app.filestore.versions.announcements import (
+    Announcements,
+    ExpiryAnnouncement,
+    RollbackAnnouncement,
+)
 from stream_app.filestore.versions.tag_manager import TagManager
-from stream_app.model.announcements import ExpiryAnnouncement, RollbackAnnouncement
 from tests.support.faulty_file_io import Fault, FaultyFileIO, InjectedError
 
 EXPIRY = ExpiryAnnouncement(begin=3, end=7, end_list="manifest-list-a-0", tagged=frozenset({4, 6}))
@@ -21,7 +24,7 @@ SAID: dict[str, tuple[Any, Any]] = {
     "expiry": (EXPIRY, ExpiryAnnouncement(begin=3, end=9, end_list="manifest-list-b-0")),
     "rollback": (ROLLBACK, RollbackAnnouncement(target=1, going={})),
 }
-KINDS: dict[str, Any] = {"expiry": EXPIRIES, "rollback": ROLLBACKS}
+KINDS: dict[str, Any] = {"expiry": ExpiryAnnouncement, "rollback": RollbackAnnouncement}
 FOLDERS = {"expiry": "tag/expiring", "rollback": "tag/rolling-back"}
 
 

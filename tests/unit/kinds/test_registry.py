@@ -17,10 +17,8 @@ from stream_app.model.table_kind import (
     KindTraits,
     is_writable,
 )
-from stream_app.table.kinds.append import APPEND_KIND
-from stream_app.table.kinds.bucketed_append import BUCKETED_APPEND_KIND
-from stream_app.table.kinds.dynamic_keyed import DYNAMIC_KEYED_KIND
-from stream_app.table.kinds.keyed import KEYED_KIND
+from stream_app.table.kinds.append import APPEND_KIND, BUCKETED_APPEND_KIND
+from stream_app.table.kinds.keyed import DYNAMIC_KEYED_KIND, KEYED_KIND
 from stream_app.table.kinds.registry import KINDS, kind_of
 from stream_app.table.kinds.table_kind import TableKind
 

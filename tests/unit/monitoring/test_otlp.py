@@ -8,7 +8,10 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.observe.monitoring.otlp import EpochTraces
+from stream_app.app.observe.monitoring.watchers import watchers
+from stream_app.errors import StorageError
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.ingest.table_feed import EpochReport
@@ -88,10 +91,20 @@ def test_an_epoch_is_a_trace_of_its_parts(
     assert {each.path for each in receiver.posted} == {"/v1/traces"}
 
 
-def test_traces_that_cannot_be_sent_do_not_change_how_the_job_ends() -> None:
-    traces = EpochTraces("http://127.0.0.1:1", "shop", StandingClock(), {})
-    traces.epoch("shop.orders", a_report(0))
-    traces.end()
+def test_traces_that_cannot_be_sent_do_not_change_how_the_job_ends(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The job ends with its own error; the log tells of the traces."""
+
+    def job() -> None:
+        stream = StreamConfig(otlp_endpoint="http://127.0.0.1:1")
+        with watchers(stream, "shop", StandingClock(), hide=str, ends_by_itself=True) as listeners:
+            listeners.tell(lambda listener: listener.epoch("shop.orders", a_report(0)))
+            raise StorageError("the disk is full")
+
+    with pytest.raises(StorageError, match="the disk is full"):
+        job()
+    assert "export" in caplog.text
 
 
 def times_of(spans: list[Span]) -> list[tuple[str, float, float]]:

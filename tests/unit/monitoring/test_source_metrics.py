@@ -9,7 +9,7 @@ import pytest
 
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.observe.metrics.job_metrics import TABLE_LABELS_MAX, JobMetrics
-from stream_app.app.observe.metrics.table_lags import table_lags
+from stream_app.app.observe.metrics.source_metrics import table_lags
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.ingest.held_tables import HeldTable

@@ -26,7 +26,6 @@ class SlowFormat:
 
     of: MessageFormat
     clock: StandingClock
-    reads_keys: bool = False
 
     def decode(self, messages: pa.RecordBatch) -> Any:
         self.clock.sleep(messages.num_rows)

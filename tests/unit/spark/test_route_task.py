@@ -248,12 +248,6 @@ def test_what_is_no_change_is_counted_and_kept() -> None:
     assert record["reason"]
 
 
-def test_the_only_topic_need_not_come_with_each_message() -> None:
-    batch = batch_of([a_message(0), a_message(1), ("t", 0, 2, {"k": None})])
-    without = batch.drop_columns(["topic", "key"])
-    assert blocks_of(a_plan(topic="t"), [without]) == blocks_of(a_plan(), [batch])
-
-
 def test_nothing_comes_of_nothing() -> None:
     assert blocks_of(a_plan(), [], [batch_of([])]) == []
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql.datasource import InputPartition
 
-from stream_app.planning.upkeep.expire_config import expire_config
+from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.spark.read.batch_reader import BatchReader
 from stream_app.spark.read.stream_reader import StreamReader
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots

@@ -11,7 +11,7 @@ from stream_app.errors import CorruptFileError
 from stream_app.format.hash_index import Hashes, decode_hashes, encode_hashes
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.write.known_hashes import KeptHashes, added_hashes, known_buckets
+from stream_app.table.write.dynamic_buckets import KeptHashes, added_hashes, known_buckets
 from tests.support.small_table import small_table
 
 pytestmark = pytest.mark.usefixtures("unsynced")

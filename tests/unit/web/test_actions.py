@@ -11,8 +11,7 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.app.config.secrets import HIDDEN
-from stream_app.app.web.action_kinds import offered
-from stream_app.app.web.actions import TOKEN_VARIABLE, Actions, is_same_origin, token_of
+from stream_app.app.web.actions import TOKEN_VARIABLE, Actions, is_same_origin, offered, token_of
 from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import SystemClock
 from stream_app.errors import PERSON_NEEDED, UsageError

@@ -20,7 +20,7 @@ from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.model.schema.data_type import parse_data_type
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY, CommitKind
 from stream_app.planning.schema.schema_changes import AddColumn, SetOption
-from stream_app.planning.upkeep.expire_config import expire_config
+from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
 from stream_app.table.opening import open_table
 from stream_app.table.schema.alter import alter_table

@@ -20,7 +20,7 @@ from stream_app.table.compact.compacted_buckets import CompactionChoice, parse_p
 from stream_app.table.opening import open_for_writing
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
     """Add them."""
     add_table(parser)
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""The arguments of verbs that take a job's configuration."""
+"""The arguments of verbs that take a job's configuration, also under ``spark-submit``."""
 
 from __future__ import annotations
 
@@ -15,4 +15,12 @@ def add_configuration(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KEY=VALUE",
         help="set one key of it, e.g. --set stream.trigger=availableNow; may be repeated",
+    )
+
+
+def add_ingest_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add those of ``stream-app ingest`` that its job has too."""
+    add_configuration(parser)
+    parser.add_argument(
+        "--events", metavar="FILE", type=Path, help="append a JSON line for each epoch and commit"
     )

@@ -41,8 +41,8 @@ def parse_add_column(text: str) -> AddColumn:
     name, rest = _name_and_rest(text, "x INT AFTER y")
     rest, position = _split_position(rest)
     comment = None
-    if found := _COMMENT.fullmatch(rest):
-        rest, comment = found["type"], found["text"].replace("''", "'")
+    if match := _COMMENT.fullmatch(rest):
+        rest, comment = match["type"], match["text"].replace("''", "'")
     return AddColumn(name=name, data_type=parse_data_type(rest), comment=comment, position=position)
 
 
@@ -68,20 +68,20 @@ def parse_move(text: str) -> MoveColumn:
 
 
 def _name_and_rest(text: str, example: str) -> tuple[str, str]:
-    found = _NAME_AND_REST.fullmatch(text)
-    if found is None:
+    match = _NAME_AND_REST.fullmatch(text)
+    if match is None:
         raise _unreadable(text, example)
-    return found[1] or found[2] or found[3], found[4]
+    return match[1] or match[2] or match[3], match[4]
 
 
 def _split_position(text: str) -> tuple[str, Position | None]:
-    found = _POSITION.fullmatch(text)
-    if found is None:
+    match = _POSITION.fullmatch(text)
+    if match is None:
         return text, None
-    if found["end"]:
-        return found["rest"], Position(ColumnPlace(found["end"].lower()))
-    of = found[4] or found[5] or found[6]
-    return found["rest"], Position(ColumnPlace(found["side"].lower()), of)
+    if match["end"]:
+        return match["rest"], Position(ColumnPlace(match["end"].lower()))
+    of = match[4] or match[5] or match[6]
+    return match["rest"], Position(ColumnPlace(match["side"].lower()), of)
 
 
 def _pair(text: str, example: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The table that a command line names, and the parsers of the verbs that take one."""
+"""The table that a command line names, and its version: ``--snapshot``, ``--tag``, and others."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from stream_app.app.config.settings import file_io_options
 from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 from stream_app.table.versions.read_refusals import warn_of_unknown
+from stream_app.table.versions.time_travel import Timestamp, Version
 
 WAREHOUSE = "./warehouse"
 """Of the example configuration; ``STREAM_APP_TABLE__WAREHOUSE`` names another, as for a job."""
@@ -21,27 +21,12 @@ _WAREHOUSE_VARIABLE = "STREAM_APP_TABLE__WAREHOUSE"
 _DATABASE_AND_NAME = re.compile(r"([^/\\.\s]+)\.([^/\\.\s]+)")
 
 
-def add_table_parser(
-    verbs: Any, name: str, *, description: str, epilog: str, or_all: str = ""
-) -> argparse.ArgumentParser:
-    """The parser of a verb that works on a table; the verb adds what is its own.
+def add_table(parser: argparse.ArgumentParser, or_all: str = "") -> None:
+    """The argument TABLE.
 
     Args:
         or_all: what a command line without a table means; empty: it is wrong.
     """
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        name,
-        description=description,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    add_table(parser, or_all)
-    return parser
-
-
-def add_table(parser: argparse.ArgumentParser, or_all: str = "") -> None:
-    """The argument TABLE."""
     parser.add_argument(
         "table",
         metavar="TABLE",
@@ -79,3 +64,36 @@ def named_table(location: str) -> FileStoreTable:
     table = open_table(where, file_io_options=file_io_options(os.environ))
     warn_of_unknown(table)
     return table
+
+
+def add_version(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments; one of them may be given."""
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument(
+        "--snapshot",
+        type=int,
+        metavar="N",
+        help="the table as of this snapshot; default: the latest",
+    )
+    ways.add_argument("--tag", metavar="NAME", help="as of a tag")
+    ways.add_argument(
+        "--timestamp",
+        type=timestamp_argument,
+        metavar="TIME",
+        help="as of a time: ISO 8601, local without a zone; or milliseconds since 1970",
+    )
+    ways.add_argument(
+        "--watermark", type=int, metavar="MS", help="the first whose watermark is this or later"
+    )
+
+
+def version_of(args: argparse.Namespace) -> Version:
+    """The version that the arguments name."""
+    return Version(
+        snapshot=args.snapshot, tag=args.tag, timestamp=args.timestamp, watermark=args.watermark
+    )
+
+
+def timestamp_argument(text: str) -> Timestamp:
+    """A time as it stands on the command line: a text, or milliseconds."""
+    return int(text) if text.lstrip("-").isdigit() else text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -10,8 +9,9 @@ from pathlib import Path
 from stream_app.app.cli.arguments.table import table_location
 from stream_app.app.config.settings import file_io_options
 from stream_app.app.config.tables_of_job import TablesOfJob
+from stream_app.app.ops.check.of_database import paths_of
 from stream_app.errors import TableNotFoundError, UsageError
-from stream_app.planning.sync.named_tables import nearest
+from stream_app.planning.sync.named_tables import nearest_table
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 
@@ -26,7 +26,7 @@ def known_table(name: str, known: Collection[str], where: str) -> None:
     """
     if name in known:
         return
-    near = nearest(name, known)
+    near = nearest_table(name, known)
     meant = f"did you mean {near}? " if near else ""
     names = ", ".join(sorted(known)[:_SHOWN_MAX])
     more = f" and {len(known) - _SHOWN_MAX} more" if len(known) > _SHOWN_MAX else ""
@@ -36,10 +36,8 @@ def known_table(name: str, known: Collection[str], where: str) -> None:
 
 def names_of_job(tables: TablesOfJob) -> Sequence[str]:
     """The tables that a job has met, as far as the checkpoint can be read here."""
-    # Imported only when it is asked for: it needs Spark's package.
-    of_database = importlib.import_module("stream_app.app.ops.check.of_database")
     try:
-        paths = of_database.paths_of(tables, needs_one=False)
+        paths = paths_of(tables, needs_one=False)
     except UsageError:
         return []
     return [path.rpartition("/")[2] for path in paths]

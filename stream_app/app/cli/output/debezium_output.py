@@ -82,15 +82,15 @@ class DebeziumMessages:
 
     def _pairs(self, rows: pa.RecordBatch, kinds: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
         """Where a -U is followed by the +U of the same key."""
-        found = np.zeros(len(kinds), dtype=bool)
-        found[:-1] = (kinds[:-1] == RowKind.UPDATE_BEFORE) & (kinds[1:] == RowKind.UPDATE_AFTER)
-        if not self.keys or not found.any():
+        is_pair = np.zeros(len(kinds), dtype=bool)
+        is_pair[:-1] = (kinds[:-1] == RowKind.UPDATE_BEFORE) & (kinds[1:] == RowKind.UPDATE_AFTER)
+        if not self.keys or not is_pair.any():
             return np.zeros(len(kinds), dtype=bool)
         for name in self.keys:
             column = rows.column(name)
             same = pc.equal(column.slice(0, len(kinds) - 1), column.slice(1))
-            found[:-1] &= same.to_numpy(zero_copy_only=False).astype(bool)
-        return found
+            is_pair[:-1] &= same.to_numpy(zero_copy_only=False).astype(bool)
+        return is_pair
 
     def _tail(self, batch: ChangelogBatch) -> str:
         place = PurePosixPath(self.table)
@@ -108,9 +108,9 @@ class DebeziumMessages:
 
 def _followers(pairs: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """The +U of each pair, which has no message of its own."""
-    found = np.zeros_like(pairs)
-    found[1:] = pairs[:-1]
-    return found
+    follows = np.zeros_like(pairs)
+    follows[1:] = pairs[:-1]
+    return follows
 
 
 def _row_texts(rows: pa.RecordBatch, names: Sequence[str]) -> pa.Array:

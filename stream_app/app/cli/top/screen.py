@@ -16,8 +16,7 @@ from stream_app.app.cli.top.keyboard import DOWN, PAGE_DOWN, PAGE_UP, UP
 from stream_app.app.ops.inspect.compactions import compactions_of
 from stream_app.app.ops.inspect.job_status import EMPTY, READY, WAITING, TableStatus, in_short
 from stream_app.app.ops.inspect.levels import next_compactions
-from stream_app.app.text.age_text import age_text
-from stream_app.app.text.listing import size_text, time_text
+from stream_app.app.text.listing import age_text, size_text, time_text
 from stream_app.app.text.text_table import visible
 from stream_app.app.web.site import Site
 from stream_app.app.web.table_list import ORDERS, TROUBLE, ListChoice
@@ -132,12 +131,12 @@ def table_list(
 
     A column of which nothing is known is left out, and so are those of `left_out`.
     """
-    found = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=chosen is not None)
+    listed = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=chosen is not None)
     rows = [_cells(one) for one in map(in_short, tables)]
     shown = [name for name in _COLUMNS if name not in left_out and any(row[name] for row in rows)]
     for name in shown:
         is_text, width = name in _WIDE, max(len(name), *(len(row[name]) for row in rows))
-        found.add_column(
+        listed.add_column(
             name,
             justify="left" if is_text or name == "state" else "right",
             no_wrap=True,
@@ -151,8 +150,8 @@ def table_list(
             escape(row[name] or "-") if name != "reason" else escape(row[name]) for name in shown
         ]
         cells[shown.index("state")] = f"[{style}]{one.state}[/]"
-        found.add_row(*cells, style="reverse" if place == chosen else "")
-    return found
+        listed.add_row(*cells, style="reverse" if place == chosen else "")
+    return listed
 
 
 def _cells(one: TableStatus) -> dict[str, str]:
@@ -201,20 +200,20 @@ def _details(site: Site, name: str) -> list[Text]:
         epoch = f", epoch {one.commit_identifier}" if is_epoch else ""
         kind, time = one.commit_kind.value, time_text(one.time_millis)
         lines.append(Text(f"  snapshot {one.snapshot_id} {kind} {time}{epoch}, {added}"))
-    lines += [Text(f"  {told}") for told in islice(_parts(newest), 1)]
+    lines += [Text(f"  {part}") for part in islice(_parts(newest), 1)]
     compacts = (one for one in newest if one.commit_kind is CommitKind.COMPACT)
     rows = (row for one in compacts for row in compactions_of(table, one))
     for row in islice(rows, _COMPACTIONS):
         where = f"{row.partition} bucket {row.bucket}".strip()
         level = "-" if row.output_level is None else row.output_level
-        told = (
+        compacted = (
             f"  compacted {where}: {row.reason or 'by another engine'}, levels {row.levels} → "
             f"{level}, {size_text(row.bytes_in)} → {size_text(row.bytes_out)}"
         )
-        lines.append(Text(told, style="cyan"))
+        lines.append(Text(compacted, style="cyan"))
     planned = next_compactions(table, newest[0])
     due = [plan.reason for plan in planned.plans.values()]
-    told = planned.obstacle or "nothing is due"
+    planned_text = planned.obstacle or "nothing is due"
     if due:
-        told = f"{len(due)} compaction{'s are' if len(due) > 1 else ' is'} due: {due[0]}"
-    return [*lines, Text(f"  next: {told}", style="dim")]
+        planned_text = f"{len(due)} compaction{'s are' if len(due) > 1 else ' is'} due: {due[0]}"
+    return [*lines, Text(f"  next: {planned_text}", style="dim")]

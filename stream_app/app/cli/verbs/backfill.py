@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from stream_app.app.cli.arguments.table import named_table
+from stream_app.app.cli.arguments.table import named_table, timestamp_argument
 from stream_app.app.cli.arguments.table_of_job import table_of_job
-from stream_app.app.cli.arguments.version import timestamp_argument
 from stream_app.app.cli.verbs.check import source_of
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_parser
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments
 from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.ops.backfill.backfill import Backfill, Backfilled
+from stream_app.app.ops.check.of_database import choice_of, splitter_of
 from stream_app.app.ops.quarantine.kept_records import Quarantine, open_quarantine
-from stream_app.app.text.outcomes import DRY_RUN, NOTHING, counted
+from stream_app.app.text.listing import DRY_RUN, NOTHING, counted
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import UsageError
 from stream_app.table.versions.time_travel import millis_of
 
 _EARLIEST = "earliest"
-_EPILOG = """\
+DESCRIPTION = "Bring a table to the state that its topics tell."
+EPILOG = """\
 The topics are read again, up to where the table's job has read them, and decoded as the job does.
 The table's rows that differ from theirs become one snapshot: rows are added, changed and deleted,
 with a changelog where the table has one. A second run finds nothing to do.
@@ -41,14 +41,9 @@ examples:
   stream-app backfill warehouse/shop.db/orders --from-topic 127.0.0.1:9092/shop.public.orders"""
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser = add_upkeep_parser(
-        verbs,
-        "backfill",
-        description="Bring a table to the state that its topics tell.",
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_upkeep_arguments(parser)
     parser.add_argument(
         "--conf", type=Path, metavar="FILE", help="the configuration of the table's job"
     )
@@ -65,7 +60,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         metavar="earliest|TIME",
         help="the time of the oldest messages that are read (default: earliest, all of them)",
     )
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -90,23 +84,20 @@ def run(args: argparse.Namespace) -> int:
             "no topic is named",
             fix="give --conf with the configuration of the table's job, or --from-topic",
         )
-    # Imported only when it is asked for: it needs Spark's package and a broker's client.
-    backfills = importlib.import_module("stream_app.app.ops.backfill.backfill")
-    of_database = importlib.import_module("stream_app.app.ops.check.of_database")
     progress = ProgressLine.of_terminal()
-    backfill = backfills.Backfill(
+    backfill = Backfill(
         table=table,
         source=source,
         rules=rules,
         progress=progress,
         since_ms=since,
-        splitter=of_database.splitter_of(tables, table),
-        choice=of_database.choice_of(tables),
+        splitter=splitter_of(tables, table),
+        choice=choice_of(tables),
         quarantines=_quarantines(config, table.location),
     )
     done = backfill.run(dry_run=args.dry_run)
     progress.clear()
-    for line in _lines(done, dry_run=args.dry_run):
+    for line in _lines(done):
         print(line)
     return 0
 
@@ -118,11 +109,11 @@ def _quarantines(config: AppConfig | None, location: str) -> Sequence[Quarantine
         return []
     own = config.tables.quarantine_of(folder, location.rstrip("/").rpartition("/")[2])
     with contextlib.suppress(UsageError):
-        return [open_quarantine(each, config.file_system) for each in dict.fromkeys((own, folder))]
+        return [open_quarantine(path, config.file_system) for path in dict.fromkeys((own, folder))]
     return []
 
 
-def _lines(done: Any, *, dry_run: bool) -> Iterator[str]:
+def _lines(done: Backfilled) -> Iterator[str]:
     yield f"read {counted(done.read, 'change')}"
     if not done.is_whole:
         yield "keys that no message tells were left alone"
@@ -132,11 +123,11 @@ def _lines(done: Any, *, dry_run: bool) -> Iterator[str]:
     if done.is_empty:
         yield NOTHING
         return
-    told = f"{counted(done.added, 'row')} added, {done.changed} changed, {done.deleted} deleted"
-    if dry_run:
-        yield f"would write: {told}"
+    rows = f"{counted(done.added, 'row')} added, {done.changed} changed, {done.deleted} deleted"
+    if done.snapshot is None:
+        yield f"would write: {rows}"
         yield DRY_RUN
     else:
-        yield f"wrote in snapshot {done.snapshot.snapshot_id}: {told}"
+        yield f"wrote in snapshot {done.snapshot.snapshot_id}: {rows}"
         if done.waiting:
             yield done.waiting

@@ -5,23 +5,21 @@ from __future__ import annotations
 import argparse
 import signal
 from pathlib import Path
-from typing import Any
 
 from stream_app.app.launch.embedded_broker import EmbeddedBroker
 
 PORT = 9092
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "broker",
-        description="Run a Kafka broker for trials, at 127.0.0.1, until Ctrl-C.\n"
-        "Programs that write to it must create their topics, as Kafka Connect does.",
-        epilog="example:\n  stream-app broker /tmp/kafka 9092",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+DESCRIPTION = (
+    "Run a Kafka broker for trials, at 127.0.0.1, until Ctrl-C.\n"
+    "Programs that write to it must create their topics, as Kafka Connect does."
+)
+EPILOG = "example:\n  stream-app broker /tmp/kafka 9092"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     parser.add_argument(
         "folder",
         metavar="DIR",
@@ -31,7 +29,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "port", metavar="PORT", type=int, nargs="?", default=PORT, help=f"default: {PORT}"
     )
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from typing import Any
 
 import pyarrow as pa
 
-from stream_app.app.cli.arguments.changelog_start import EARLIEST, check_start, start_of
-from stream_app.app.cli.arguments.table import add_table_parser, named_table
+from stream_app.app.cli.arguments.table import add_table, named_table
 from stream_app.app.cli.output.debezium_output import DebeziumMessages
 from stream_app.app.cli.output.row_output import with_constant, write_jsonl, write_table
 from stream_app.app.cli.verbs.read import columns_of
 from stream_app.app.source.kafka_output import KafkaOutput
 from stream_app.errors import UsageError
+from stream_app.planning.read.stream_step import StartMode, StreamStart, stream_start
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import (
     ChangelogBatch,
@@ -25,11 +25,14 @@ from stream_app.table.follow.changelog_follow import (
     Following,
     changelog_batches,
 )
+from stream_app.table.follow.next_snapshot import next_snapshot
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.versions.row_filter import row_filter
+from stream_app.table.versions.time_travel import millis_of
 
 _DEBEZIUM = "debezium-json"
-_EPILOG = """\
+DESCRIPTION = "Print the changes that each snapshot brought, oldest first."
+EPILOG = """\
 Row kinds: +I a new row, -U and +U a row before and after an update, -D a row that was deleted.
 The table's changelog-producer decides: 'input' has every change with its old row; 'none' has only
 the new rows and the deletes, as they were flushed.
@@ -61,14 +64,9 @@ examples:
     --to-kafka localhost:9092/orders-changes"""
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser = add_table_parser(
-        verbs,
-        "changelog",
-        description="Print the changes that each snapshot brought, oldest first.",
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_table(parser)
     parser.add_argument(
         "--from",
         dest="start",
@@ -105,7 +103,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         metavar="BROKERS/TOPIC",
         help="send messages instead of printing: HOST:PORT[,…]/TOPIC; key: the primary key as JSON",
     )
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -217,3 +214,48 @@ def _rows(batches: Iterable[ChangelogBatch], schema: pa.Schema) -> Iterator[pa.R
 def _lines(messages: DebeziumMessages, batch: ChangelogBatch) -> bytes:
     _, values = messages.values(batch)
     return ("\n".join(values.to_pylist()) + "\n").encode()
+
+
+EARLIEST = "earliest"
+_NAMED = (StartMode.LATEST.value, StartMode.LATEST_FULL.value, StartMode.COMPACTED_FULL.value)
+
+
+def start_of(text: str) -> StreamStart:
+    """The start that a text means: ``N``, ``N-full``, a time, or a name.
+
+    Raises:
+        UsageError: it is none of them.
+    """
+    if text == EARLIEST:
+        return stream_start("from-snapshot", snapshot_id=0)
+    if text in _NAMED:
+        return stream_start(text)
+    if match := re.fullmatch(r"([0-9]+)(-full)?", text):
+        mode = "from-snapshot-full" if match[2] else "from-snapshot"
+        return stream_start(mode, snapshot_id=int(match[1]))
+    try:
+        return stream_start("from-timestamp", timestamp_millis=millis_of(text))
+    except UsageError:
+        raise UsageError(
+            f"--from {text!r} is no place to begin at",
+            fix=f"give a snapshot such as 7, 7-full, {EARLIEST}, {', '.join(_NAMED)}, or a time "
+            "such as 2026-01-31T12:00:00",
+        ) from None
+
+
+def check_start(table: FileStoreTable, start: StreamStart, *, follow: bool) -> None:
+    """See that a snapshot that was asked for by number is there.
+
+    Raises:
+        UsageError: it has expired; or, without `follow`, it is still to come.
+    """
+    number, latest = start.snapshot_id, table.snapshots.latest_id()
+    if not number or latest is None:
+        return
+    if number > latest and not follow:
+        raise UsageError(
+            f"snapshot {number} does not exist yet, the latest is {latest}",
+            where=table.location,
+            fix="give an earlier one, or wait for it with --follow",
+        )
+    next_snapshot(table, number)

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import itertools
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import orjson
 
-from stream_app.app.cli.arguments.table import add_table_parser, named_table
+from stream_app.app.cli.arguments.table import add_table, named_table
 from stream_app.app.cli.arguments.table_of_job import table_of_job
 from stream_app.app.config.app_config import load_config
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.config.tables_of_job import TablesOfJob
+from stream_app.app.ops.check.comparison import Compared, Comparison
+from stream_app.app.ops.check.of_database import (
+    choice_of,
+    paths_of,
+    refused_sources,
+    splitter_of,
+    warnings_of,
+)
 from stream_app.app.source.bootstrap_servers import bootstrap_servers
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import (
@@ -32,12 +37,14 @@ from stream_app.errors import (
 from stream_app.fileio.file_io_registry import is_same_location
 from stream_app.local_disk import scratch_folder
 from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.schema.origin import Origin
 from stream_app.table.check.table_check import CheckReport, TableCheck
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_table
 from stream_app.table.upkeep.upkeep_refusals import check_versions_known
 
-_EPILOG = """\
+DESCRIPTION = "Check a table's metadata against its files, and both against the format."
+EPILOG = """\
 checks of every snapshot, tag and changelog of the table and of its branches:
   snapshots    consecutive numbers, hints, record counts, epochs that were written twice
   consumers    whether the next snapshot exists or is still to come
@@ -69,15 +76,9 @@ wait for a compaction"""
 _NOTHING_WRONG = {FindingKind.NOT_COMPARED, FindingKind.WAITING_ROWS}
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser = add_table_parser(
-        verbs,
-        "check",
-        description="Check a table's metadata against its files, and both against the format.",
-        epilog=_EPILOG,
-        or_all="absent: all tables of --conf",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_table(parser, "absent: all tables of --conf")
     parser.add_argument(
         "--quick", action="store_true", help="metadata alone: no data file is opened"
     )
@@ -95,7 +96,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         "as the job does",
     )
     parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -111,42 +111,45 @@ def run(args: argparse.Namespace) -> int:
         source, rules = source_of(args, table, tables)
         if source is None:
             return _check_one(args, table, None, progress)
-        with _comparison(progress) as comparison:
-            compared = comparison.add(table, source, rules, _of_database().choice_of(tables))
-            comparison.read(_of_database().splitter_of(tables, table))
+        with scratch_folder("check") as folder:
+            comparison = Comparison(folder, progress)
+            compared = comparison.add(table, source, rules, choice_of(tables))
+            comparison.read(splitter_of(tables, table))
             return _check_one(args, table, compared, progress)
     if tables is None:
         raise UsageError("no table is named", fix="give its folder, or --conf for all of a job")
-    with _comparison(progress) as comparison:
-        return exit_code(_check_all(args, tables, comparison, progress))
+    with scratch_folder("check") as folder:
+        return exit_code(_check_all(args, tables, Comparison(folder, progress), progress))
 
 
 def _check_all(
-    args: argparse.Namespace, tables: TablesOfJob, comparison: Any, progress: ProgressLine
+    args: argparse.Namespace, tables: TablesOfJob, comparison: Comparison, progress: ProgressLine
 ) -> set[FindingKind]:
     """Check each table of a job; one that cannot be opened or compared stops no other."""
-    refused = _of_database().refused_sources(tables)
-    choice = _of_database().choice_of(tables)
+    refused = refused_sources(tables)
+    choice = choice_of(tables)
     _check_source_kind(args, tables.source)
-    found: list[tuple[str, FileStoreTable | None, Any]] = []
-    for path in _of_database().paths_of(tables, needs_one=not refused):
+    comparisons: list[tuple[str, FileStoreTable | None, Compared | StreamAppError]] = []
+    for path in paths_of(tables, needs_one=not refused):
         table = None
         try:
             table = open_table(path, file_io_options=tables.file_system)
             check_versions_known(table)
-            compared = comparison.add(table, *source_of(args, table, tables), choice)
+            source, rules = source_of(args, table, tables)
+            assert source is not None, "the configuration names it"
+            comparisons.append((path, table, comparison.add(table, source, rules, choice)))
         except StreamAppError as error:
-            compared = error
-        found.append((path, table, compared))
-    taken = [table for _, table, it in found if table and not isinstance(it, StreamAppError)]
-    comparison.read(_of_database().splitter_of(tables, *taken))
+            comparisons.append((path, table, error))
+    taken = [table for _, table, it in comparisons if table and not isinstance(it, StreamAppError)]
+    comparison.read(splitter_of(tables, *taken))
     seen: dict[str, set[FindingKind]] = {}
     details: list[str] = []
-    for path, table, compared in found:
+    for path, table, compared in comparisons:
         if table is not None:
             kinds, report = _check(args, table, compared, progress, heading=path)
             details.append(f"{path}: {'; '.join(detail_lines(report, quick=args.quick))}")
         else:
+            assert isinstance(compared, StreamAppError), "it was not opened"
             kinds = _print(_not_opened(path, compared), path, args, progress, heading=path)
         seen[path.rpartition("/")[2]] = set(kinds)
     for origin, why in refused.items():
@@ -156,6 +159,10 @@ def _check_all(
     if args.format == "text":
         for line in (summary_of(seen), *details):
             print(line)
+    for warning in warnings_of(tables):
+        fields = {"kind": "warning", "what": warning.what, "where": warning.table}
+        in_json = orjson.dumps({**fields, "fix": warning.fix}).decode()
+        print(f"warning: {warning}" if args.format == "text" else in_json)
     return set().union(*seen.values())
 
 
@@ -179,23 +186,10 @@ def exit_code(kinds: Collection[FindingKind]) -> int:
     return NOT_COMPARED if set(kinds) <= _NOTHING_WRONG else FAILED
 
 
-def _of_database() -> Any:
-    """Imported only when it is asked for: it needs Spark's package."""
-    return importlib.import_module("stream_app.app.ops.check.of_database")
-
-
-@contextmanager
-def _comparison(progress: ProgressLine) -> Iterator[Any]:
-    """Imported only when it is asked for: it needs Spark's package and a broker's client."""
-    module = importlib.import_module("stream_app.app.ops.check.comparison")
-    with scratch_folder("check") as folder:
-        yield module.Comparison(folder, progress)
-
-
 def _check(
     args: argparse.Namespace,
     table: FileStoreTable,
-    compared: Any,
+    compared: Compared | StreamAppError | None,
     progress: ProgressLine,
     *,
     heading: str = "",
@@ -203,8 +197,7 @@ def _check(
     """Check a table, and tell what its comparison has found; returns the kinds of findings.
 
     Args:
-        compared: a `comparison.Compared`; the error that kept it from being one; None: it was not
-            asked for.
+        compared: or the error that kept the table from being compared; None: it was not asked for.
     """
     check = TableCheck(table, args.quick, progress)
     findings = check.findings()
@@ -217,7 +210,10 @@ def _check(
 
 
 def _check_one(
-    args: argparse.Namespace, table: FileStoreTable, compared: Any, progress: ProgressLine
+    args: argparse.Namespace,
+    table: FileStoreTable,
+    compared: Compared | None,
+    progress: ProgressLine,
 ) -> int:
     kinds, report = _check(args, table, compared, progress)
     if args.format == "text":
@@ -236,7 +232,7 @@ def _not_opened(where: str, error: StreamAppError) -> Iterator[Finding]:
         yield from _not_compared(where, error)
 
 
-def _refused(origin: Any, why: str) -> Iterator[Finding]:
+def _refused(origin: Origin, why: str) -> Iterator[Finding]:
     yield Finding(
         kind=FindingKind.NOT_COMPARED,
         what=f"nothing of {origin} is stored, its messages are set aside: {why}",

@@ -9,21 +9,21 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from typing import Any
 
 from stream_app.app.cli.arguments.compact import (
-    add_arguments,
+    add_compact_arguments,
     compact_job,
     configuration,
 )
 from stream_app.app.launch.spark_log import become_spark
 from stream_app.app.launch.spark_submit import submit_command
-from stream_app.app.ops.inspect.planned_compactions import PlannedCompaction, planned_compactions
+from stream_app.app.ops.inspect.levels import PlannedCompaction, planned_compactions
 from stream_app.app.tables.compaction_request import CompactJob
 from stream_app.app.text.listing import Listing
 from stream_app.table.file_store_table import table_label
 
-_EPILOG = """\
+DESCRIPTION = "Merge the files of a table's buckets, once or as a service, on Spark."
+EPILOG = """\
 examples:
   stream-app compact warehouse/shop.db/orders --dry-run
   stream-app compact warehouse/shop.db/orders --partition dt=2026-11-20 --partition dt=2026-11-21
@@ -35,20 +35,12 @@ The table's writers continue meanwhile. If another writer changes a bucket first
 its compaction of that bucket, and no row is lost."""
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "compact",
-        description="Merge the files of a table's buckets, once or as a service, on Spark.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    add_arguments(parser)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_compact_arguments(parser)
     parser.add_argument(
         "--dry-run", action="store_true", help="show what would be compacted, and why"
     )
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come back

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any
 
 from stream_app.app.cli.arguments.configuration import add_configuration
 from stream_app.app.config.app_config import load_config
@@ -13,7 +12,8 @@ from stream_app.app.ops.doctor.observation import Level
 from stream_app.clock import SystemClock
 from stream_app.errors import FAILED
 
-_EPILOG = """\
+DESCRIPTION = "Look at everything that a job needs before it runs, and say what to mend."
+EPILOG = """\
 It looks at Java, Python's packages, memory and disk; asks the broker for the topics and fetches a
 record of each; tries the rights, the clock and the promises of the stores; holds table and
 checkpoint against the configuration; and sees that the topics have what the job reads next, and
@@ -27,17 +27,9 @@ exit codes: 0 a job can run, perhaps with warnings; 1 there is a problem; 2 the 
 wrong"""
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "doctor",
-        description="Look at everything that a job needs before it runs, and say what to mend.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     add_configuration(parser)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -9,9 +9,8 @@ import argparse
 import os
 import shlex
 from pathlib import Path
-from typing import Any
 
-from stream_app.app.cli.arguments.ingest import add_arguments
+from stream_app.app.cli.arguments.configuration import add_ingest_arguments
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.launch.jars import installed_spark_version, s3a_jars, spark_kafka_jars
 from stream_app.app.launch.spark_log import become_spark
@@ -21,31 +20,27 @@ from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import absolute_location, is_on_s3
 from stream_app.spark.supported import check_spark
 
+DESCRIPTION = (
+    "Read change records and write them into a Paimon table, until the source is drained "
+    '(stream.trigger = "availableNow") or the job is stopped (Ctrl-C: the running epoch '
+    "is finished first). It may be killed at any moment: started again with the same "
+    "checkpoint it goes on, with nothing lost and nothing twice."
+)
+EPILOG = (
+    "examples:\n"
+    "  stream-app ingest --conf conf/orders.toml\n"
+    "  stream-app ingest --conf conf/orders.toml --set stream.trigger=availableNow\n"
+    "  stream-app ingest --conf conf/orders.toml --print   "
+    "# the spark-submit command, to run it elsewhere"
+)
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "ingest",
-        description=(
-            "Read change records and write them into a Paimon table, until the source is drained "
-            '(stream.trigger = "availableNow") or the job is stopped (Ctrl-C: the running epoch '
-            "is finished first). It may be killed at any moment: started again with the same "
-            "checkpoint it goes on, with nothing lost and nothing twice."
-        ),
-        epilog=(
-            "examples:\n"
-            "  stream-app ingest --conf conf/orders.toml\n"
-            "  stream-app ingest --conf conf/orders.toml --set stream.trigger=availableNow\n"
-            "  stream-app ingest --conf conf/orders.toml --print   "
-            "# the spark-submit command, to run it elsewhere"
-        ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_arguments(parser)
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_ingest_arguments(parser)
     parser.add_argument(
         "--print", action="store_true", help="print the spark-submit command instead of running it"
     )
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come back

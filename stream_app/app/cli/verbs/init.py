@@ -7,7 +7,6 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -30,7 +29,11 @@ from stream_app.model.schema.source_table import SourceTable
 from stream_app.planning.sync.column_remarks import remarks_of_new
 from stream_app.planning.sync.partition_roots import PARTITIONED, PUBLISH_FIX
 
-_EPILOG = """\
+DESCRIPTION = (
+    "Write the configuration of a job from the messages of its topic, or from the "
+    "definition of the table in its database."
+)
+EPILOG = """\
 From a topic it reads a few messages of both ends, from a database the definition of a table. It
 writes neither a table nor a checkpoint. Look through the result: of a topic, types are exact where
 the messages bring their schema. The result never has the database's user or password.
@@ -42,16 +45,8 @@ examples:
     --topic shop.public.orders --bootstrap-servers 127.0.0.1:9092"""
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "init",
-        description="Write the configuration of a job from the messages of its topic, or from the "
-        "definition of the table in its database.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     of = parser.add_mutually_exclusive_group(required=True)
     of.add_argument("--from-topic", metavar="TOPIC", help="the topic")
     of.add_argument(
@@ -76,14 +71,13 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--inexact",
         default=Inexact.NUMBER.value,
-        choices=[each.value for each in Inexact],
+        choices=[way.value for way in Inexact],
         help="columns for times of day that Paimon's TIME cannot hold (default: number)",
     )
     parser.add_argument("--warehouse", default="./warehouse", metavar="FOLDER")
     parser.add_argument("--database", metavar="NAME", help="of the table (default: the source's)")
     parser.add_argument("--name", metavar="NAME", help="of the table (default: the source's)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="a new file; default: stdout")
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -112,14 +106,20 @@ def _draft_of_table(args: argparse.Namespace) -> JobDraft:
     if args.topic is None:
         raise UsageError("--from-jdbc needs --topic", fix="name the topic with the table's changes")
     source = _source(args, args.topic)
-    found = jdbc_table(parse_jdbc_url(args.from_jdbc), args.table, mapping)
-    _tell(found.table, source)
-    if found.is_root:
+    source_table = jdbc_table(parse_jdbc_url(args.from_jdbc), args.table, mapping)
+    _tell(source_table.table, source)
+    if source_table.is_root:
         print(f"{PARTITIONED}\n  to fix: {PUBLISH_FIX}", file=sys.stderr)
-    for column in found.untyped:
+    for column in source_table.untyped:
         print(f"{column} has no counterpart: the column is STRING", file=sys.stderr)
-    of = f"{found.schema}.{found.name}"
-    return _job_draft(args, source, (found.schema, found.name), found.table, f"the table {of}")
+    of = f"{source_table.schema}.{source_table.name}"
+    return _job_draft(
+        args,
+        source,
+        (source_table.schema, source_table.name),
+        source_table.table,
+        f"the table {of}",
+    )
 
 
 def _mapping(args: argparse.Namespace) -> MappingOptions:
@@ -140,9 +140,9 @@ def _draft(args: argparse.Namespace) -> JobDraft:
     table = None if messages is None else reader.describe(messages, mapping)
     if messages is None or table is None:
         notice = None if messages is None else other_format(source.format, [messages])
-        told = "" if notice is None else f": {notice.what}"
+        reason = "" if notice is None else f": {notice.what}"
         raise WrongSourceError(
-            f"no message tells a column{told}",
+            f"no message tells a column{reason}",
             where=f"topic {args.from_topic}",
             fix="begin again when the topic has rows, or name their format with --source-format",
         )
@@ -153,9 +153,11 @@ def _draft(args: argparse.Namespace) -> JobDraft:
 
 def _tell(table: SourceTable, source: SourceConfig) -> None:
     """What the columns lose on their way, as far as it is known."""
-    found = format_named(source.format)
-    for each in remarks_of_new(table.columns):
-        print(f"{each.what()}\n  to fix: {each.remedy(found.full_key)}", file=sys.stderr)
+    message_format = format_named(source.format)
+    for remark in remarks_of_new(table.columns):
+        print(
+            f"{remark.what()}\n  to fix: {remark.remedy(message_format.full_key)}", file=sys.stderr
+        )
 
 
 def _job_draft(
@@ -166,17 +168,17 @@ def _job_draft(
     origin: str,
 ) -> JobDraft:
     """Args: names: of the table's database and of the table; origin: what is written of."""
-    found = format_named(source.format)
+    message_format = format_named(source.format)
     options = dict(source.format_options)
     if args.inexact != Inexact.NUMBER.value:
         options[INEXACT] = args.inexact
-    given = {f"{found.section}.{key}": value for key, value in options.items()}
+    given = {f"{message_format.section}.{key}": value for key, value in options.items()}
     return JobDraft(
         origin=origin,
         topic=source.topics[0],
         bootstrap_servers=source.bootstrap_servers,
-        format=found.name,
-        format_section=found.section,
+        format=message_format.name,
+        format_section=message_format.section,
         warehouse=args.warehouse,
         database=args.database or names[0],
         name=args.name or names[1],
@@ -229,7 +231,7 @@ def _names(
 
 
 def _checked(table: SourceTable) -> SourceTable:
-    odd = [each.name for each in table.columns if "`" in each.name and '"' in each.name]
+    odd = [column.name for column in table.columns if "`" in column.name and '"' in column.name]
     if odd:
         raise WrongSourceError(
             f"the column {odd[0]!r} has a name that no configuration can spell",

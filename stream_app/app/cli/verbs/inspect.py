@@ -6,14 +6,12 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
 
 from rich.console import Console
 
-from stream_app.app.cli.arguments.table import add_table_parser, named_table
-from stream_app.app.cli.arguments.version import add_version, version_of
-from stream_app.app.ops.inspect.bucket_choice import BucketChoice
+from stream_app.app.cli.arguments.table import add_table, add_version, named_table, version_of
 from stream_app.app.ops.inspect.compactions import CompactionRow, compaction_rows
+from stream_app.app.ops.inspect.files import BucketChoice
 from stream_app.app.ops.inspect.levels import (
     LevelRow,
     level_rows,
@@ -42,7 +40,8 @@ _LISTINGS: dict[str, Callable[[FileStoreTable, Snapshot | None, BucketChoice], L
 }
 _WITH_BUCKETS = ("files", "levels", "compactions")
 """What can be shown of some buckets alone."""
-_EPILOG = """\
+DESCRIPTION = "Show the metadata of a table. Reads no row and no data file."
+EPILOG = """\
 what there is to see:
   snapshots    the log of commits: user, time, numbers of records and files
   schemas      every version of the columns, keys and options
@@ -67,14 +66,9 @@ examples:
   stream-app inspect warehouse/shop.db/orders files --format jsonl"""
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser = add_table_parser(
-        verbs,
-        "inspect",
-        description="Show the metadata of a table. Reads no row and no data file.",
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_table(parser)
     parser.add_argument(
         "what",
         metavar="WHAT",
@@ -100,7 +94,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--format", choices=("table", "jsonl"), default="table", help="default: table"
     )
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -120,17 +113,17 @@ def run(args: argparse.Namespace) -> int:
     table = named_table(args.table)
     choice.check(table, without_partitions="leave --partition out")
     snapshot = snapshot_of(table, version_of(args))
-    found = _LISTINGS[args.what](table, snapshot, choice)
-    if not found.rows:
+    rows = _LISTINGS[args.what](table, snapshot, choice)
+    if not rows.rows:
         here = "" if choice.is_all else " in what was chosen"
         print(f"there are no {args.what}{here}", file=sys.stderr)
     if args.format == "jsonl":
-        _print_lines(found.json_lines())
+        _print_lines(rows.json_lines())
     elif args.what == "overview":
-        _print_lines(overview_lines(found.rows[0]))
+        _print_lines(overview_lines(rows.rows[0]))
     else:
-        _print_lines(found.lines())
-        if args.what == "levels" and found.rows:
+        _print_lines(rows.lines())
+        if args.what == "levels" and rows.rows:
             print()
             picture = levels_picture(
                 run_rows(table, snapshot, choice), next_compactions(table, snapshot)

@@ -5,22 +5,22 @@ from __future__ import annotations
 import argparse
 import base64
 import contextlib
-import importlib
 import os
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import orjson
 
+from stream_app.app.cli.arguments.table import timestamp_argument
 from stream_app.app.cli.arguments.table_of_job import known_table, names_of_job
-from stream_app.app.cli.arguments.version import timestamp_argument
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
+from stream_app.app.ops.check.of_database import paths_of
 from stream_app.app.ops.quarantine.choice import Choice, offset_range
+from stream_app.app.ops.quarantine.job_replay import job_replays
 from stream_app.app.ops.quarantine.kept_records import (
     DROPPED,
     KeptRecord,
@@ -28,9 +28,8 @@ from stream_app.app.ops.quarantine.kept_records import (
     Quarantine,
     open_quarantine,
 )
-from stream_app.app.ops.quarantine.outcome import replay_lines
-from stream_app.app.text.listing import time_text
-from stream_app.app.text.outcomes import DRY_RUN, NOTHING, counted
+from stream_app.app.ops.quarantine.replay import replay_lines
+from stream_app.app.text.listing import DRY_RUN, NOTHING, counted, time_text
 from stream_app.app.text.text_table import Column, text_lines
 from stream_app.cdc.bad_reasons import REASON_KINDS
 from stream_app.errors import TableNotFoundError, UsageError
@@ -38,7 +37,8 @@ from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.opening import open_table
 from stream_app.table.versions.time_travel import millis_of
 
-_EPILOG = """\
+DESCRIPTION = "Look at the records of a quarantine, replay them, or drop them."
+EPILOG = """\
 list    how many records wait, by table, kind of reason, topic and partition
 show    the records themselves, with reason, key and value
 replay  decodes records again, by the configuration and the table of today, and writes the rows
@@ -65,15 +65,8 @@ _COLUMNS = (
 )
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "quarantine",
-        description="Look at the records of a quarantine, replay them, or drop them.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     parser.add_argument("action", choices=tuple(_ACTIONS), metavar="list|show|replay|drop")
     parser.add_argument(
         "folder", nargs="?", metavar="FOLDER", help="the quarantine; instead of --conf"
@@ -102,7 +95,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         "--dry-run", action="store_true", help="replay and drop: tell it, and change nothing"
     )
     parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -155,14 +147,14 @@ def _quarantine(args: argparse.Namespace, config: AppConfig | None) -> Quarantin
 
 
 def _of_folder(folder: str) -> Quarantine:
-    found = open_quarantine(folder, {})
-    if not found.is_there:
+    quarantine = open_quarantine(folder, {})
+    if not quarantine.is_there:
         raise UsageError(
             "there is no such folder",
             where=folder,
             fix="give the folder of a quarantine, or --conf with the job's configuration",
         )
-    return found
+    return quarantine
 
 
 def _of_job(args: argparse.Namespace, config: AppConfig) -> Quarantine:
@@ -211,29 +203,20 @@ class _Records:
         """Of no table nothing is chosen: the tables that have such records."""
         counts = {name: len(records) for name, records in self.of_tables().items() if records}
         if counts:
-            told = ", ".join(f"{name} ({count})" for name, count in counts.items())
-            yield f"such records wait in tables; choose one with --table: {told}"
+            tables = ", ".join(f"{name} ({count})" for name, count in counts.items())
+            yield f"such records wait in tables; choose one with --table: {tables}"
 
     def _committed(self, name: str | None) -> frozenset[str]:
         """Commit users in the tables; without a configuration the marks alone must tell."""
         users: set[str] = set()
         if self.tables is None:
             return frozenset()
-        for path in _paths(self.tables, name):
+        one = None if name is None else [self.tables.path(name)]
+        for path in one or paths_of(self.tables, needs_one=False):
             with contextlib.suppress(TableNotFoundError):
                 table = open_table(path, file_io_options=self.tables.file_system)
                 users.update(newest_epochs(table.snapshots))
         return frozenset(users)
-
-
-def _paths(tables: TablesOfJob, name: str | None) -> Sequence[str]:
-    """The tables into which records of a quarantine may have been replayed."""
-    if name is not None:
-        return [tables.path(name)]
-    # Imported only when it is asked for: it needs Spark's package.
-    of_database = importlib.import_module("stream_app.app.ops.check.of_database")
-    paths: Sequence[str] = of_database.paths_of(tables, needs_one=False)
-    return paths
 
 
 def _list(args: argparse.Namespace, records: _Records) -> Iterator[str]:
@@ -242,15 +225,15 @@ def _list(args: argparse.Namespace, records: _Records) -> Iterator[str]:
     columns: tuple[Column, ...] = _COLUMNS
     if tables:
         columns = (Column("table"), *_COLUMNS)
-        summaries = [{"table": None, **each} for each in summaries]
+        summaries = [{"table": None, **summary} for summary in summaries]
         for name, some in tables.items():
-            summaries += [{"table": name, **each} for each in _summaries(some)]
+            summaries += [{"table": name, **summary} for summary in _summaries(some)]
     if args.format == "jsonl":
         yield from (orjson.dumps(summary).decode() for summary in summaries)
     elif not summaries:
         yield f"no record waits in {records.quarantine.location}"
     else:
-        yield from text_lines(columns, ([*map(_cell, each.values())] for each in summaries))
+        yield from text_lines(columns, ([*map(_cell, summary.values())] for summary in summaries))
 
 
 def _summaries(records: Sequence[KeptRecord]) -> list[dict[str, object]]:
@@ -296,17 +279,17 @@ def _show(args: argparse.Namespace, records: _Records) -> Iterator[str]:
 
 
 def _as_json(record: KeptRecord) -> Mapping[str, object]:
-    found: dict[str, object] = {
+    document: dict[str, object] = {
         name: getattr(record, name)
         for name in ("file", "topic", "partition", "offset", "timestamp", "kind", "reason")
     }
     for name in ("key", "value"):
         data: bytes | None = getattr(record, name)
         try:
-            found[name] = None if data is None else data.decode()
+            document[name] = None if data is None else data.decode()
         except UnicodeDecodeError:
-            found[f"{name}_base64"] = base64.b64encode(data or b"").decode()
-    return found
+            document[f"{name}_base64"] = base64.b64encode(data or b"").decode()
+    return document
 
 
 def _text(data: bytes | None) -> str:
@@ -341,15 +324,13 @@ def _replay(args: argparse.Namespace, records: _Records) -> Iterator[str]:
         raise UsageError(
             "a replay needs the job's configuration", fix="give --conf instead of the folder"
         )
-    # Imported only when it is asked for: it needs Spark's package and a broker's client.
-    replays = importlib.import_module("stream_app.app.ops.quarantine.job_replay")
-    found = replays.job_replays(tables, records.whole, args.table)
-    for name, replay in found.items():
+    by_table = job_replays(tables, records.whole, args.table)
+    for name, replay in by_table.items():
         if args.table is None and not isinstance(tables, SingleTable):
             yield f"{name}:"
         done = replay.run(records.choice, dry_run=args.dry_run)
         yield from replay_lines(done, dry_run=args.dry_run)
-    if not found:
+    if not by_table:
         yield NOTHING
         yield from records.elsewhere()
 

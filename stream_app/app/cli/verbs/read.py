@@ -6,16 +6,15 @@ import argparse
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from stream_app.app.cli.arguments.table import add_table_parser, table_location
-from stream_app.app.cli.arguments.version import add_version, version_of
+from stream_app.app.cli.arguments.table import add_table, add_version, table_location, version_of
 from stream_app.app.cli.output.row_output import WRITERS, output
 from stream_app.app.config.settings import file_io_options
 from stream_app.errors import UsageError
 from stream_app.table.api.paimon_table import open_table
 
-_EPILOG = """\
+DESCRIPTION = "Print the rows of a table at a snapshot: the newest version of each key."
+EPILOG = """\
 conditions:
   = <> != < <= > >=   IN (…)   BETWEEN … AND …   LIKE 'a%_'   IS [NOT] NULL   AND OR NOT ( )
   12  -1.5  'it''s'  TRUE  X'00ff'  DATE '2024-02-29'  TIMESTAMP '2024-02-29 12:34:56.789'
@@ -38,14 +37,9 @@ examples:
   stream-app read warehouse/shop.db/orders --timestamp "2026-01-31 12:00" --where "id = 7\""""
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser = add_table_parser(
-        verbs,
-        "read",
-        description="Print the rows of a table at a snapshot: the newest version of each key.",
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_table(parser)
     add_version(parser)
     parser.add_argument("--columns", metavar="A,B", help="these columns, in this order")
     parser.add_argument(
@@ -62,7 +56,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="write a file instead of standard output"
     )
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any
 
 from stream_app.app.cli.arguments.configuration import add_configuration
 from stream_app.app.config.app_config import load_config
@@ -12,27 +11,23 @@ from stream_app.app.ops.resume import resume_tables
 from stream_app.app.tables.job_folders import checkpoint_of
 from stream_app.clock import SystemClock
 
+DESCRIPTION = (
+    "Ask a job to try tables again that an error holds back. A running job does so within "
+    "seconds. A job that starts tries all of them anyway. The table then gets everything "
+    "since it was held back."
+)
+EPILOG = (
+    "examples:\n"
+    "  stream-app status --conf conf/shop-database.toml          # which, and why\n"
+    "  stream-app resume --conf conf/shop-database.toml orders\n"
+    "  stream-app resume --conf conf/shop-database.toml          # all that are held"
+)
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "resume",
-        description=(
-            "Ask a job to try tables again that an error holds back. A running job does so within "
-            "seconds. A job that starts tries all of them anyway. The table then gets everything "
-            "since it was held back."
-        ),
-        epilog=(
-            "examples:\n"
-            "  stream-app status --conf conf/shop-database.toml          # which, and why\n"
-            "  stream-app resume --conf conf/shop-database.toml orders\n"
-            "  stream-app resume --conf conf/shop-database.toml          # all that are held"
-        ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="a table; none: all held ones")
     add_configuration(parser)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import Any
+
+import orjson
 
 from stream_app.app.cli.arguments.configuration import add_configuration
 from stream_app.app.cli.arguments.table_of_job import known_table
@@ -19,7 +20,7 @@ from stream_app.app.ops.inspect.job_status import (
     TableStatus,
     in_short,
 )
-from stream_app.app.source.source_ends import source_ends
+from stream_app.app.source.preflight import source_ends
 from stream_app.app.tables.job_folders import checkpoint_of, not_begun
 from stream_app.app.text.listing import Listing
 from stream_app.clock import SystemClock
@@ -29,41 +30,41 @@ from stream_app.spark.ingest.job_state import read_state
 _TROUBLES = (HELD, MISSING, UNREADABLE, REFUSED)
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "status",
-        description=(
-            "Show the state of each table of a job: its newest epoch and snapshot, how far it is "
-            "behind its topics, its sorted runs, and why it is held back. Reads the checkpoint and "
-            "the tables; the job may run or not."
-        ),
-        epilog=(
-            "states:\n"
-            "  ready       the table has all epochs, and readers get them\n"
-            "  waiting     it waits for its compactions: rows that nobody gets before, or its next "
-            "epoch\n"
-            "  held        an error holds it back, and the other tables go on\n"
-            "  empty       no epoch had rows for it\n"
-            "  missing, unreadable   see the reason\n"
-            "  refused     nothing of a table of the source is stored: see the reason\n\n"
-            "examples:\n"
-            "  stream-app status --conf conf/shop-database.toml\n"
-            "  stream-app status --conf conf/shop-database.toml --table orders\n"
-            "  stream-app status --conf conf/shop-database.toml --json\n\n"
-            "exit codes: 0 no trouble; 1 a table is held, missing, unreadable or refused, or no "
-            "job has begun"
-        ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+DESCRIPTION = (
+    "Show the state of each table of a job: its newest epoch and snapshot, how far it is "
+    "behind its topics, its sorted runs, and why it is held back. Reads the checkpoint and "
+    "the tables; the job may run or not."
+)
+EPILOG = (
+    "states:\n"
+    "  ready       the table has all epochs, and readers get them\n"
+    "  waiting     it waits for its compactions: rows that nobody gets before, or its next "
+    "epoch\n"
+    "  held        an error holds it back, and the other tables go on\n"
+    "  empty       no epoch had rows for it\n"
+    "  missing, unreadable   see the reason\n"
+    "  refused     nothing of a table of the source is stored: see the reason\n"
+    "Below the tables stand the job's warnings: of columns that lose something, for example.\n\n"
+    "examples:\n"
+    "  stream-app status --conf conf/shop-database.toml\n"
+    "  stream-app status --conf conf/shop-database.toml --table orders\n"
+    "  stream-app status --conf conf/shop-database.toml --json\n\n"
+    "exit codes: 0 no trouble; 1 a table is held, missing, unreadable or refused, or no "
+    "job has begun"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     add_configuration(parser)
     parser.add_argument(
         "--table",
         metavar="NAME",
         help="one table, by its name in the warehouse, with the whole reason",
     )
-    parser.add_argument("--json", action="store_true", help="a JSON object for each table")
-    return parser
+    parser.add_argument(
+        "--json", action="store_true", help="a JSON object for each table and each warning"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -94,6 +95,9 @@ def run(args: argparse.Namespace) -> int:
         print("the job has met no table yet", file=sys.stderr)
     for line in whole.json_lines() if args.json else shown.lines():
         print(line)
+    for warning in status.warnings():
+        of_table = {"table": warning.table, "warning": warning.what, "fix": warning.fix}
+        print(orjson.dumps(of_table).decode() if args.json else f"warning: {warning}")
     for row in rows if args.table is not None and not args.json else ():
         if row.reason is not None:
             print(f"\n{row.reason}")

@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -21,7 +20,8 @@ from stream_app.errors import UsageError
 _INTERVAL_S = 2.0
 _INTERVAL_MIN_S = 0.2
 _PIPE_WIDTH = 200
-_EPILOG = """\
+DESCRIPTION = "Show the tables of a warehouse, or those of a job, in a terminal, live."
+EPILOG = """\
 keys: q quits, arrows (or j and k) choose the table whose snapshots and compactions are shown, s
 sorts: trouble first, stalest, most lag, most sorted runs, by name.
 
@@ -33,15 +33,8 @@ examples:
   stream-app top --conf conf/shop-database.toml --once"""
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "top",
-        description="Show the tables of a warehouse, or those of a job, in a terminal, live.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     add_site(parser)
     parser.add_argument("--once", action="store_true", help="print the list once")
     parser.add_argument(
@@ -51,7 +44,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         metavar="SECONDS",
         help=f"between two looks at the tables; default: {_INTERVAL_S:g}",
     )
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

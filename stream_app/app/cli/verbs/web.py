@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import Any
 
 from stream_app.app.cli.arguments.table import WAREHOUSE
 from stream_app.app.config.app_config import load_config
@@ -21,7 +20,8 @@ from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import file_io_of
 
 _PORT = 8088
-_EPILOG = """\
+DESCRIPTION = "Serve pages about the tables of a warehouse, or about those of a job."
+EPILOG = """\
 The page shows each table's state and age, its snapshots, the LSM tree of each bucket with what is
 compacted next, its schemas, tags, consumers and options, and rows and changes. It comes up by
 itself when something changes. It writes nothing, unless STREAM_APP_WEB_TOKEN has a token of 16
@@ -36,15 +36,8 @@ examples:
   stream-app web --conf conf/shop-database.toml"""
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "web",
-        description="Serve pages about the tables of a warehouse, or about those of a job.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
     add_site(parser)
     parser.add_argument("--port", type=int, default=_PORT, help=f"default: {_PORT}")
     parser.add_argument(
@@ -57,7 +50,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         "--name", action="append", default=[], metavar="NAME",
         help="with --host: a further name that browsers call it by; may be repeated; *: any",
     )  # fmt: skip
-    return parser
 
 
 def add_site(parser: argparse.ArgumentParser) -> None:

@@ -78,9 +78,9 @@ class EpochHistory:
     def add(self, table: str, report: EpochReport, time_ms: int) -> None:
         """An epoch is committed."""
         for snapshot in report.snapshots:
-            told = (snapshot.properties or {}).get(SOURCE_TIME_PROPERTY, "")
-            if told.isdecimal():
-                self.source_ms = max(self.source_ms or 0, int(told))
+            millis = (snapshot.properties or {}).get(SOURCE_TIME_PROPERTY, "")
+            if millis.isdecimal():
+                self.source_ms = max(self.source_ms or 0, int(millis))
         kept = self._epochs.setdefault(table, deque(maxlen=KEPT))
         kept.append(
             PastEpoch(

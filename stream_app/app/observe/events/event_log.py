@@ -16,17 +16,15 @@ from functools import partial
 from typing import IO
 
 from stream_app.app.observe.events.epoch_history import EpochHistory
-from stream_app.app.observe.events.event_objects import (
-    epoch_event,
-    idle_event,
-    rounded,
-    set_aside_event,
-)
 from stream_app.app.observe.events.event_texts import (
     bytes_text,
     compaction_text,
     drained_text,
+    epoch_event,
+    idle_event,
     report_line,
+    rounded,
+    set_aside_event,
     snapshots_text,
 )
 from stream_app.app.observe.metrics.collectors import CompactionSource
@@ -119,7 +117,7 @@ class EventLog:
         seconds = {} if report.skipped else rounded(report.parts)
         with about(table=self._name, epoch=report.epoch, offsets=offsets, seconds=seconds):
             self._epoch(report)
-        self.listeners.tell(lambda each: each.epoch(self._name, report))
+        self.listeners.tell(lambda listener: listener.epoch(self._name, report))
 
     def _epoch(self, report: EpochReport) -> None:
         self._count(lambda metrics: metrics.epoch(report))
@@ -195,7 +193,7 @@ class EventLog:
     def idle_commit(self, report: IdleReport) -> None:
         """A compaction was committed between epochs."""
         self._count(lambda metrics: metrics.committed((report.snapshot,), report.compactions))
-        self.listeners.tell(lambda each: each.idle_commit(self._name, report))
+        self.listeners.tell(lambda listener: listener.idle_commit(self._name, report))
         snapshots = snapshots_text((report.snapshot,))
         with about(table=self._name):
             _LOG.info("%sidle commit: snapshot %s", self._prefix, snapshots)
@@ -210,7 +208,7 @@ class EventLog:
         if self.health is not None:
             self.health.looked(is_running)
         self._count(lambda metrics: metrics.source.looked(metrics.table))
-        self.listeners.tell(lambda each: each.looked())
+        self.listeners.tell(lambda listener: listener.looked())
 
     def held(self, table: str, waiting: HeldTable | None) -> None:
         """A table is held back, or has all epochs again."""
@@ -220,7 +218,7 @@ class EventLog:
             if waiting is not None and waiting.has_failed:
                 self.health.held[table] = waiting.reason
         label = table if self.metrics is None else f"{self.metrics.table}.{table}"
-        self.listeners.tell(lambda each: each.held(label, waiting))
+        self.listeners.tell(lambda listener: listener.held(label, waiting))
         if waiting is None:
             with about(table=label):
                 _LOG.info("%s: has all epochs again", table)
@@ -233,15 +231,15 @@ class EventLog:
                     waiting.since_epoch,
                     waiting.reason,
                 )
-            told = {"since_epoch": waiting.since_epoch, "tries": waiting.tries}
-            self._write("held", {"table": table, **told, "reason": waiting.reason})
+            facts = {"since_epoch": waiting.since_epoch, "tries": waiting.tries}
+            self._write("held", {"table": table, **facts, "reason": waiting.reason})
 
     def unassigned(self, epoch: int, set_aside: SetAside) -> None:
         """Messages of an epoch belong to no table."""
         self._count(lambda metrics: metrics.unassigned(set_aside))
         with about(epoch=epoch):
             _tell_set_aside(epoch, set_aside, "messages without a table: ")
-        self.listeners.tell(lambda each: each.set_aside(self._name, set_aside))
+        self.listeners.tell(lambda listener: listener.set_aside(self._name, set_aside))
         self._write("unassigned", {"epoch": epoch, **set_aside_event(set_aside)})
 
     def ended(self) -> None:
@@ -265,10 +263,10 @@ class EventLog:
     def _prefix(self) -> str:
         return "" if self.table is None else f"{self.table}: "
 
-    def _columns(self, found: Mapping[Column, ColumnSighting]) -> dict[str, object]:
+    def _columns(self, sightings: Mapping[Column, ColumnSighting]) -> dict[str, object]:
         """Warns of each column once, and counts its records; returns the event's part."""
         counts: dict[str, Counter[str]] = {kind.value: Counter() for kind in DriftKind}
-        for (kind, given), sighting in sorted(found.items(), key=lambda item: item[1].place):
+        for (kind, given), sighting in sorted(sightings.items(), key=lambda item: item[1].place):
             column = (kind, given)
             if column not in self._told and len(self._told) >= COLUMN_NAMES_MAX:
                 column = (kind, OTHER_COLUMNS)
@@ -277,8 +275,8 @@ class EventLog:
                 option = self.message_format.full_key(kind.option)
                 _warn_of_column(*column, sighting, option, self._prefix)
             counts[kind.value][column[1]] += sighting.records
-            told = partial(JobMetrics.column, kind=kind, name=column[1], records=sighting.records)
-            self._count(told)
+            count = partial(JobMetrics.column, kind=kind, name=column[1], records=sighting.records)
+            self._count(count)
         return {f"{kind}_columns": dict(records) for kind, records in counts.items()}
 
     def _write(self, event: str, values: Mapping[str, object]) -> None:

@@ -5,6 +5,7 @@ Source: Paimon `operation/metrics/CompactionMetrics.java`.
 
 from __future__ import annotations
 
+import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -42,12 +43,12 @@ class TablesCollector(Collector, Generic[_Metrics]):
 
     def collect(self) -> Iterator[Metric]:
         """Families with a sample for each label."""
-        found = [(table, source()) for table, source in list(self._sources)]
+        of_tables = [(table, source()) for table, source in list(self._sources)]
         yield from _families(
-            (table, each)
-            for table, metrics in found
+            (table, number)
+            for table, metrics in of_tables
             if metrics is not None
-            for each in self._numbers(metrics)
+            for number in self._numbers(metrics)
         )
 
 
@@ -93,7 +94,38 @@ class StoreCollector(Collector):
             _Number("lookup_disk_bytes", copies_bytes(self.copies),
                     "Bytes of the local copies on the driver's machine."),
         )  # fmt: skip
-        yield from _families((self.label, each) for each in numbers)
+        yield from _families((self.label, number) for number in numbers)
+
+
+@dataclass(slots=True, eq=False)
+class DiskCollector(Collector):
+    """Free space of the disks that a job on this machine writes to, asked for at each scrape.
+
+    Attributes:
+        label: of the job.
+        folders: what is written there → the folder; a missing one will be made below its parents.
+    """
+
+    label: str
+    folders: Mapping[str, Path] = field(default_factory=dict)
+
+    def collect(self) -> Iterator[Metric]:
+        """A sample for each folder."""
+        free = self._family("disk_free_bytes", "Free space of the disk of a folder.")
+        size = self._family("disk_size_bytes", "Size of that disk.")
+        for name, folder in self.folders.items():
+            try:
+                there = next((path for path in (folder, *folder.parents) if path.exists()), None)
+                usage = None if there is None else shutil.disk_usage(there)
+            except OSError:
+                continue  # a mount that hangs must not take the other numbers
+            if usage is not None:
+                free.add_metric([self.label, name], usage.free)
+                size.add_metric([self.label, name], usage.total)
+        yield from (free, size)
+
+    def _family(self, name: str, meaning: str) -> GaugeMetricFamily:
+        return GaugeMetricFamily(PREFIX + name, meaning, labels=["table", "folder"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +203,6 @@ def _families(numbers: Iterable[tuple[str, _Number]]) -> Iterator[Metric]:
         family: Metric
         kind = CounterMetricFamily if first.is_counter else GaugeMetricFamily
         family = kind(PREFIX + name, first.meaning, labels=["table"])
-        for table, found in by_table.items():
-            family.add_metric([table], first.together(each.value for each in found))
+        for table, samples in by_table.items():
+            family.add_metric([table], first.together(sample.value for sample in samples))
         yield family

@@ -9,8 +9,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from stream_app.app.http import one_answer
-from stream_app.app.http.guard import Guard, Limits, limit_for_port
-from stream_app.app.http.listener import is_taken, listening
+from stream_app.app.http.guard import Guard, Limits, is_taken, limit_for_port, listening
 from stream_app.app.observe.metrics.health import JobHealth
 from stream_app.errors import UsageError
 

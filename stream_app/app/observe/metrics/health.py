@@ -55,22 +55,22 @@ def alive_problems(state: JobMoment) -> list[str]:
 
 def source_problems(state: SourceState, max_staleness_s: float, trigger_s: float) -> list[str]:
     """Why the tables may be behind; see `ready_problems`."""
-    found = []
+    problems = []
     if state.looked_s is None:
-        found.append("the source has not been looked at yet")
+        problems.append("the source has not been looked at yet")
     elif state.looked_s > max(max_staleness_s, trigger_s + POLL_S):
-        found.append(
+        problems.append(
             f"the source has not been looked at for {state.looked_s:.0f} s: an epoch takes long, "
             "or the broker does not answer"
         )
     if state.stale_s is not None and state.stale_s > max_staleness_s:
-        found.append(
+        problems.append(
             f"a table is {state.stale_s:.0f} s behind its source; stream.max-staleness is "
             f"{max_staleness_s:.0f} s"
         )
     if state.lag and not state.is_committed:
-        found.append(f"{state.lag} messages wait, and no epoch is committed yet")
-    return found
+        problems.append(f"{state.lag} messages wait, and no epoch is committed yet")
+    return problems
 
 
 def ready_problems(state: JobMoment, max_staleness_s: float, trigger_s: float) -> list[str]:
@@ -80,13 +80,13 @@ def ready_problems(state: JobMoment, max_staleness_s: float, trigger_s: float) -
         max_staleness_s: of ``stream.max-staleness``.
         trigger_s: seconds between two looks at the source.
     """
-    found = alive_problems(state)
+    problems = alive_problems(state)
     if state.phase == "running":
-        found += source_problems(state.source, max_staleness_s, trigger_s)
+        problems += source_problems(state.source, max_staleness_s, trigger_s)
     else:
-        found.append(f"the job is {state.phase}")
-    found += [f"{name} is held back: {reason}" for name, reason in sorted(state.held.items())]
-    return found
+        problems.append(f"the job is {state.phase}")
+    problems += [f"{name} is held back: {reason}" for name, reason in sorted(state.held.items())]
+    return problems
 
 
 @dataclass(slots=True)
@@ -123,8 +123,8 @@ class JobHealth:
 
     def ready(self) -> Sequence[str]:
         """See `ready_problems`."""
-        found = ready_problems(self._state(), self.max_staleness_s, self.trigger_s)
-        return [self.hide(problem) for problem in found]
+        problems = ready_problems(self._state(), self.max_staleness_s, self.trigger_s)
+        return [self.hide(problem) for problem in problems]
 
     def _state(self) -> JobMoment:
         return JobMoment(

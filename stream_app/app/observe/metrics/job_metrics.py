@@ -12,7 +12,6 @@ import copy
 import platform
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from prometheus_client import (
     CollectorRegistry,
@@ -26,12 +25,12 @@ from prometheus_client import (
 from stream_app import __version__
 from stream_app.app.observe.metrics.collectors import (
     PREFIX,
+    DiskCollector,
     StoreCollector,
     TablesCollector,
     compaction_numbers,
     expiry_numbers,
 )
-from stream_app.app.observe.metrics.disk_metrics import DiskCollector
 from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
 from stream_app.app.observe.metrics.source_metrics import SourceMetrics
 from stream_app.app.ops.inspect.table_facts import newest_source_ms
@@ -44,9 +43,7 @@ from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
-from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
-from stream_app.table.job.table_maintenance import MaintenanceMetrics
 
 TABLE_LABELS_MAX = 200
 """Tables with numbers of their own: each is some dozens of time series."""
@@ -64,7 +61,6 @@ _SECONDS = (0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600)
 """Upper bounds of the histogram: from a few rows to an epoch that waits for compaction."""
 
 
-@dataclass(slots=True)
 class JobMetrics:
     """The numbers of one job.
 
@@ -77,47 +73,26 @@ class JobMetrics:
         source: how far the tables are behind.
     """
 
-    table: str
-    clock: Clock = field(default_factory=SystemClock)
-    name: str = ""
-    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
-    compactions: TablesCollector[CompactionMetrics] = field(init=False)
-    maintenance: TablesCollector[MaintenanceMetrics] = field(init=False)
-    store: StoreCollector = field(init=False)
-    jvm: JvmCollector = field(init=False)
-    disks: DiskCollector = field(init=False)
-    source: SourceMetrics = field(init=False)
-    _labels: set[str] = field(init=False, default_factory=set)
-    _newest_work: list[tuple[int, int]] = field(init=False, default_factory=list)
-    _held_tables: dict[str, set[str]] = field(init=False, default_factory=lambda: defaultdict(set))
-    _counters: Mapping[str, Counter] = field(init=False)
-    _operations: Counter = field(init=False)
-    _task_seconds: Counter = field(init=False)
-    _reasons: Counter = field(init=False)
-    _columns: Mapping[DriftKind, Counter] = field(init=False)
-    _snapshots: Counter = field(init=False)
-    _seconds: Histogram = field(init=False)
-    _compaction_seconds: Histogram = field(init=False)
-    _committed: Gauge = field(init=False)
-    _records: Gauge = field(init=False)
-    _held: Gauge = field(init=False)
-    _quarantine: Gauge = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, table: str, clock: Clock | None = None) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.table, self.name = table, ""
+        self.registry = CollectorRegistry()
         self.compactions = TablesCollector(compaction_numbers)
         self.maintenance = TablesCollector(expiry_numbers)
-        self.source = SourceMetrics(self._gauge, self.clock)
+        self.source = SourceMetrics(self._gauge, clock or SystemClock())
         self.store, self.jvm = StoreCollector(self.table), JvmCollector(self.table)
         self.disks = DiskCollector(self.table)
-        for each in (self.compactions, self.maintenance, self.store, self.jvm, self.disks):
-            self.registry.register(each)
+        for collector in (self.compactions, self.maintenance, self.store, self.jvm, self.disks):
+            self.registry.register(collector)
         ProcessCollector(registry=self.registry)
         build = Gauge(
             PREFIX + "build_info", "1, with the versions.", ["version", "python"],
             registry=self.registry,
         )  # fmt: skip
         build.labels(__version__, platform.python_version()).set(1)
+        self._labels: set[str] = set()
+        self._newest_work: list[tuple[int, int]] = []
+        self._held_tables: dict[str, set[str]] = defaultdict(set)
         self._make_counters()
         self._seconds = self._histogram(
             "epoch_seconds",

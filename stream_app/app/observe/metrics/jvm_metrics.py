@@ -47,10 +47,10 @@ class JvmCollector(Collector):
         """The families, or none."""
         with self._lock:
             try:
-                found = [] if self._spark is None else list(self._families(self._spark))
+                families = [] if self._spark is None else list(self._families(self._spark))
             except (Py4JError, OSError):
-                found = []  # the JVM is gone, or is about to go
-        yield from found
+                families = []  # the JVM is gone, or is about to go
+        yield from families
 
     def _families(self, spark: SparkSession) -> Iterator[Metric]:
         java, context = jvm(spark).java, java_context(spark).sc()

@@ -28,14 +28,14 @@ class QuarantineWatch:
     """Counts the records of one quarantine.
 
     Attributes:
-        told: gets the counts by the table's name, when all could be counted; '' has those of the
+        counted: gets the counts by the table's name, when all could be counted; '' has those of the
             folder itself.
         most: a folder is counted up to here.
     """
 
     quarantine: Quarantine
     clock: Clock
-    told: Callable[[Mapping[str, int]], None]
+    counted: Callable[[Mapping[str, int]], None]
     most: int = COUNTED_MAX
     _seen: dict[str, frozenset[FileStatus]] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
@@ -50,12 +50,12 @@ class QuarantineWatch:
         except (OSError, StreamAppError) as error:
             _LOG.warning("the quarantine cannot be counted: %s", error)
         else:
-            self.told(dict(self._counts))
+            self.counted(dict(self._counts))
         return max(PAUSE_S, _REST * (self.clock.steady_seconds() - began))
 
     def _count(self, name: str, folder: Quarantine) -> None:
         statuses = folder.files.list_status(folder.location)
-        files = frozenset(each for each in statuses if not each.is_folder)
+        files = frozenset(status for status in statuses if not status.is_folder)
         if self._seen.get(name) != files:
             self._counts[name] = folder.waiting_count(self.most)
             self._seen[name] = files

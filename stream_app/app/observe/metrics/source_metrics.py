@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from functools import partial
+from typing import TypeVar
 
 from prometheus_client import Gauge
 
 from stream_app.app.observe.metrics.health import POLL_S, SourceState
-from stream_app.app.observe.metrics.table_lags import table_lags
 from stream_app.clock import Clock
 from stream_app.kafka.job_position import JobPosition
 from stream_app.kafka.offset_ranges import Offsets
@@ -28,7 +27,6 @@ MakesGauge = Callable[..., Gauge]
 """Makes a gauge by its name, its meaning, and its labels beside the table."""
 
 
-@dataclass(slots=True)
 class SourceMetrics:
     """The numbers of all tables of a job, by the label of each.
 
@@ -39,52 +37,42 @@ class SourceMetrics:
             read, and not whether the tables have them.
     """
 
-    gauge: MakesGauge
-    clock: Clock
-    look_s: float = POLL_S
-    position: Callable[[], JobPosition | None] = field(default=lambda: None)
-    _progress: SourceProgress | None = None
-    _seen: JobPosition | None = None
-    _partitions: set[Partition] = field(default_factory=set)
-    _lag: int | None = None
-    _looked_at_s: float | None = None
-    _is_committed: bool = False
-    _newest_s: dict[Key, float] = field(default_factory=dict)
-    _ready_s: float | None = None
-    _waiting: dict[Key, HeldTable] = field(default_factory=dict)
-    _complete_s: dict[Key, float] = field(default_factory=dict)
-    _topics: dict[Key, set[str]] = field(default_factory=dict)
-    _lagging: set[str] = field(default_factory=set)
-    _lags: Gauge = field(init=False)
-    _table_lags: Gauge = field(init=False)
-    _behind: Gauge = field(init=False)
-    _newest: Gauge = field(init=False)
-    _freshness: Gauge = field(init=False)
-    _looked: Gauge = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._lags = self.gauge(
-            "lag_messages", "Messages of the source that are not committed yet."
-        )
-        self._table_lags = self.gauge(
+    def __init__(self, gauge: MakesGauge, clock: Clock) -> None:
+        self.clock = clock
+        self.look_s = POLL_S
+        self.position: Callable[[], JobPosition | None] = lambda: None
+        self._progress: SourceProgress | None = None
+        self._seen: JobPosition | None = None
+        self._partitions: set[Partition] = set()
+        self._lag: int | None = None
+        self._looked_at_s: float | None = None
+        self._is_committed = False
+        self._newest_s: dict[Key, float] = {}
+        self._ready_s: float | None = None
+        self._waiting: dict[Key, HeldTable] = {}
+        self._complete_s: dict[Key, float] = {}
+        self._topics: dict[Key, set[str]] = {}
+        self._lagging: set[str] = set()
+        self._lags = gauge("lag_messages", "Messages of the source that are not committed yet.")
+        self._table_lags = gauge(
             "table_lag_messages",
             "Messages that a table lacks; absent where it shares a topic with other tables.",
         )
-        self._behind = self.gauge(
+        self._behind = gauge(
             "partition_lag_messages",
             "Messages of a Kafka partition that are not committed yet.",
             "topic",
             "partition",
         )
-        self._newest = self.gauge(
+        self._newest = gauge(
             "newest_message_timestamp_seconds",
             "Time of the newest message that is in the table, as Kafka has it.",
         )
-        self._freshness = self.gauge(
+        self._freshness = gauge(
             "freshness_seconds",
             "Age of the newest message in the table while there are newer ones; 0: there are none.",
         )
-        self._looked = self.gauge(
+        self._looked = gauge(
             "source_looked_timestamp_seconds",
             "When Spark last told how far the source was read; before that when the job began.",
         )
@@ -191,9 +179,9 @@ class SourceMetrics:
             ends = self._seen.committed
         begins = {key: waiting.begin for key, waiting in dict(self._waiting).items()}
         topics = {key: set(names) for key, names in dict(self._topics).items()}
-        found = table_lags(topics, behind, ends, begins)
+        lags = table_lags(topics, behind, ends, begins)
         totals: Counter[str] = Counter()
-        for (label, _), lag in found.items():
+        for (label, _), lag in lags.items():
             totals[label] += lag
         for label in self._lagging - totals.keys():  # their topics have become other tables' too
             self._table_lags.remove(label)
@@ -221,3 +209,40 @@ class SourceMetrics:
 
     def _now_s(self) -> float:
         return self.clock.now_ms() / 1000
+
+
+Table = TypeVar("Table", bound=Hashable)
+
+
+def table_lags(
+    topics: Mapping[Table, Collection[str]],
+    behind: Mapping[tuple[str, str], int],
+    ends: Offsets,
+    begins: Mapping[Table, Offsets],
+) -> dict[Table, int]:
+    """Messages that each table lacks; nothing of a table without topics, or that shares one.
+
+    Args:
+        topics: those that have brought a table messages.
+        behind: topic and partition → messages that the job's tables do not have.
+        ends: up to where its tables have them.
+        begins: of tables that wait, the first offsets that they lack. A partition that is new
+            since is lacking from its beginning on.
+    """
+    owners = Counter(topic for names in topics.values() for topic in set(names))
+    unread: Counter[str] = Counter()
+    for (topic, _), lag in behind.items():
+        unread[topic] += lag
+    lags = {}
+    for table, names in topics.items():
+        if not names or any(owners[topic] > 1 for topic in names):
+            continue
+        lacks = sum(unread[topic] for topic in names)
+        if table in begins:
+            lacks += sum(
+                max(0, end - begins[table].get(topic, {}).get(partition, 0))
+                for topic in names
+                for partition, end in ends.get(topic, {}).items()
+            )
+        lags[table] = lacks
+    return lags

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import traceback
 from collections.abc import Callable
+from datetime import UTC, datetime
 
-from stream_app.app.observe.monitoring.json_lines import JsonLines
 from stream_app.errors import FAILED, StreamAppError
+from stream_app.log_facts import current_facts
 from stream_app.spark.task_errors import readable
 
 _LOG = logging.getLogger("stream_app")
@@ -18,6 +20,29 @@ _LIBRARIES = {
     # Its warnings concern its internals ("blocking the event loop"); it raises failures.
     "kafka": logging.ERROR,
 }
+
+
+class JsonLines(logging.Formatter):
+    """``time``, ``level``, ``logger``, ``message``; then what the line is about (`log_facts`).
+
+    ``exception`` has the trace of an error.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        moment = datetime.fromtimestamp(record.created, UTC)
+        line: dict[str, object] = {
+            "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            **current_facts(),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        elif record.exc_text:
+            line["exception"] = record.exc_text  # without secrets
+        return json.dumps(line, ensure_ascii=False, default=str)
 
 
 def log_to_stderr() -> None:
@@ -56,9 +81,9 @@ def told(work: Callable[[], None]) -> int:
     try:
         work()
     except (StreamAppError, OSError) as error:
-        found = readable(error)
-        tell_end(error, str(found))
-        return found.exit_code if isinstance(found, StreamAppError) else FAILED
+        problem = readable(error)
+        tell_end(error, str(problem))
+        return problem.exit_code if isinstance(problem, StreamAppError) else FAILED
     except Exception as error:
         tell_end(error, None)
         return FAILED

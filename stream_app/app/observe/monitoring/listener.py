@@ -43,12 +43,12 @@ class JobListener:
 class Listeners:
     """Passes events on. A listener that fails stops neither the job nor the other listeners."""
 
-    each: Sequence[JobListener] = ()
+    listeners: Sequence[JobListener] = ()
     _warned: set[tuple[type, type]] = field(default_factory=set)
 
     def tell(self, call: Callable[[JobListener], None]) -> None:
         """Call each; warn once of each kind of error, because `looked` may fail all the time."""
-        for listener in self.each:
+        for listener in self.listeners:
             self.guard(listener, call)
 
     def guard(self, watcher: Watcher, call: Callable[[Watcher], None]) -> None:

@@ -158,8 +158,8 @@ class Webhook(JobListener):
             for table, growth in list(self._growth.items()):
                 if growth.is_due(now) or (at_once and growth.reasons):
                     records = sum(growth.reasons.values())
-                    told: dict[str, object] = {"table": table, "records": records}
-                    self._tell("quarantine", {**told, "reasons": growth.reasons})
+                    notice: dict[str, object] = {"table": table, "records": records}
+                    self._tell("quarantine", {**notice, "reasons": growth.reasons})
                     self._growth[table] = _Growth(told_at=now)
 
     def _tell(self, event: str, facts: Mapping[str, object]) -> None:

@@ -130,12 +130,14 @@ class Backfill:
             count = fill(state, messages, self.source, self.rules, left, self.choice)  # 2
             self._check_messages(left)
             is_whole = self.since_ms is None and not left.has_gaps
-            found = _Changes(self.table, state, append.known, is_whole)  # step 3
+            difference = _Changes(self.table, state, append.known, is_whole)  # step 3
             snapshot = None
             if dry_run:
-                for _ in itertools.chain(found.doubled(), found.parts()):
+                for _ in itertools.chain(difference.doubled(), difference.parts()):
                     pass
-            elif changes := append.write_buckets(found.parts(), found.doubled()):  # step 4
+            elif changes := append.write_buckets(
+                difference.parts(), difference.doubled()
+            ):  # step 4
                 covered.mark(name, append.commit_user)
                 snapshot = append.commit(changes, {})
                 covered.mark(name, append.commit_user, snapshot.snapshot_id)
@@ -143,9 +145,9 @@ class Backfill:
                 covered.mark(name, "")
         return Backfilled(
             read=count,
-            added=found.counts[RowKind.INSERT],
-            changed=found.counts[RowKind.UPDATE_AFTER],
-            deleted=found.counts[RowKind.DELETE],
+            added=difference.counts[RowKind.INSERT],
+            changed=difference.counts[RowKind.UPDATE_AFTER],
+            deleted=difference.counts[RowKind.DELETE],
             is_whole=is_whole,
             snapshot=snapshot,
             covered=covered.count,
@@ -209,26 +211,26 @@ class _Changes:
 
     def parts(self) -> Iterator[BucketRows]:
         """The changes, bucket after bucket; counts them."""
-        found = self.state.found(self.snapshot, self._doubled)
-        buckets = {*self.state.buckets, *(found.buckets if self.is_whole else ())}
+        present = self.state.found(self.snapshot, self._doubled)
+        buckets = {*self.state.buckets, *(present.buckets if self.is_whole else ())}
         for bucket in sorted(buckets):
-            told = self.state.expected(bucket, keep_deletes=True)
-            for differing in differences(self.state.view.layout(), found.rows(bucket), told):
+            expected = self.state.expected(bucket, keep_deletes=True)
+            for differing in differences(self.state.view.layout(), present.rows(bucket), expected):
                 yield from self._counted(bucket, self._as_changes(differing))
 
-    def _as_changes(self, found: Differences) -> pa.RecordBatch:
+    def _as_changes(self, differing: Differences) -> pa.RecordBatch:
         """In key order: +I, -D, and -U before its +U."""
-        is_end = is_retract(found.batch)[found.order]
-        ends = is_end[found.newer]
-        differ = ~found.same() & ~ends
-        old, new = found.older[differ], found.newer[differ]
+        is_end = is_retract(differing.batch)[differing.order]
+        ends = is_end[differing.newer]
+        differ = ~differing.same() & ~ends
+        old, new = differing.older[differ], differing.newer[differ]
         first = np.minimum(old, new)
-        added = found.added[~is_end[found.added]]
-        gone = found.gone if self.is_whole else found.gone[:0]
-        gone = np.concatenate((gone, found.older[ends]))
-        told = len(old) if self.table.options.writes_changelog else 0
+        added = differing.added[~is_end[differing.added]]
+        gone = differing.gone if self.is_whole else differing.gone[:0]
+        gone = np.concatenate((gone, differing.older[ends]))
+        before_count = len(old) if self.table.options.writes_changelog else 0
         kinds = [
-            (old[:told], RowKind.UPDATE_BEFORE, first[:told]),
+            (old[:before_count], RowKind.UPDATE_BEFORE, first[:before_count]),
             (new, RowKind.UPDATE_AFTER, first),
             (added, RowKind.INSERT, added),
             (gone, RowKind.DELETE, gone),
@@ -236,7 +238,7 @@ class _Changes:
         rows, of_key = (np.concatenate([kind[at] for kind in kinds]) for at in (0, 2))
         kind_of = np.concatenate([np.full(len(kind[0]), kind[1], np.int8) for kind in kinds])
         by_key = np.argsort(of_key, kind="stable")  # a -U stands before its +U
-        batch = found.batch.take(pa.array(found.order[rows[by_key]]))
+        batch = differing.batch.take(pa.array(differing.order[rows[by_key]]))
         return self._of_kind(batch, kind_of[by_key])
 
     def _of_kind(

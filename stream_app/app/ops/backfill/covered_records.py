@@ -47,7 +47,7 @@ class CoveredRecords:
             committed: commit users that have a commit in the table.
         """
         self._waiting = [
-            frozenset(each.identity for each in folder.waiting(committed))
+            frozenset(record.identity for record in folder.waiting(committed))
             for folder in self.folders
         ]
         wanted = frozenset[Identity]().union(*self._waiting)

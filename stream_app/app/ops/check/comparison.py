@@ -97,8 +97,8 @@ class Compared:
             if len(self.left.key_names) == 1:
                 yield from self.check.repeated(self.snapshot, *self.left.key_names.values())
             topics = ", ".join(sorted({topic for topic, _ in self.ends}))
-            told = f"{self.filling.count} changes of {topics}, up to where the table is"
-            report.replayed.append(told)
+            changes = f"{self.filling.count} changes of {topics}, up to where the table is"
+            report.replayed.append(changes)
         yield from self.left.findings()
 
 

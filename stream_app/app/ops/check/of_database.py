@@ -13,7 +13,7 @@ from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.assignment import Assignment
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
-from stream_app.spark.ingest.job_state import read_state, state_of
+from stream_app.spark.ingest.job_state import JobWarning, read_state, state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 
@@ -48,6 +48,15 @@ def refused_sources(tables: TablesOfJob) -> Mapping[Origin, str]:
     return refused_tables(state_of(_checkpoint(tables)), tables.rules)
 
 
+def warnings_of(tables: TablesOfJob) -> Sequence[JobWarning]:
+    """What the job has warned of, as its checkpoint has it.
+
+    Raises:
+        UsageError: only Spark reads the checkpoint.
+    """
+    return state_of(_checkpoint(tables)).warnings
+
+
 def choice_of(tables: TablesOfJob | None) -> SourceChoice:
     """The records that a job of one table takes, as its checkpoint tells; of any table if not."""
     if not isinstance(tables, SingleTable) or tables.source.merge_shards:
@@ -59,7 +68,7 @@ def choice_of(tables: TablesOfJob | None) -> SourceChoice:
     known = state_of(folder).own_source_tables
     if not known:
         return EVERY_SOURCE
-    names = frozenset(name for each in known.values() for name in each if name)
+    names = frozenset(name for names_of_topic in known.values() for name in names_of_topic if name)
     others = frozenset((topic, "") for topic in tables.source.topics if topic not in known)
     return SourceChoice(own=names, others=others)
 
@@ -74,7 +83,7 @@ def splitter_of(job: TablesOfJob | None, *tables: FileStoreTable) -> MessageSpli
     """
     if not isinstance(job, WholeDatabase):
         return AllToOneTable()
-    names = [job.sync.name_of(each.location) for each in tables]
+    names = [job.sync.name_of(table.location) for table in tables]
     origins: Mapping[Origin, str] = {}
     if job.rules.may_collide:  # else the names tell it, and the checkpoint may be gone
         origins = state_of(_checkpoint(job)).origins

@@ -13,8 +13,13 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.ops.doctor.clocks import clock_observations
-from stream_app.app.ops.doctor.observation import Observation, fine, problem, warning
+from stream_app.app.ops.doctor.observation import (
+    Observation,
+    clock_observations,
+    fine,
+    problem,
+    warning,
+)
 from stream_app.app.source.preflight import (
     BrokerConnection,
     TopicInfo,
@@ -90,7 +95,7 @@ class Broker:
             if partition == self._fullest(topic, ends)
         ]
         try:
-            found = self._read(ranges)
+            batches = self._read(ranges)
         except WrongSourceError as error:
             if names := self._denied(ranges):
                 yield problem(
@@ -104,22 +109,23 @@ class Broker:
             yield problem("broker", f"no record can be fetched ({error.what})", error.fix)
         else:
             yield fine("broker", "the topics may be described and read")
-            if (notice := other_format(self.source.format, found)) is not None:
+            if (notice := other_format(self.source.format, batches)) is not None:
                 yield warning("broker", notice.what, notice.fix)
 
     def _fullest(self, topic: str, ends: Places) -> int:
         return max(
-            range(self.topics[topic].partitions), key=lambda each: ends.get((topic, each), 0)
+            range(self.topics[topic].partitions),
+            key=lambda partition: ends.get((topic, partition), 0),
         )
 
     def _denied(self, ranges: Sequence[OffsetRange]) -> list[str]:
         """The topics of which not even one record can be read."""
         names = []
-        for each in ranges:
+        for one_record in ranges:
             try:
-                self._read([each])
+                self._read([one_record])
             except WrongSourceError:
-                names.append(each.topic)
+                names.append(one_record.topic)
         return sorted(names)
 
     def _read(self, ranges: Sequence[OffsetRange]) -> Sequence[pa.RecordBatch]:

@@ -16,10 +16,16 @@ from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
 from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.broker import Broker
-from stream_app.app.ops.doctor.clocks import clock_observations
-from stream_app.app.ops.doctor.columns import columns_of_source
-from stream_app.app.ops.doctor.observation import Observation, fine, observed, problem, warning
+from stream_app.app.ops.doctor.observation import (
+    Observation,
+    clock_observations,
+    fine,
+    observed,
+    problem,
+    warning,
+)
 from stream_app.app.ops.doctor.tables import (
+    columns_of_source,
     held_tables,
     newest_snapshot,
     refused,
@@ -135,9 +141,9 @@ class Examination:
             yield problem("checkpoint", f"its offsets cannot be read: {error!r}", fix)
             return
         lost = {
-            str(each)
+            str(lost_range)
             for position in positions.values()
-            for each in lost_ranges(position, self._broker.begins)
+            for lost_range in lost_ranges(position, self._broker.begins)
         }
         if not lost:
             yield fine("checkpoint", "belongs to this job, which goes on where it was")
@@ -182,13 +188,13 @@ class Examination:
         table = with_configuration(table, only.table.options)
         yield from self._merging(table.schema)
         latest = table.snapshots.latest()
-        told = "no snapshot yet" if latest is None else f"snapshot {latest.snapshot_id}"
-        yield fine("table", f"{table.location} fits the configuration: {told}")
+        newest = "no snapshot yet" if latest is None else f"snapshot {latest.snapshot_id}"
+        yield fine("table", f"{table.location} fits the configuration: {newest}")
         yield from newest_snapshot(table)
 
     def _merging(self, schema: TableSchema) -> Iterator[Observation]:
-        for each in changes_that_fail(self.config.source.format, schema):
-            yield warning("table", each.what, each.fix)
+        for change in changes_that_fail(self.config.source.format, schema):
+            yield warning("table", change.what, change.fix)
 
 
 def _bound_to(tables: TablesOfJob) -> tuple[str, str]:

@@ -32,20 +32,20 @@ _PACKAGES = ("stream_app", "pyspark", "pyarrow")
 def java() -> Iterator[Observation]:
     """The Java that Spark gets."""
     program = find_java()
-    found = java_version(program)
+    installed = java_version(program)
     install = f"install Java {JAVA_VERSION_MIN} or newer, or set JAVA_HOME"
-    if found is None:
+    if installed is None:
         yield problem("java", f"{program} does not tell its version", install)
-    elif not new_enough(found):
-        yield problem("java", f"{program} is Java {found}", install)
+    elif not new_enough(installed):
+        yield problem("java", f"{program} is Java {installed}", install)
     else:
-        yield fine("java", f"{found} ({program})")
+        yield fine("java", f"{installed} ({program})")
 
 
 def packages() -> Iterator[Observation]:
     """Versions, for a report; whether this Spark was ever tried."""
-    told = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
-    yield fine("python", f"{platform.python_version()}, {told}")
+    versions = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    yield fine("python", f"{platform.python_version()}, {versions}")
     try:
         check_spark(version("pyspark"))
     except UsageError as error:
@@ -65,20 +65,26 @@ def memory(spark: Mapping[str, str], total: int, buffer: int, cores: int) -> Ite
     if isinstance(heap, Observation):
         yield heap
         return
-    found = _LOCAL_THREADS.match(spark.get("spark.master", "local[*]"))
-    tasks = 0 if found is None else int(found[1]) if (found[1] or "").isdecimal() else cores
-    if found is not None and not found[1]:
+    local_master = _LOCAL_THREADS.match(spark.get("spark.master", "local[*]"))
+    tasks = (
+        0
+        if local_master is None
+        else int(local_master[1])
+        if (local_master[1] or "").isdecimal()
+        else cores
+    )
+    if local_master is not None and not local_master[1]:
         tasks = 1
-    told = f"{size_text(heap)} for Spark's JVM"
+    needs = f"{size_text(heap)} for Spark's JVM"
     if tasks:
-        told += f" and {tasks} write buffers of {size_text(buffer)}"
-    told += f", of {size_text(total)}"
+        needs += f" and {tasks} write buffers of {size_text(buffer)}"
+    needs += f", of {size_text(total)}"
     if heap + tasks * buffer > total * _MEMORY_SHARE:
         rest = "Python's workers and compactions need the rest"
         fix = f"lower {DRIVER_MEMORY}, the cores of spark.master or write-buffer-size: {rest}"
-        yield warning("memory", told, fix)
+        yield warning("memory", needs, fix)
     else:
-        yield fine("memory", told)
+        yield fine("memory", needs)
     if not tasks:
         yield from _executors(spark, buffer)
 
@@ -99,15 +105,15 @@ def _executors(spark: Mapping[str, str], buffer: int) -> Iterator[Observation]:
     heap, *given = [size for size in sizes if isinstance(size, int)]
     room = max(given, default=max(_OVERHEAD_LEAST, int(heap * _OVERHEAD_SHARE)))
     tasks = int(spark.get("spark.executor.cores", "1"))
-    told = (
+    needs = (
         f"an executor leaves Python {size_text(room)}, and its {tasks} tasks have write buffers of "
         f"{size_text(buffer)} each"
     )
     if tasks * buffer > room:
         fix = "raise spark.executor.memoryOverhead, or lower write-buffer-size"
-        yield warning("memory", told, fix)
+        yield warning("memory", needs, fix)
     else:
-        yield fine("memory", told)
+        yield fine("memory", needs)
 
 
 def _size(spark: Mapping[str, str], key: str, default: str) -> int | Observation:
@@ -141,8 +147,8 @@ def disk(location: str, least: int = DISK_LEAST) -> Iterator[Observation]:
     while not there.exists():
         there = there.parent
     free = shutil.disk_usage(there).free
-    told = f"{size_text(free)} are free at {there}"
+    room = f"{size_text(free)} are free at {there}"
     if free < least:
-        yield warning("disk", told, "a compaction needs the size of a whole bucket beside it")
+        yield warning("disk", room, "a compaction needs the size of a whole bucket beside it")
     else:
-        yield fine("disk", told)
+        yield fine("disk", room)

@@ -118,23 +118,23 @@ def parse_jdbc_url(text: str) -> JdbcUrl:
     Raises:
         UsageError: it is none of these databases.
     """
-    kind = next((each for name, each in _KINDS.items() if text.startswith(f"jdbc:{name}:")), None)
+    kind = next((kind for name, kind in _KINDS.items() if text.startswith(f"jdbc:{name}:")), None)
     parts = urlsplit(text.removeprefix("jdbc:"))
     database = unquote(parts.path.strip("/"))
     if kind is None or not parts.hostname or not database:
         shown = re.sub(r"(password=)[^&]*|(:)[^:/@]*(?=@)", r"\1\2…", text)
         raise UsageError(
             f"--from-jdbc {shown} is no URL of a database that can be read",
-            fix=f"write it as {_EXAMPLE}; known: {', '.join(f'jdbc:{each}:' for each in _KINDS)}",
+            fix=f"write it as {_EXAMPLE}; known: {', '.join(f'jdbc:{name}:' for name in _KINDS)}",
         )
-    told = dict(parse_qsl(parts.query))
+    parameters = dict(parse_qsl(parts.query))
     return JdbcUrl(
         kind=kind,
         host=parts.hostname,
         port=parts.port or kind.port,
         database=database,
-        user=told.get("user") or unquote(parts.username or ""),
-        password=told.get("password") or unquote(parts.password or ""),
+        user=parameters.get("user") or unquote(parts.username or ""),
+        password=parameters.get("password") or unquote(parts.password or ""),
     )
 
 
@@ -178,7 +178,7 @@ def _read(connection: Any, url: JdbcUrl, table: str | None, options: MappingOpti
             cursor.execute(url.kind.columns, (schema, name))
             rows = cursor.fetchall()
     if not rows:
-        shown = ", ".join(".".join(each) for each in there[:_TABLES_SHOWN]) or "none"
+        shown = ", ".join(".".join(path) for path in there[:_TABLES_SHOWN]) or "none"
         more = f" and {len(there) - _TABLES_SHOWN} more" if len(there) > _TABLES_SHOWN else ""
         raise UsageError(
             f"there is no table {table}" if table else f"the database has {len(there)} tables",
@@ -194,11 +194,11 @@ def _table(
     keys = {int(place): str(column) for column, _, _, _, place, *_ in rows if place is not None}
     columns, untyped = [], []
     for column, text, may_be_null, comment, place, is_generated, has_default, _ in rows:
-        found = kind.type_of(str(text), options)
-        if found is None:
+        column_type = kind.type_of(str(text), options)
+        if column_type is None:
             untyped.append(f"{column} {text}")
         is_nullable = bool(may_be_null) or MappingMode.TO_NULLABLE in options
-        stored = stored_type(found or STRING, options)
+        stored = stored_type(column_type or STRING, options)
         columns.append(
             SourceColumn(
                 name=str(column),

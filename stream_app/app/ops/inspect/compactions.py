@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from stream_app.app.ops.inspect.bucket_choice import EVERYTHING, BucketChoice
+from stream_app.app.ops.inspect.files import EVERYTHING, BucketChoice
 from stream_app.app.text.listing import time_text
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
@@ -61,13 +61,13 @@ def compactions_of(
     changes: dict[BucketId, list[ManifestEntry]] = {}
     for entry in choice.admitted(table, FileStoreScan(table).delta(snapshot)):
         changes.setdefault((entry.partition, entry.bucket), []).append(entry)
-    told: dict[tuple[str, int], list[CompactionReport]] = {}
+    recorded: dict[tuple[str, int], list[CompactionReport]] = {}
     for report in reports_of_property(snapshot.properties) or ():
-        told.setdefault((report.partition, report.bucket), []).append(report)
+        recorded.setdefault((report.partition, report.bucket), []).append(report)
     rows = []
     for (partition, bucket), entries in changes.items():
         path = table.paths.partition(partition)
-        reports = told.get((path, bucket))
+        reports = recorded.get((path, bucket))
         if reports is None:
             rows.append(_derived(snapshot, path, bucket, entries))
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,7 +21,7 @@ from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.schema.origin import Origin
 from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.job_state import ONLY_TABLE, JobState, state_of
+from stream_app.spark.ingest.job_state import ONLY_TABLE, JobState, JobWarning, state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.commit.job_epochs import newest_epoch
 from stream_app.table.opening import open_table
@@ -86,9 +86,9 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        found, newest_ms = self._all()
-        told = (self._told(one, facts, newest_ms) for one, facts in found)
-        return itertools.chain(told, self._refused())
+        looked_at, newest_ms = self._all()
+        statuses = (self._told(one, facts, newest_ms) for one, facts in looked_at)
+        return itertools.chain(statuses, self._refused())
 
     def table(self, name: str, newest_ms: int | None) -> TableStatus | None:
         """The status of one table; None: the job has not met it.
@@ -116,11 +116,13 @@ class JobStatus:
     def _all(self) -> tuple[list[tuple[TableStatus, TableFacts]], int | None]:
         job = self._state()
         ends = self._ends_by_table(job)
-        found = [
+        looked_at = [
             self._look(name, path, job, ends) for name, path in sorted(self.paths(job).items())
         ]
-        times = [facts.source_ms for one, facts in found if one.state == READY and facts.source_ms]
-        return found, max(times, default=None)
+        times = [
+            facts.source_ms for one, facts in looked_at if one.state == READY and facts.source_ms
+        ]
+        return looked_at, max(times, default=None)
 
     def _refused(self) -> Iterator[TableStatus]:
         for origin, why in self.refused().items():
@@ -133,6 +135,14 @@ class JobStatus:
             CheckpointError: a file of the checkpoint is damaged.
         """
         return refused_tables(self._state(), self.tables_of_job.rules)
+
+    def warnings(self) -> Sequence[JobWarning]:
+        """What the job has warned of.
+
+        Raises:
+            CheckpointError: a file of the checkpoint is damaged.
+        """
+        return self._state().warnings
 
     def _state(self) -> JobState:
         return state_of(self.checkpoint)
@@ -192,14 +202,14 @@ class JobStatus:
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
         """
-        job, found = self._state(), {}
+        job, positions = self._state(), {}
         for name, path in self.paths(job).items():
             with contextlib.suppress(StreamAppError, OSError):
                 table = open_table(path, file_io_options=self.tables_of_job.file_system)
                 newest = newest_epoch(table.snapshots, _user(self.checkpoint))
                 waiting = job.held.get(name)
-                found[name] = self._position(job, newest) if waiting is None else waiting.begin
-        return found
+                positions[name] = self._position(job, newest) if waiting is None else waiting.begin
+        return positions
 
     def _of_table(
         self, name: str, facts: TableFacts, job: JobState, ends: Offsets | None
@@ -224,13 +234,13 @@ class JobStatus:
 
     def _position(self, job: JobState, newest: JobEpoch | None) -> Offsets:
         """Up to where a table without trouble has read."""
-        told = newest.source_end if newest is not None else None
+        end = newest.source_end if newest is not None else None
         if job.epoch >= 0:
             # Spark deletes the offsets of old epochs.
             with contextlib.suppress(FileNotFoundError):
-                told = _log(self.checkpoint).source_end(job.epoch)
-        found: Offsets = json.loads(told) if told else {}
-        return found
+                end = _log(self.checkpoint).source_end(job.epoch)
+        position: Offsets = json.loads(end) if end else {}
+        return position
 
 
 def with_waiting_rows(one: TableStatus, rows: int) -> TableStatus:

@@ -2,24 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 
 from rich.text import Text
 
-from stream_app.app.ops.inspect.bucket_choice import EVERYTHING, BucketChoice
-from stream_app.app.ops.inspect.files import key_text, live_files, place
-from stream_app.app.ops.inspect.planned_compactions import PlannedCompaction, planned_compactions
+from stream_app.app.ops.inspect.files import EVERYTHING, BucketChoice, key_text, live_files, place
 from stream_app.app.text.listing import size_text
 from stream_app.app.text.text_table import visible
 from stream_app.errors import UnsupportedTableError
+from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.registry import kind_of
 from stream_app.table.opening import open_for_writing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCompaction:
+    """One unit.
+
+    Attributes:
+        sorted_runs: of the bucket; None without a primary key.
+        levels: of the unit's runs, newest first; None likewise.
+    """
+
+    partition: str
+    bucket: int
+    sorted_runs: int | None
+    reason: str
+    levels: str | None
+    output_level: int
+    files: int
+    bytes: int
+
+
+def planned_compactions(
+    table: FileStoreTable,
+    snapshot: Snapshot | None,
+    buckets: Collection[BucketId] | None = None,
+    *,
+    full: bool = False,
+) -> list[PlannedCompaction]:
+    """The units that would be begun now, by partition and bucket.
+
+    Args:
+        buckets: None: all.
+        full: each bucket is to be merged whole.
+    """
+    requests = kind_of(table.schema).planned_compactions(table, snapshot, buckets, full=full)
+    plan = [_planned(table, request) for request in requests]
+    return sorted(plan, key=lambda compaction: (compaction.partition, compaction.bucket))
+
+
+def _planned(table: FileStoreTable, request: CompactRequest) -> PlannedCompaction:
+    unit, has_runs = request.unit, table.kind.merges_by_key
+    return PlannedCompaction(
+        partition=table.paths.partition(request.partition),
+        bucket=request.bucket,
+        sorted_runs=request.runs if has_runs else None,
+        reason=unit.reason,
+        levels=" ".join(map(str, unit.levels)) if has_runs else None,
+        output_level=unit.output_level,
+        files=len(unit.files),
+        bytes=unit.total_size,
+    )
+
 
 _BAR = 40
 _RUNS_SHOWN = 8

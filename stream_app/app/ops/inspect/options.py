@@ -7,7 +7,7 @@ from typing import Any
 
 from stream_app.app.text.listing import size_text
 from stream_app.model.options.core_options import OPTIONS
-from stream_app.model.options.option import Option
+from stream_app.model.options.option import DURATION, SIZE, Option
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -41,8 +41,8 @@ def _default(option: Option[Any]) -> OptionRow:
     text = None if value in (None, "") else str(value)
     if isinstance(value, bool):
         text = str(value).lower()
-    elif isinstance(value, int) and option.kind == "size":
+    elif isinstance(value, int) and option.kind is SIZE:
         text = size_text(value)
-    elif isinstance(value, int) and option.kind == "duration":
+    elif isinstance(value, int) and option.kind is DURATION:
         text = f"{value} ms"
     return OptionRow(option=option.key, value=text, is_set=False, meaning=option.meaning)

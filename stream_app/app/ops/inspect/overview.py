@@ -83,28 +83,28 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
     )
 
 
-def overview_lines(told: Overview) -> list[str]:
+def overview_lines(table: Overview) -> list[str]:
     """The page."""
     pairs = {
-        "table": told.table,
-        "columns": f"{told.columns}  (schema {told.schema})",
-        "primary key": told.primary_keys or "none",
-        "partitioned by": told.partition_keys or "nothing",
-        "buckets": _buckets(told),
-        "changelog": told.changelog_producer,
-        "snapshots": told.snapshots or "none yet",
-        "shown": told.latest or "nothing yet",
-        "files": f"{told.files}, {size_text(told.bytes)}, {told.rows_in_files:,} rows"
-        + (f", {told.partitions} partitions" if told.partition_keys else ""),
+        "table": table.table,
+        "columns": f"{table.columns}  (schema {table.schema})",
+        "primary key": table.primary_keys or "none",
+        "partitioned by": table.partition_keys or "nothing",
+        "buckets": _buckets(table),
+        "changelog": table.changelog_producer,
+        "snapshots": table.snapshots or "none yet",
+        "shown": table.latest or "nothing yet",
+        "files": f"{table.files}, {size_text(table.bytes)}, {table.rows_in_files:,} rows"
+        + (f", {table.partitions} partitions" if table.partition_keys else ""),
     }
-    if told.primary_keys:
+    if table.primary_keys:
         pairs["sorted runs"] = (
-            f"at most {told.runs_max} in a bucket; compaction begins at {told.compaction_trigger}"
+            f"at most {table.runs_max} in a bucket; compaction begins at {table.compaction_trigger}"
         )
-    if told.waiting_rows:
-        pairs["waiting"] = waiting_text(told.waiting_rows)
-    if told.bucket_advice:
-        pairs["advice"] = told.bucket_advice
+    if table.waiting_rows:
+        pairs["waiting"] = waiting_text(table.waiting_rows)
+    if table.bucket_advice:
+        pairs["advice"] = table.bucket_advice
     return [f"{name:<14} {value}" for name, value in pairs.items()]
 
 
@@ -138,11 +138,11 @@ def _bucket_advice(table: FileStoreTable, entries: Sequence[ManifestEntry]) -> s
     )
 
 
-def _buckets(told: Overview) -> str:
-    if told.buckets == -1:
-        how = "as many as the keys need" + (", in each partition" * bool(told.partition_keys))
-        return "none: rows are in files as they came" if not told.primary_keys else how
-    return f"{told.buckets}{' in each partition' if told.partition_keys else ''}"
+def _buckets(table: Overview) -> str:
+    if table.buckets == -1:
+        how = "as many as the keys need" + (", in each partition" * bool(table.partition_keys))
+        return "none: rows are in files as they came" if not table.primary_keys else how
+    return f"{table.buckets}{' in each partition' if table.partition_keys else ''}"
 
 
 def _told(snapshot: Snapshot) -> str:

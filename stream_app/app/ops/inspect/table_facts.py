@@ -87,9 +87,9 @@ def newest_source_ms(newest: Iterable[Snapshot]) -> int | None:
 
 def source_time_ms(snapshot: Snapshot) -> int | None:
     """The source's time of the newest message of a snapshot; another engine tells a watermark."""
-    told = (snapshot.properties or {}).get(SOURCE_TIME_PROPERTY)
-    if told is not None and told.isdecimal():
-        return int(told)
+    millis = (snapshot.properties or {}).get(SOURCE_TIME_PROPERTY)
+    if millis is not None and millis.isdecimal():
+        return int(millis)
     watermark = snapshot.watermark
     # At the end of a bounded source Flink's watermark is the end of time.
     is_time = watermark is not None and 0 < watermark <= snapshot.time_millis

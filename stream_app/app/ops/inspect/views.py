@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import make_dataclass
 from operator import attrgetter
+from typing import Any
 
-from stream_app.app.ops.inspect.bucket_choice import EVERYTHING, BucketChoice
-from stream_app.app.ops.inspect.files import key_text, live_files
+from stream_app.app.ops.inspect.files import EVERYTHING, BucketChoice, key_text, live_files
 from stream_app.app.text.listing import Listing, time_text
+from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from stream_app.table.file_store_table import FileStoreTable
@@ -31,14 +32,32 @@ def listing(
     """The rows of a system table as `inspect` shows them."""
     system = SYSTEM_TABLES[name]
     if name in PAIMONS:
-        found = system(table, snapshot)
-        row_type = make_dataclass(name, found.schema.names, frozen=True)
-        return Listing(row_type, [row_type(**row) for row in found.to_pylist()])
-    columns = _COLUMNS[name](table)
-    is_files = name == "files"
-    rows = live_files(table, snapshot, choice) if is_files else system.rows(table, snapshot)
-    values = system.values(table, rows, list(columns.values()))
-    row_type = make_dataclass(name, columns, frozen=True)
+        arrow = system(table, snapshot)
+        row_type = make_dataclass(name, arrow.schema.names, frozen=True)
+        return Listing(row_type, [row_type(**row) for row in arrow.to_pylist()])
+    if name == "files":
+        return file_listing(table, live_files(table, snapshot, choice))
+    return _listing(name, table, system.rows(table, snapshot), _COLUMNS[name])
+
+
+def file_listing(
+    table: FileStoreTable, entries: Iterable[ManifestEntry], names: Collection[str] = ()
+) -> Listing:
+    """Data files.
+
+    Args:
+        names: of the columns that are shown; empty: all.
+    """
+    facts = _files(table)
+    shown = {name: fact for name, fact in facts.items() if not names or name in names}
+    return _listing("files", table, entries, shown)
+
+
+def _listing(
+    name: str, table: FileStoreTable, rows: Iterable[Any], facts: Mapping[str, Fact]
+) -> Listing:
+    values = SYSTEM_TABLES[name].values(table, rows, list(facts.values()))
+    row_type = make_dataclass(name, facts, frozen=True)
     return Listing(row_type, [row_type(*row) for row in values])
 
 
@@ -48,48 +67,25 @@ def _time(path: str, zone: str = "Z") -> Fact:
     return lambda row: time_text(millis(row), zone=zone)
 
 
-def _snapshots(_: FileStoreTable) -> Mapping[str, Fact]:
-    """The identifier is the epoch of a stream; None for a batch. Records are physical rows."""
-    return {
-        "snapshot": "snapshot_id",
-        "kind": "commit_kind",
-        "time": _time("time_millis"),
-        "user": "commit_user",
-        "identifier": _identifier,
-        "schema": "schema_id",
-        "delta_records": "delta_record_count",
-        "total_records": "total_record_count",
-        "changelog_records": "changelog_record_count",
-        "files_added": "files_added",
-        "files_deleted": "files_deleted",
-        "changelog_files": "changelog_files",
-        "writer": "writer_version",
-    }
+def columns_text(schema: TableSchema) -> str:
+    """``id BIGINT NOT NULL, customer STRING``."""
+    return ", ".join(f"{field.name} {field.data_type}" for field in schema.fields)
 
 
 def _identifier(snapshot: Snapshot) -> int | None:
+    """The epoch of a stream; None for a batch."""
     identifier = snapshot.commit_identifier
     return None if identifier == BATCH_COMMIT_IDENTIFIER else identifier
 
 
-def _schemas(_: FileStoreTable) -> Mapping[str, Fact]:
-    def options(schema: TableSchema) -> str:
-        return ", ".join(f"{key}={value}" for key, value in sorted(schema.options.items()))
-
-    return {
-        "schema": "schema_id",
-        "time": _time("time_millis"),
-        "primary_keys": lambda schema: ", ".join(schema.primary_keys),
-        "partition_keys": lambda schema: ", ".join(schema.partition_keys),
-        "columns": columns_text,
-        "options": options,
-        "comment": "comment",
-    }
+def _options(schema: TableSchema) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sorted(schema.options.items()))
 
 
-def columns_text(schema: TableSchema) -> str:
-    """``id BIGINT NOT NULL, customer STRING``."""
-    return ", ".join(f"{field.name} {field.data_type}" for field in schema.fields)
+def _span(low: int | None, high: int | None) -> str | None:
+    if low is None or high is None:
+        return None
+    return str(low) if low == high else f"{low}-{high}"
 
 
 def _files(table: FileStoreTable) -> Mapping[str, Fact]:
@@ -113,28 +109,61 @@ def _files(table: FileStoreTable) -> Mapping[str, Fact]:
     }
 
 
-def _buckets(_: FileStoreTable) -> Mapping[str, Fact]:
-    """Rows are those of all files, deletes and older versions included."""
-    return {
-        "partition": "partition_path",
-        "bucket": "bucket",
-        "files": "files",
-        "rows": "rows",
-        "bytes": "bytes",
-        "updated": _time("updated_ms", zone=""),
-    }
-
-
-def _partitions(table: FileStoreTable) -> Mapping[str, Fact]:
-    """As of buckets, and how many buckets have files."""
-    of_bucket = dict(_buckets(table))
-    del of_bucket["bucket"]
-    return {"partition": of_bucket.pop("partition"), "buckets": "buckets", **of_bucket}
-
-
-def _manifests(_: FileStoreTable) -> Mapping[str, Fact]:
-    """Buckets and levels are least and largest; None when the writer did not note them."""
-    return {
+_SIZES: Mapping[str, Fact] = {
+    "files": "files",
+    "rows": "rows",
+    "bytes": "bytes",
+    "updated": _time("updated_ms", zone=""),
+}
+"""Rows are those of all files, deletes and older versions included."""
+_COLUMNS: Mapping[str, Mapping[str, Fact]] = {
+    # Records are physical rows.
+    "snapshots": {
+        "snapshot": "snapshot_id",
+        "kind": "commit_kind",
+        "time": _time("time_millis"),
+        "user": "commit_user",
+        "identifier": _identifier,
+        "schema": "schema_id",
+        "delta_records": "delta_record_count",
+        "total_records": "total_record_count",
+        "changelog_records": "changelog_record_count",
+        "files_added": "files_added",
+        "files_deleted": "files_deleted",
+        "changelog_files": "changelog_files",
+        "writer": "writer_version",
+    },
+    "schemas": {
+        "schema": "schema_id",
+        "time": _time("time_millis"),
+        "primary_keys": lambda schema: ", ".join(schema.primary_keys),
+        "partition_keys": lambda schema: ", ".join(schema.partition_keys),
+        "columns": columns_text,
+        "options": _options,
+        "comment": "comment",
+    },
+    "partitions": {"partition": "partition_path", "buckets": "buckets", **_SIZES},
+    "buckets": {"partition": "partition_path", "bucket": "bucket", **_SIZES},
+    # A `retained_ms` of None: the tag does not expire.
+    "tags": {
+        "tag": "name",
+        "snapshot": "snapshot_id",
+        "schema": "schema_id",
+        "time": _time("snapshot.time_millis"),
+        "records": "record_count",
+        "created": _time("create_time_ms", zone=""),
+        "retained_ms": "time_retained_ms",
+    },
+    # `behind` counts the snapshots that the consumer has yet to take.
+    "consumers": {
+        "consumer": "consumer_id",
+        "next_snapshot": "next_snapshot_id",
+        "behind": "behind",
+        "has_expired": "has_expired",
+        "updated": _time("modified_millis"),
+    },
+    # Buckets and levels are least and largest; None when the writer did not note them.
+    "manifests": {
         "part": "part",
         "manifest": "file_name",
         "bytes": "file_size",
@@ -143,48 +172,7 @@ def _manifests(_: FileStoreTable) -> Mapping[str, Fact]:
         "schema": "schema_id",
         "buckets": lambda one: _span(one.meta.min_bucket, one.meta.max_bucket),
         "levels": lambda one: _span(one.meta.min_level, one.meta.max_level),
-    }
-
-
-def _span(low: int | None, high: int | None) -> str | None:
-    if low is None or high is None:
-        return None
-    return str(low) if low == high else f"{low}-{high}"
-
-
-def _tags(_: FileStoreTable) -> Mapping[str, Fact]:
-    """A `retained_ms` of None: the tag does not expire."""
-    return {
-        "tag": "name",
-        "snapshot": "snapshot_id",
-        "schema": "schema_id",
-        "time": _time("snapshot.time_millis"),
-        "records": "record_count",
-        "created": _time("create_time_ms", zone=""),
-        "retained_ms": "time_retained_ms",
-    }
-
-
-def _consumers(_: FileStoreTable) -> Mapping[str, Fact]:
-    """`behind` counts the snapshots that the consumer has yet to take."""
-    return {
-        "consumer": "consumer_id",
-        "next_snapshot": "next_snapshot_id",
-        "behind": "behind",
-        "has_expired": "has_expired",
-        "updated": _time("modified_millis"),
-    }
-
-
-_COLUMNS: dict[str, Callable[[FileStoreTable], Mapping[str, Fact]]] = {
-    "snapshots": _snapshots,
-    "schemas": _schemas,
-    "files": _files,
-    "partitions": _partitions,
-    "buckets": _buckets,
-    "tags": _tags,
-    "consumers": _consumers,
-    "manifests": _manifests,
+    },
 }
-VIEWS = (*_COLUMNS, *PAIMONS)
+VIEWS = ("files", *_COLUMNS, *PAIMONS)
 """Names of what can be listed."""

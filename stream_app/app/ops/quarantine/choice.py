@@ -61,9 +61,9 @@ def offset_range(text: str) -> tuple[int, int]:
     Raises:
         UsageError: it is neither.
     """
-    found = re.fullmatch(r"(\d{1,18})(?:\.\.(\d{1,18}))?", text)
-    if found is None or int(found[2] or found[1]) < int(found[1]):
+    match = re.fullmatch(r"(\d{1,18})(?:\.\.(\d{1,18}))?", text)
+    if match is None or int(match[2] or match[1]) < int(match[1]):
         raise UsageError(
             f"--offset {text} is no range", fix="write 17, or 17..42 with the last one"
         )
-    return int(found[1]), int(found[2] or found[1])
+    return int(match[1]), int(match[2] or match[1])

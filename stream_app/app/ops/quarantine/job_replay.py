@@ -72,7 +72,7 @@ def job_replays(
     if not isinstance(tables, WholeDatabase):
         table = open_table(tables.location, file_io_options=tables.file_system)
         names = [] if tables.source.merge_shards else state.own_source_tables.values()
-        of_source = frozenset(name for told in names for name in told)
+        of_source = frozenset(name for names_of_topic in names for name in names_of_topic)
         only = _replay(tables, whole, table, log, reader)
         return {tables.name: replace(only, source_tables=of_source)}
     database = _Database(tables, whole, log, reader, state.origins)
@@ -125,12 +125,12 @@ class _Database:
         """The replays of the tables to which such records belong today; others go on waiting."""
         records = list(self.whole.records())
         names = {name for name in self._names(records) if name is not None}
-        found = {}
+        replays = {}
         for name in sorted(names):
             with contextlib.suppress(TableNotFoundError):
                 whole = self._of_table(name, self.whole, beside=self.whole.of_table(name))
-                found[name] = replace(whole, means=functools.partial(self._are_of, name))
-        return found
+                replays[name] = replace(whole, means=functools.partial(self._are_of, name))
+        return replays
 
     def _of_table(self, name: str, waiting: Quarantine, *, beside: Quarantine) -> Replay:
         # What the job has passed comes first: whatever it commits from now on, the table tells.
@@ -151,19 +151,19 @@ class _Database:
         yield from own_messages(self.read(where, begin, end), splitter)
 
     def _are_of(self, name: str, records: Sequence[KeptRecord]) -> Sequence[bool]:
-        return [each == name for each in self._names(records)]
+        return [table == name for table in self._names(records)]
 
     def _names(self, records: Sequence[KeptRecord]) -> list[str | None]:
         """The table of each record by the rules of today; None: none."""
         if not records:
             return []
-        found = self.tables.reader.origins(messages_of(records))
+        origins = self.tables.reader.origins(messages_of(records))
         names: list[str | None] = []
-        for origin in found.tables:  # a loop over source tables
+        for origin in origins.tables:  # a loop over source tables
             known = self.origins.get(origin)
             decision = decide(self.tables.rules, origin, self.origins)
             names.append(decision.name if known is None and isinstance(decision, Target) else known)
-        return [None if code == NO_TABLE else names[code] for code in found.codes.tolist()]
+        return [None if code == NO_TABLE else names[code] for code in origins.codes.tolist()]
 
 
 def _passed(log: EpochLog, name: str) -> dict[Where, int]:

@@ -105,7 +105,9 @@ class Quarantine:
 
     def tables(self) -> list[str]:
         """The tables of a database that have a folder in it, by name."""
-        return sorted(each.name for each in self.files.list_status(self.location) if each.is_folder)
+        return sorted(
+            status.name for status in self.files.list_status(self.location) if status.is_folder
+        )
 
     def of_table(self, name: str) -> Quarantine:
         """The quarantine of one of these tables."""
@@ -128,12 +130,12 @@ class Quarantine:
             committed: commit users that have a commit in the table.
         """
         done = self._done(committed)
-        found: dict[Identity, KeptRecord] = {}
+        waiting: dict[Identity, KeptRecord] = {}
         for record in self.records():
-            known = found.get(record.identity)
+            known = waiting.get(record.identity)
             if record.identity not in done and (known is None or known.is_old):
-                found[record.identity] = record
-        return list(found.values())
+                waiting[record.identity] = record
+        return list(waiting.values())
 
     def each_waiting(
         self, committed: Collection[str] = (), *, newest_first: bool = False
@@ -218,13 +220,13 @@ class Quarantine:
 
     def _record(self, name: str, line: bytes) -> KeptRecord:
         try:
-            told = json.loads(line)
+            document = json.loads(line)
             return KeptRecord(
                 file=name,
-                **{each: told[each] for each in ("topic", "partition", "offset", "reason")},
-                timestamp=told.get("timestamp"),
-                key=_bytes(told, "key"),
-                value=_bytes(told, "value"),
+                **{field: document[field] for field in ("topic", "partition", "offset", "reason")},
+                timestamp=document.get("timestamp"),
+                key=_bytes(document, "key"),
+                value=_bytes(document, "value"),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptFileError(
@@ -236,9 +238,9 @@ class Quarantine:
     def _mark(self, name: str) -> Mark:
         path = f"{self.location}/{name}"
         try:
-            told = json.loads(self.files.read_bytes(path))
-            records = tuple((str(t), int(p), int(o), str(d)) for t, p, o, d in told["records"])
-            return Mark(**{**told, "records": records, "outcomes": tuple(told["outcomes"])})
+            document = json.loads(self.files.read_bytes(path))
+            records = tuple((str(t), int(p), int(o), str(d)) for t, p, o, d in document["records"])
+            return Mark(**{**document, "records": records, "outcomes": tuple(document["outcomes"])})
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptFileError(
                 f"a mark of the quarantine cannot be read ({error!r})",
@@ -273,18 +275,18 @@ def open_quarantine(location: str, options: dict[str, str] | Any) -> Quarantine:
 def same_places(records: Iterable[KeptRecord]) -> list[str]:
     """Places at which records with different contents stand, as of a topic that was made anew."""
     seen: dict[tuple[str, int, int], Identity] = {}
-    found = []
+    twice = []
     for record in records:
         place = record.identity[:3]
         if seen.setdefault(place, record.identity) != record.identity:
-            found.append(record.place)
-    return found
+            twice.append(record.place)
+    return twice
 
 
-def _bytes(told: dict[str, Any], name: str) -> bytes | None:
-    if f"{name}_base64" in told:
-        return base64.b64decode(told[f"{name}_base64"])
-    text = told[name]
+def _bytes(document: dict[str, Any], name: str) -> bytes | None:
+    if f"{name}_base64" in document:
+        return base64.b64decode(document[f"{name}_base64"])
+    text = document[name]
     return None if text is None else str(text).encode()
 
 

@@ -59,9 +59,9 @@ class LaterChanges:
             UsageError: a later message cannot be read, so nothing is certain.
             SourceError: the topic does not have all messages any more.
         """
-        found = np.zeros(rows.num_rows, np.bool_)
+        is_overtaken = np.zeros(rows.num_rows, np.bool_)
         if not rows.num_rows:
-            return found
+            return is_overtaken
         ours = pa.table(
             [*(rows.column(name) for name in self.primary_keys), np.arange(rows.num_rows), offsets],
             [*self.primary_keys, _ROW, "_OUR_OFFSET"],
@@ -72,7 +72,7 @@ class LaterChanges:
             decoded = self._decoded(where, messages)
             if decoded.truncated is not None:
                 emptied_at = messages.column("offset")[decoded.truncated]
-                found |= bools_of(pc.less(offsets, emptied_at))
+                is_overtaken |= bools_of(pc.less(offsets, emptied_at))
             later = self._changes(messages, decoded)
             if self.merges_by_key and later.num_rows:
                 newest = later.group_by(self.primary_keys).aggregate([(_OFFSET, "max")])
@@ -80,8 +80,8 @@ class LaterChanges:
                 newer = both.filter(
                     pc.greater(both.column(f"{_OFFSET}_max"), both.column("_OUR_OFFSET"))
                 )
-                found[newer.column(_ROW).to_numpy()] = True
-        return found
+                is_overtaken[newer.column(_ROW).to_numpy()] = True
+        return is_overtaken
 
     def _taken(self, where: Where, messages: pa.RecordBatch) -> pa.RecordBatch:
         """The messages that do not wait in the quarantine."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -33,12 +33,13 @@ from stream_app.app.ops.quarantine.kept_records import (
     same_places,
 )
 from stream_app.app.ops.quarantine.later_changes import LaterChanges, ReadRange, Where
+from stream_app.app.text.listing import DRY_RUN, NOTHING, counted
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.errors import CommitConflictError, UnsupportedTableError, UsageError
 from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.merge_engine import traits_of
-from stream_app.model.options.cross_partition_options import PARTITION_LOOKUP
+from stream_app.model.options.bucket_options import PARTITION_LOOKUP
 from stream_app.model.options.table_options import MERGE_ENGINE
 from stream_app.model.schema.source_table import SourceTable
 from stream_app.model.snapshot import REPLAY_PROPERTY, Snapshot
@@ -47,7 +48,7 @@ from stream_app.planning.schema.schema_changes import AddColumn, ChangeType
 from stream_app.table.commit.job_epochs import epochs_as_of
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.single_append import SingleAppend
-from stream_app.table.schema.evolve import EvolutionRules
+from stream_app.table.schema.alter import EvolutionRules
 from stream_app.table.versions.waiting_rows import waiting_line
 
 _USER = "replay-"
@@ -140,20 +141,20 @@ class Replay:
         chosen = self._own(choice.chosen(waiting))
         if self.beside is not None:
             waiting += self.beside.waiting(epochs.keys())
-        current = [each for each in chosen if not each.is_old]
-        early = [each for each in current if each.offset >= own.get(_where(each), 0)]
+        current = [record for record in chosen if not record.is_old]
+        early = [record for record in current if record.offset >= own.get(_where(record), 0)]
         ready = sorted(
-            (each for each in current if each.offset < own.get(_where(each), 0)),
-            key=lambda each: (each.topic, each.partition, each.offset),
+            (record for record in current if record.offset < own.get(_where(record), 0)),
+            key=lambda record: (record.topic, record.partition, record.offset),
         )
         _check_places(ready)
         rows, marks, bad = self._rows(ready, waiting, ends)  # steps 3 and 4
         done = Replayed(
-            replayed=[each for each, outcome in marks if outcome == REPLAYED],
-            overtaken=[each for each, outcome in marks if outcome == OVERTAKEN],
+            replayed=[record for record, outcome in marks if outcome == REPLAYED],
+            overtaken=[record for record, outcome in marks if outcome == OVERTAKEN],
             bad=bad,
             early=early,
-            old=[each for each in chosen if each.is_old],
+            old=[record for record in chosen if record.is_old],
             rows=sum(part.num_rows for part in rows),
             snapshot=None,
         )
@@ -162,7 +163,7 @@ class Replay:
         mark = Mark(
             name=name,
             user=append.commit_user if done.rows else "",
-            records=tuple(each.identity for each, _ in marks),
+            records=tuple(record.identity for record, _ in marks),
             outcomes=tuple(outcome for _, outcome in marks),
         )
         if not done.rows:
@@ -177,7 +178,9 @@ class Replay:
     def _own(self, records: list[KeptRecord]) -> list[KeptRecord]:
         if self.means is None or not records:
             return records
-        return [each for each, is_own in zip(records, self.means(records), strict=True) if is_own]
+        return [
+            record for record, is_own in zip(records, self.means(records), strict=True) if is_own
+        ]
 
     def _rows(
         self, ready: Sequence[KeptRecord], waiting: Sequence[KeptRecord], ends: Mapping[Where, int]
@@ -235,11 +238,11 @@ class Replay:
                 "of their own that reads the files (source.kind = 'files')",
             )
 
-    def _asks_for_columns(self, told: SourceTable) -> bool:
+    def _asks_for_columns(self, description: SourceTable) -> bool:
         """Whether records have columns, or types of columns, that the table does not have."""
         rules = EvolutionRules() if self.rules is None else self.rules
-        found = evolution(self.table.schema, told, rules.options, rules.made)
-        return any(isinstance(each, (AddColumn, ChangeType)) for each in found.changes)
+        wanted = evolution(self.table.schema, description, rules.options, rules.made)
+        return any(isinstance(change, (AddColumn, ChangeType)) for change in wanted.changes)
 
     def _check_tables(self, seen: Mapping[str, int]) -> None:
         if self.source_tables and (foreign := set(seen) - self.source_tables):
@@ -276,16 +279,39 @@ def check_replayable(table: FileStoreTable) -> None:
         )
 
 
+def replay_lines(done: Replayed, *, dry_run: bool) -> Iterator[str]:
+    """A line for each fate, and one for what was written."""
+    for record, reason in done.bad:
+        yield f"still bad: {record.place}: {reason}"
+    for what, records in (
+        ("their epoch is not in the table yet", done.early),
+        ("a newer change of their row is in the table", done.overtaken),
+        ("their epoch was written again, perhaps with them", done.old),
+    ):
+        if records:
+            yield f"{counted(len(records), 'record')}: {what}; the first is {records[0].place}"
+    if not (done.replayed or done.overtaken):
+        yield NOTHING
+    elif dry_run:
+        yield f"would replay {counted(len(done.replayed), 'record')}: {done.rows} changes"
+        yield DRY_RUN
+    else:
+        where = "" if done.snapshot is None else f" in snapshot {done.snapshot.snapshot_id}"
+        yield f"replayed {counted(len(done.replayed), 'record')}: {done.rows} changes{where}"
+        if done.waiting:
+            yield done.waiting
+
+
 def messages_of(records: Sequence[KeptRecord]) -> pa.RecordBatch:
     """Records as `MESSAGE_SCHEMA`."""
-    millis = [None if each.timestamp is None else each.timestamp * 1000 for each in records]
+    millis = [None if record.timestamp is None else record.timestamp * 1000 for record in records]
     columns = [
-        [each.topic for each in records],
-        [each.partition for each in records],
-        [each.offset for each in records],
+        [record.topic for record in records],
+        [record.partition for record in records],
+        [record.offset for record in records],
         millis,
-        [each.key for each in records],
-        [each.value for each in records],
+        [record.key for record in records],
+        [record.value for record in records],
     ]
     arrays = [
         pa.array(values, kind) for values, kind in zip(columns, MESSAGE_SCHEMA.types, strict=True)
@@ -297,16 +323,16 @@ def _where(record: KeptRecord) -> Where:
     return record.topic, record.partition
 
 
-def _ends(told: Iterable[str | None]) -> dict[Where, int]:
+def _ends(source_ends: Iterable[str | None]) -> dict[Where, int]:
     """Up to where jobs have read each partition: the farthest."""
-    found: dict[Where, int] = {}
-    for text in told:
+    farthest: dict[Where, int] = {}
+    for text in source_ends:
         for topic, partitions in json.loads(text or "{}").items():
             # The end of a source of files has no partitions.
             for partition, end in partitions.items() if isinstance(partitions, dict) else ():
                 where = topic, int(partition)
-                found[where] = max(found.get(where, 0), int(end))
-    return found
+                farthest[where] = max(farthest.get(where, 0), int(end))
+    return farthest
 
 
 def _farthest(some: Mapping[Where, int], others: Mapping[Where, int]) -> dict[Where, int]:

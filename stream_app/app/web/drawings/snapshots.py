@@ -87,7 +87,7 @@ def snapshot_chart(
         height = max(1.0, axis.height(count))
         is_going = one.snapshot_id in going
         here = tuple(marks[one.snapshot_id])
-        told = (*here, *(["the next expiry deletes it"] if is_going else []))
+        notes = (*here, *(["the next expiry deletes it"] if is_going else []))
         bars.append(
             SnapshotBar(
                 x=round(index * step, 2),
@@ -97,7 +97,7 @@ def snapshot_chart(
                 snapshot=one.snapshot_id,
                 records=count,
                 kind=one.commit_kind.value.lower(),
-                title=_title(one, told),
+                title=_title(one, notes),
                 marks=here,
                 is_going=is_going,
             )

@@ -88,11 +88,6 @@ class DebeziumBson(DebeziumJson):
         super().__init__(setup, options)
         self._typed = typed_columns(setup.options, setup.columns, options)
 
-    @property
-    def reads_keys(self) -> bool:
-        """A delete has its `_id` in the key alone."""
-        return True
-
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
         """Decode every message for itself; see `MessageFormat.decode`.
 

@@ -95,14 +95,14 @@ class Segments:
     @cached_property
     def later_rows(self) -> list[tuple[Indices, Indices]]:
         """Of each round but the first: its segments, and the row of each one's step."""
-        found = []
+        rounds = []
         active = np.flatnonzero(self.lengths > 1)
         for number in range(1, self.depth):
             if number > 1:
                 # Numbers choose three times faster than a mask without a pattern.
                 active = active[np.flatnonzero(self.lengths[active] > number)]
-            found.append((active, self.rows[self.starts[active] + number]))
-        return found
+            rounds.append((active, self.rows[self.starts[active] + number]))
+        return rounds
 
 
 _OF_SEGMENTS = {name for name, one in vars(Segments).items() if isinstance(one, cached_property)}
@@ -137,10 +137,10 @@ class Steps(Segments):
         """Which steps do one of these: bool [steps]."""
         if self.ops is None:
             return np.full(len(self.rows), Op.ADD in ops)
-        found = np.zeros(len(self.rows), np.bool_)
+        does = np.zeros(len(self.rows), np.bool_)
         for op in ops:
-            found |= self.ops == op
-        return found
+            does |= self.ops == op
+        return does
 
     def has(self, *ops: Op) -> bool:
         """Whether any step does one of these."""
@@ -158,13 +158,13 @@ class Steps(Segments):
         """The place of each segment's first chosen step; the number of steps without one."""
         none = len(self.rows)
         behind = np.minimum.accumulate(np.where(chosen, self.places, none)[::-1])[::-1]
-        found = behind[self.starts]
-        return np.where(found > self.ends, none, found)
+        first = behind[self.starts]
+        return np.where(first > self.ends, none, first)
 
     def any(self, chosen: Mask) -> Mask:
         """Which segments have a chosen step: bool [segments]."""
-        found: Mask = self.sums(chosen.astype(np.int64)) > 0
-        return found
+        has: Mask = self.sums(chosen.astype(np.int64)) > 0
+        return has
 
     def sums(self, values: Indices) -> Indices:
         """The sum of each segment, overflowing silently: int64 [segments]."""

@@ -11,14 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
+from stream_app.mergetree.changelog.before_rows import FirstRowChangelog, RowsAbove
 from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
-from stream_app.mergetree.changelog.first_row_changelog import FirstRowChangelog
-from stream_app.mergetree.changelog.rows_above import RowsAbove
 from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.mergetree.compact.compact_manager import files_above
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.compact.compact_task import CompactTask
 from stream_app.mergetree.compact.compact_unit import CompactUnit
-from stream_app.mergetree.compact.files_above import files_above
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.levels import Levels
 from stream_app.mergetree.merge_engines.first_row import FirstRow

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.mergetree.lookup.key_matches import key_matches
+from stream_app.mergetree.lookup.key_lookup import key_matches
 
 TYPES: dict[str, Sequence[Any]] = {
     "int64": [-(2**62), -5, 0, 3, 2**62],

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
 
 from stream_app.app.cli.arguments.schema_changes import add_schema_changes, schema_changes
 from stream_app.app.cli.arguments.table import named_table
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_parser, run_upkeep
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
 from stream_app.model.options.core_options import lasting_refusals
-from stream_app.model.schema.table_schema import TableSchema
-from stream_app.planning.schema.schema_diff import schema_differences
+from stream_app.planning.schema.schema_changes import schema_differences
 from stream_app.table.opening import open_for_altering
 from stream_app.table.schema.alter import alter_table, next_schema
 
-_EPILOG = """\
+DESCRIPTION = "Change a table's columns, options and comments, as one new schema."
+EPILOG = """\
 The rows stay as they are: readers of every engine cast and fill older files. Running jobs of
 stream-app take the new schema with their next epoch.
 
@@ -26,32 +25,10 @@ examples:
   stream-app alter shop.orders --set snapshot.time-retained=2h --unset num-levels"""
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """The next schema, and the one before it."""
-
-    old: TableSchema
-    new: TableSchema
-
-    def is_empty(self) -> bool:
-        """Whether nothing differs."""
-        return self.new.schema_id == self.old.schema_id
-
-    def lines(self) -> Sequence[str]:
-        """What differs."""
-        return list(schema_differences(self.old, self.new))
-
-
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser = add_upkeep_parser(
-        verbs,
-        "alter",
-        description="Change a table's columns, options and comments, as one new schema.",
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_upkeep_arguments(parser)
     add_schema_changes(parser)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -63,12 +40,13 @@ def run(args: argparse.Namespace) -> int:
     """
     changes = schema_changes(args.changes)
     table = named_table(args.table)
-    plan = _Plan(table.schema, next_schema(table, changes))
+    new = next_schema(table, changes)
     # An ALTER may take away what stands in the way of writing, but for what files and rows follow.
-    options = {**plan.new.options, **lasting_refusals(table.schema.options)}
-    open_for_altering(replace(table, schema=replace(plan.new, options=options)))
+    options = {**new.options, **lasting_refusals(table.schema.options)}
+    open_for_altering(replace(table, schema=replace(new, options=options)))
 
-    def do(_: _Plan) -> Iterator[str]:
+    def do() -> Iterator[str]:
         yield f"the table has schema {alter_table(table, changes).schema_id}"
 
-    return run_upkeep(args, plan, do)
+    is_empty = new.schema_id == table.schema.schema_id
+    return run_upkeep(args, schema_differences(table.schema, new), do, is_empty=is_empty)

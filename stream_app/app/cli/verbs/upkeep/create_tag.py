@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 from stream_app.app.cli.arguments.table import named_table
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import (
-    add_upkeep_parser,
+    add_upkeep_arguments,
     duration_argument,
     run_upkeep,
 )
 from stream_app.app.ops.tags import check_taggable, create
 from stream_app.app.text.listing import time_text
-from stream_app.model.tag import Tag
 from stream_app.table.upkeep.tags import new_tag
 
-_EPILOG = """\
+DESCRIPTION = "Give a snapshot a name, under which it stays readable after its expiry."
+EPILOG = """\
 examples:
   stream-app create-tag warehouse/shop.db/orders before-migration
   stream-app create-tag warehouse/shop.db/orders 2026-01-31 --snapshot 42 --time-retained 90d
@@ -27,14 +24,9 @@ examples:
   stream-app inspect warehouse/shop.db/orders tags"""
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser = add_upkeep_parser(
-        verbs,
-        "create-tag",
-        description="Give a snapshot a name, under which it stays readable after its expiry.",
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_upkeep_arguments(parser)
     parser.add_argument("name", metavar="NAME", help="of the tag")
     parser.add_argument(
         "--snapshot", type=int, metavar="N", help="the snapshot to tag; default: the latest"
@@ -44,23 +36,6 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         metavar="D",
         help="time to live, such as 90d; default: tag.default-time-retained, which is for ever",
     )
-    return parser
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    tag: Tag
-
-    def is_empty(self) -> bool:
-        return False
-
-    def lines(self) -> Iterator[str]:
-        snapshot, retained = self.tag.snapshot, self.tag.time_retained_ms
-        kept = "for ever" if retained is None else f"for {timedelta(milliseconds=retained)}"
-        yield (
-            f"tag {self.tag.name!r}: snapshot {snapshot.snapshot_id} of "
-            f"{time_text(snapshot.time_millis)}, kept {kept}"
-        )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -77,4 +52,9 @@ def run(args: argparse.Namespace) -> int:
     if args.time_retained is not None:
         retained_ms = duration_argument("--time-retained", args.time_retained)
     tag = new_tag(table, args.name, args.snapshot, retained_ms)
-    return run_upkeep(args, _Plan(tag), lambda plan: create(table, plan.tag))
+    kept = "for ever"
+    if tag.time_retained_ms is not None:
+        kept = f"for {timedelta(milliseconds=tag.time_retained_ms)}"
+    number, time = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_millis)
+    plan = f"tag {tag.name!r}: snapshot {number} of {time}, kept {kept}"
+    return run_upkeep(args, [plan], lambda: create(table, tag))

@@ -4,55 +4,36 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 from stream_app.app.cli.arguments.table import named_table
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_parser, run_upkeep
-from stream_app.app.text.listing import size_text, time_text
-from stream_app.app.text.outcomes import counted
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
+from stream_app.app.text.listing import counted, size_text, time_text
 from stream_app.errors import CorruptFileError
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.tags import TagDeletion, delete_tags, plan_tag_deletion
 from stream_app.table.upkeep.upkeep_refusals import check_expirable
 
-_EPILOG = """\
+DESCRIPTION = "Delete tags, and the files that only they need."
+EPILOG = """\
 examples:
   stream-app delete-tag warehouse/shop.db/orders before-migration --dry-run
   stream-app delete-tag warehouse/shop.db/orders 2026-01-30 2026-01-31"""
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser = add_upkeep_parser(
-        verbs,
-        "delete-tag",
-        description="Delete tags, and the files that only they need.",
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_upkeep_arguments(parser)
     parser.add_argument("names", metavar="NAME", nargs="+", help="of a tag")
-    return parser
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    deletion: TagDeletion
-
-    def is_empty(self) -> bool:
-        return not self.names
-
-    @property
-    def names(self) -> list[str]:
-        return [*(tag.name for tag in self.deletion.tags), *self.deletion.unreadable]
-
-    def lines(self) -> Iterator[str]:
-        for name in self.deletion.unreadable:
-            yield f"tag {name!r}, which cannot be read, goes: what it held stays as orphans"
-        for tag in self.deletion.tags:
-            number, at = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_millis)
-            yield f"tag {tag.name!r} of snapshot {number} of {at} goes"
-        files = self.deletion.files
-        yield f"files that nothing else needs: {files.count}, {size_text(files.byte_count)}"
+def _plan_lines(deletion: TagDeletion) -> Iterator[str]:
+    for name in deletion.unreadable:
+        yield f"tag {name!r}, which cannot be read, goes: what it held stays as orphans"
+    for tag in deletion.tags:
+        number, at = tag.snapshot.snapshot_id, time_text(tag.snapshot.time_millis)
+        yield f"tag {tag.name!r} of snapshot {number} of {at} goes"
+    files = deletion.files
+    yield f"files that nothing else needs: {files.count}, {size_text(files.byte_count)}"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -66,15 +47,17 @@ def run(args: argparse.Namespace) -> int:
     table = named_table(args.table)
     check_expirable(table)
 
-    def do(plan: _Plan) -> Iterator[str]:
-        delete_tags(table, plan.deletion)
-        files = plan.deletion.files
+    deletion = _planned(table, args.names)
+    files, count = deletion.files, len(deletion.tags) + len(deletion.unreadable)
+
+    def do() -> Iterator[str]:
+        delete_tags(table, deletion)
         yield (
-            f"deleted {counted(len(plan.names), 'tag')}: {counted(files.count, 'file')}, "
+            f"deleted {counted(count, 'tag')}: {counted(files.count, 'file')}, "
             f"{size_text(files.byte_count)}"
         )
 
-    return run_upkeep(args, _Plan(_planned(table, args.names)), do)
+    return run_upkeep(args, _plan_lines(deletion), do, is_empty=not count)
 
 
 def _planned(table: FileStoreTable, names: list[str]) -> TagDeletion:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from stream_app.app.text.listing import size_text
-from stream_app.app.text.outcomes import counted
+from stream_app.app.text.listing import counted, size_text
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.table.commit.commit_history import CommitHistory
@@ -16,39 +14,24 @@ from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.file_store_table import FileStoreTable
 
 
-@dataclass(frozen=True, slots=True)
-class DroppedRows:
-    """The live files to delete, by partition.
+def dropped_rows(
+    table: FileStoreTable, entries: Sequence[ManifestEntry], looked_for: str
+) -> Iterator[str]:
+    """Each partition that goes, or the whole table, with what it holds.
 
-    Attributes:
-        looked_for: the noun of the message for an empty plan.
+    Args:
+        looked_for: the noun of the message when nothing goes.
     """
-
-    table: FileStoreTable
-    entries: Sequence[ManifestEntry]
-    looked_for: str
-
-    @property
-    def partitions(self) -> list[bytes]:
-        """Serialized, in the order of their files."""
-        return list(dict.fromkeys(entry.partition for entry in self.entries))
-
-    def is_empty(self) -> bool:
-        """Whether nothing goes."""
-        return not self.entries
-
-    def lines(self) -> Iterator[str]:
-        """Each partition, or the whole table, with what it holds."""
-        if not self.entries:
-            yield f"there is {self.looked_for}"
-        held: dict[bytes, list[DataFileMeta]] = defaultdict(list)
-        for entry in self.entries:
-            held[entry.partition].append(entry.file)
-        for partition, files in held.items():
-            name = self.table.paths.partition(partition) or "the table"
-            rows = counted(sum(file.row_count for file in files), "row")
-            size = size_text(sum(file.file_size for file in files))
-            yield f"{name}: {counted(len(files), 'file')}, {rows} in files, {size}"
+    if not entries:
+        yield f"there is {looked_for}"
+    held: dict[bytes, list[DataFileMeta]] = defaultdict(list)
+    for entry in entries:
+        held[entry.partition].append(entry.file)
+    for partition, files in held.items():
+        name = table.paths.partition(partition) or "the table"
+        rows = counted(sum(file.row_count for file in files), "row")
+        size = size_text(sum(file.file_size for file in files))
+        yield f"{name}: {counted(len(files), 'file')}, {rows} in files, {size}"
 
 
 def committer(table: FileStoreTable) -> FileStoreCommit:

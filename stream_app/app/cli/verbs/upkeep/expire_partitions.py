@@ -5,17 +5,15 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from stream_app.app.cli.arguments.table import named_table
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import (
-    add_upkeep_parser,
+    add_upkeep_arguments,
     duration_argument,
     run_upkeep,
 )
-from stream_app.app.text.listing import Listing, time_text
-from stream_app.app.text.outcomes import counted
+from stream_app.app.text.listing import counted, size_text, time_text
+from stream_app.app.text.text_table import Column, text_lines
 from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_writing
@@ -25,7 +23,8 @@ from stream_app.table.upkeep.expire_partitions import (
     partition_retention,
 )
 
-_EPILOG = """\
+DESCRIPTION = "Drop expired partitions, by the time in their values or by their newest file."
+EPILOG = """\
 examples:
   stream-app expire-partitions warehouse/shop.db/orders --dry-run
   stream-app expire-partitions warehouse/shop.db/orders --expiration-time 30d
@@ -52,57 +51,36 @@ _KEYS = {
 }
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser = add_upkeep_parser(
-        verbs,
-        "expire-partitions",
-        description="Drop expired partitions, by the time in their values or by their newest file.",
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_upkeep_arguments(parser)
     for name, (metavar, meaning) in _OPTIONS.items():
         parser.add_argument(name, metavar=metavar, help=meaning)
-    return parser
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpiredPartitionRow:
-    """A partition that goes.
-
-    Attributes:
-        time: by which its age counts, local.
-        rows: of all files, deletes and older versions included.
-    """
-
-    partition: str
-    time: str | None
-    files: int
-    rows: int
-    bytes: int
+_COLUMNS = (
+    Column("partition", width_max=None),
+    Column("time"),  # by which its age counts, local
+    Column("files", right=True),
+    Column("rows", right=True),  # of all files, deletes and older versions included
+    Column("bytes", right=True),
+)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    table: FileStoreTable
-    expiry: PartitionExpiry
-
-    def is_empty(self) -> bool:
-        return not self.expiry.partitions
-
-    def lines(self) -> Iterator[str]:
-        rows = [
-            ExpiredPartitionRow(
-                partition=self.table.paths.partition(each.partition),
-                time=time_text(each.time_ms, zone=""),
-                files=each.files,
-                rows=each.rows,
-                bytes=each.bytes,
-            )
-            for each in self.expiry.partitions
-        ]
-        yield from Listing(ExpiredPartitionRow, rows).lines()
-        if self.expiry.undated:
-            yield f"kept, because they have no time: {counted(self.expiry.undated, 'partition')}"
+def _plan_lines(table: FileStoreTable, expiry: PartitionExpiry) -> Iterator[str]:
+    rows = [
+        (
+            table.paths.partition(partition.partition),
+            time_text(partition.time_ms, zone=""),
+            str(partition.files),
+            str(partition.rows),
+            size_text(partition.bytes),
+        )
+        for partition in expiry.partitions
+    ]
+    yield from text_lines(_COLUMNS, rows)
+    if expiry.undated:
+        yield f"kept, because they have no time: {counted(expiry.undated, 'partition')}"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -135,16 +113,19 @@ def run(args: argparse.Namespace) -> int:
     _check_pattern(args.timestamp_pattern, table.schema.partition_keys)
     expire = ExpirePartitions(table, retention)
 
-    def drop(plan: _Plan) -> Iterator[str]:
-        left = len(plan.expiry.partitions)
-        for done in expire.execute(plan.expiry):
+    expiry = expire.plan()
+    count = len(expiry.partitions)
+
+    def drop() -> Iterator[str]:
+        left = count
+        for done in expire.execute(expiry):
             yield f"snapshot {done.snapshot.snapshot_id} drops them"
             left -= len(done.partitions)
         if left:
             yield f"kept, because of writes meanwhile: {counted(left, 'partition')}"
-        yield f"dropped {counted(len(plan.expiry.partitions) - left, 'partition')}"
+        yield f"dropped {counted(count - left, 'partition')}"
 
-    return run_upkeep(args, _Plan(table, expire.plan()), drop)
+    return run_upkeep(args, _plan_lines(table, expiry), drop, is_empty=not count)
 
 
 def _check_pattern(pattern: str | None, keys: Sequence[str]) -> None:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from stream_app.app.cli.arguments.table import named_table
-from stream_app.app.cli.arguments.version import timestamp_argument
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_parser, run_upkeep
-from stream_app.app.text.listing import size_text, time_text
-from stream_app.app.text.outcomes import counted
+from stream_app.app.cli.arguments.table import named_table, timestamp_argument
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
+from stream_app.app.text.listing import counted, size_text, time_text
 from stream_app.errors import CommitConflictError, CorruptFileError, UsageError
-from stream_app.planning.upkeep.expire_config import expire_config
+from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.expire_changelogs import ExpireChangelogs
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots, Expiry, SnapshotExpiry
@@ -23,7 +19,8 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.time_travel import millis_of
 
 _NO_LIMIT = 2_147_483_647
-_EPILOG = """\
+DESCRIPTION = "Delete old snapshots, and the files that only they need."
+EPILOG = """\
 examples:
   stream-app expire-snapshots warehouse/shop.db/orders --dry-run
   stream-app expire-snapshots warehouse/shop.db/orders --retain-max 100
@@ -33,14 +30,9 @@ The table's options snapshot.num-retained.min, snapshot.num-retained.max and
 snapshot.time-retained are the defaults. Expiry keeps what tags, consumers and branches need."""
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser = add_upkeep_parser(
-        verbs,
-        "expire-snapshots",
-        description="Delete old snapshots, and the files that only they need.",
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_upkeep_arguments(parser)
     parser.add_argument(
         "--retain-max",
         type=int,
@@ -60,39 +52,23 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--max-deletes", type=int, metavar="N", help="most snapshots to expire; default: no limit"
     )
-    parser.add_argument(
-        "--give-up-unreadable",
-        action="store_true",
-        help="expire unreadable snapshots even if one of them may hold the only record of what a "
-        "job has committed: that job, restarted, might write an epoch twice",
-    )
-    return parser
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    snapshots: SnapshotExpiry
-    changelogs: Expiry
-
-    def is_empty(self) -> bool:
-        return not (self.snapshots.numbers or self.changelogs.numbers)
-
-    def lines(self) -> Iterator[str]:
-        going, read = self.snapshots.numbers, self.snapshots.versions
-        stays = "none is left" if self.snapshots.kept is None else f"{self.snapshots.kept} stays"
-        if going:
-            newest = f", the newest of {time_text(read[-1].time_millis)}" if read else ""
-            yield f"{_range_text('snapshot', going)}{newest}; {stays}: {self.snapshots.kept_by}"
-            yield from _unreadable_lines(self.snapshots.unreadable)
-            if self.snapshots.keeps_changelogs:
-                yield "  their changelogs are kept"
-            yield from _file_lines(self.snapshots.files)
-        else:
-            yield f"no snapshot goes: {self.snapshots.kept_by}"
-        if gone := self.changelogs.numbers:
-            yield _range_text("long-lived changelog", gone)
-            yield from _unreadable_lines(self.changelogs.unreadable)
-            yield from _file_lines(self.changelogs.files)
+def _plan_lines(snapshots: SnapshotExpiry, changelogs: Expiry) -> Iterator[str]:
+    going = snapshots.numbers
+    stays = "none is left" if snapshots.kept is None else f"{snapshots.kept} stays"
+    if going:
+        newest = time_text(snapshots.versions[-1].time_millis)
+        gone = _range_text("snapshot", going)
+        yield f"{gone}, the newest of {newest}; {stays}: {snapshots.kept_by}"
+        if snapshots.keeps_changelogs:
+            yield "  their changelogs are kept"
+        yield from _file_lines(snapshots.files)
+    else:
+        yield f"no snapshot goes: {snapshots.kept_by}"
+    if changelogs.numbers:
+        yield _range_text("long-lived changelog", changelogs.numbers)
+        yield from _file_lines(changelogs.files)
 
 
 def _check_newest(table: FileStoreTable) -> None:
@@ -127,37 +103,28 @@ def run(args: argparse.Namespace) -> int:
         limit=_at_least_one("--max-deletes", args.max_deletes) or _NO_LIMIT,
     )
     _check_newest(table)
-    snapshots = ExpireSnapshots(table, gives_up=args.give_up_unreadable)
-    changelogs = ExpireChangelogs(table)
-    plan = _Plan(snapshots.plan(config), changelogs.plan(config))
+    expire_snapshots = ExpireSnapshots(table)
+    expire_changelogs = ExpireChangelogs(table)
+    snapshots, changelogs = expire_snapshots.plan(config), expire_changelogs.plan(config)
 
-    def expire(plan: _Plan) -> Iterator[str]:
+    def expire() -> Iterator[str]:
         try:
-            snapshots.execute(plan.snapshots)
+            expire_snapshots.execute(snapshots)
         except UsageError as error:  # of somebody else, since the plan was made
             raise CommitConflictError(error.what, where=error.where, fix=error.fix) from error
-        changelogs.execute(plan.changelogs)
-        count = len(plan.snapshots.numbers)
-        files = plan.snapshots.files.count + plan.changelogs.files.count
-        freed = plan.snapshots.files.byte_count + plan.changelogs.files.byte_count
-        yield (
-            f"expired {counted(count, 'snapshot')}: {counted(files, 'file')}, {size_text(freed)}"
-        )
+        expire_changelogs.execute(changelogs)
+        files = snapshots.files.count + changelogs.files.count
+        freed = size_text(snapshots.files.byte_count + changelogs.files.byte_count)
+        count = counted(len(snapshots.numbers), "snapshot")
+        yield f"expired {count}: {counted(files, 'file')}, {freed}"
 
-    return run_upkeep(args, plan, expire)
+    is_empty = not (snapshots.numbers or changelogs.numbers)
+    return run_upkeep(args, _plan_lines(snapshots, changelogs), expire, is_empty=is_empty)
 
 
 def _range_text(what: str, going: Sequence[int]) -> str:
     first, last = going[0], going[-1]
     return f"{what} {first} goes" if first == last else f"{what}s {first} to {last} go"
-
-
-def _unreadable_lines(numbers: Sequence[int]) -> Iterator[str]:
-    if numbers:
-        yield (
-            f"  {', '.join(map(str, numbers))} cannot be read: the files that only it needs "
-            f"become orphans for stream-app remove-orphan-files"
-        )
 
 
 def _file_lines(files: FilesToDelete) -> Iterator[str]:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 from stream_app.app.cli.arguments.table import named_table
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import (
-    add_upkeep_parser,
+    add_upkeep_arguments,
     duration_argument,
     run_upkeep,
 )
-from stream_app.app.text.listing import size_text
-from stream_app.app.text.outcomes import counted
+from stream_app.app.text.listing import counted, size_text
 from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.upkeep.orphan_files import (
@@ -25,7 +22,8 @@ from stream_app.table.upkeep.orphan_files import (
 )
 from stream_app.table.upkeep.upkeep_refusals import check_expirable
 
-_EPILOG = """\
+DESCRIPTION = "Delete orphans: files of crashes that no version names, and empty folders."
+EPILOG = """\
 A file is an orphan when no snapshot, tag, long-lived changelog or branch names it. The files of a
 writer look like orphans until it commits, and only their age distinguishes them: give a time that
 no write and no commit takes. The command compares ages with the clock of this machine and with
@@ -39,14 +37,9 @@ _AGE_MIN_MS = 3_600_000
 """Longer than a write and its commit take, unless something is very wrong."""
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser = add_upkeep_parser(
-        verbs,
-        "remove-orphan-files",
-        description="Delete orphans: files of crashes that no version names, and empty folders.",
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_upkeep_arguments(parser)
     parser.add_argument(
         "--older-than",
         metavar="AGE",
@@ -58,30 +51,20 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
         action="store_true",
         help="no job is writing the table: allow an age below 1h",
     )
-    return parser
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    table: FileStoreTable
-    orphans: OrphanPlan
-    age: str
-
-    def is_empty(self) -> bool:
-        return not (self.orphans.files or self.orphans.folders)
-
-    def lines(self) -> Iterator[str]:
-        root = f"{self.table.location}/"
-        for file in self.orphans.files:
-            yield f"{file.path.removeprefix(root)}  {size_text(file.size)}"
-        for folder in self.orphans.folders:
-            yield f"{folder.removeprefix(root)}/  (empty)"
-        size = sum(file.size for file in self.orphans.files)
-        yield (
-            f"{counted(len(self.orphans.files), 'file')} older than {self.age}, {size_text(size)}, "
-            f"and {counted(len(self.orphans.folders), 'empty folder')}: named by none of "
-            f"{counted(self.orphans.versions, 'version')}"
-        )
+def _plan_lines(table: FileStoreTable, orphans: OrphanPlan, age: str) -> Iterator[str]:
+    root = f"{table.location}/"
+    for file in orphans.files:
+        yield f"{file.path.removeprefix(root)}  {size_text(file.size)}"
+    for folder in orphans.folders:
+        yield f"{folder.removeprefix(root)}/  (empty)"
+    size = sum(file.size for file in orphans.files)
+    yield (
+        f"{counted(len(orphans.files), 'file')} older than {age}, {size_text(size)}, "
+        f"and {counted(len(orphans.folders), 'empty folder')}: named by none of "
+        f"{counted(orphans.versions, 'version')}"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -107,11 +90,12 @@ def run(args: argparse.Namespace) -> int:
         if not args.dry_run:
             raise
         before_ms = table.clock.now_ms() - age_ms  # a plan needs no right to write
-    plan = _Plan(table, plan_orphans(table, before_ms), args.older_than)
+    orphans = plan_orphans(table, before_ms)
 
-    def do(plan: _Plan) -> Iterator[str]:
-        delete_orphans(table, plan.orphans)
-        size = sum(file.size for file in plan.orphans.files)
-        yield f"deleted {counted(len(plan.orphans.files), 'file')}, {size_text(size)}"
+    def do() -> Iterator[str]:
+        delete_orphans(table, orphans)
+        size = sum(file.size for file in orphans.files)
+        yield f"deleted {counted(len(orphans.files), 'file')}, {size_text(size)}"
 
-    return run_upkeep(args, plan, do)
+    is_empty = not (orphans.files or orphans.folders)
+    return run_upkeep(args, _plan_lines(table, orphans, args.older_than), do, is_empty=is_empty)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
-from stream_app.app.cli.arguments.table import named_table
-from stream_app.app.cli.arguments.version import timestamp_argument
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_parser, run_upkeep
-from stream_app.app.text.listing import size_text, time_text
-from stream_app.app.text.outcomes import counted
+from stream_app.app.cli.arguments.table import named_table, timestamp_argument
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
+from stream_app.app.text.listing import counted, size_text, time_text
 from stream_app.table.upkeep.rollback import RollbackPlan, plan_rollback, roll_back, rollback_target
 from stream_app.table.upkeep.upkeep_refusals import check_expirable, check_publishes_safely
 from stream_app.table.versions.time_travel import Version
 
-_EPILOG = """\
+DESCRIPTION = "Make an earlier version of a table the newest one, and delete all newer versions."
+EPILOG = """\
 A rollback deletes all newer snapshots, long-lived changelogs and tags with their files, for good.
 Columns and options stay. Stop the table's writers first. A streaming job detects the rollback at
 its next start, and needs a new checkpoint, because its own is of a later time.
@@ -30,15 +27,9 @@ examples:
   stream-app rollback-to warehouse/shop.db/orders --timestamp 2026-01-31T12:00"""
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    parser = add_upkeep_parser(
-        verbs,
-        "rollback-to",
-        description="Make an earlier version of a table the newest one, and delete all newer "
-        "versions.",
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_upkeep_arguments(parser)
     ways = parser.add_mutually_exclusive_group(required=True)
     ways.add_argument("--snapshot", type=int, metavar="N", help="this snapshot")
     ways.add_argument("--tag", metavar="NAME", help="the version of a tag, even if it has expired")
@@ -51,39 +42,31 @@ def add_parser(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--force", action="store_true", help="also behind consumers, which are reset too"
     )
-    return parser
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    plan: RollbackPlan
-    is_forced: bool
-
-    def is_empty(self) -> bool:
-        return self.plan.numbers.is_empty()
-
-    def lines(self) -> Iterator[str]:
-        target, numbers, files = self.plan.target, self.plan.numbers, self.plan.files
-        yield (
-            f"snapshot {target.snapshot_id} of {time_text(target.time_millis)} becomes the newest"
-            + (": it has expired, and its tag restores it" if numbers.is_restored else "")
+def _plan_lines(plan: RollbackPlan, *, is_forced: bool) -> Iterator[str]:
+    target, numbers, files = plan.target, plan.numbers, plan.files
+    yield (
+        f"snapshot {target.snapshot_id} of {time_text(target.time_millis)} becomes the newest"
+        + (": it has expired, and its tag restores it" if numbers.is_restored else "")
+    )
+    for what, going in (
+        ("snapshots", numbers.snapshots),
+        ("long-lived changelogs", numbers.changelogs),
+    ):
+        if going:
+            yield f"  {what} that go: {len(going)}, from {going[-1]} to {going[0]}"
+    if numbers.tags:
+        yield f"  tags that go: {', '.join(numbers.tags)}"
+    if numbers.consumers:
+        names = ", ".join(
+            f"{consumer.consumer_id} (at {consumer.next_snapshot})"
+            for consumer in numbers.consumers
         )
-        for what, going in (
-            ("snapshots", numbers.snapshots),
-            ("long-lived changelogs", numbers.changelogs),
-        ):
-            if going:
-                yield f"  {what} that go: {len(going)}, from {going[-1]} to {going[0]}"
-        if numbers.tags:
-            yield f"  tags that go: {', '.join(numbers.tags)}"
-        if numbers.consumers:
-            names = ", ".join(
-                f"{each.consumer_id} (at {each.next_snapshot})" for each in numbers.consumers
-            )
-            yield f"  consumers that are ahead: {names}"
-            if not self.is_forced:
-                yield "  so it is refused, unless --force is given"
-        yield f"  files that go: {files.count}, {size_text(files.byte_count)}"
+        yield f"  consumers that are ahead: {names}"
+        if not is_forced:
+            yield "  so it is refused, unless --force is given"
+    yield f"  files that go: {files.count}, {size_text(files.byte_count)}"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -98,15 +81,16 @@ def run(args: argparse.Namespace) -> int:
     check_expirable(table)
     check_publishes_safely(table)
     version = Version(snapshot=args.snapshot, tag=args.tag, timestamp=args.timestamp)
-    plan = _Plan(plan_rollback(table, rollback_target(table, version)), args.force)
+    plan = plan_rollback(table, rollback_target(table, version))
 
-    def do(plan: _Plan) -> Iterator[str]:
-        roll_back(table, plan.plan, resets_consumers=args.force)
-        numbers, files = plan.plan.numbers, plan.plan.files
+    def do() -> Iterator[str]:
+        roll_back(table, plan, resets_consumers=args.force)
+        numbers, files = plan.numbers, plan.files
         yield (
             f"rolled back to snapshot {numbers.target}: "
             f"{counted(len(numbers.snapshots), 'snapshot')}, {counted(files.count, 'file')}, "
             f"{size_text(files.byte_count)}"
         )
 
-    return run_upkeep(args, plan, do)
+    lines = _plan_lines(plan, is_forced=args.force)
+    return run_upkeep(args, lines, do, is_empty=plan.numbers.is_empty())

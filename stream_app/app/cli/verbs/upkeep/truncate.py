@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import Any
 
 from stream_app.app.cli.arguments.table import named_table
-from stream_app.app.cli.verbs.upkeep.dropped_rows import DroppedRows, committer
-from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_parser, run_upkeep
+from stream_app.app.cli.verbs.upkeep.dropped_rows import committer, dropped_rows
+from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.opening import open_for_writing
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
-_EPILOG = """\
+DESCRIPTION = "Delete all rows of a table, in one snapshot; the table itself stays."
+EPILOG = """\
 Readers see the change at once. Expiry deletes the files with the earlier snapshots; until then
 rollback-to brings the rows back. The changelog does not record it. Running jobs continue.
 
@@ -21,14 +21,9 @@ example:
   stream-app truncate warehouse/shop.db/orders --dry-run"""
 
 
-def add_parser(verbs: Any) -> argparse.ArgumentParser:
-    """Add the verb to the command line."""
-    return add_upkeep_parser(
-        verbs,
-        "truncate",
-        description="Delete all rows of a table, in one snapshot; the table itself stays.",
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_upkeep_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -40,10 +35,10 @@ def run(args: argparse.Namespace) -> int:
     """
     table = open_for_writing(named_table(args.table))
     live = FileStoreScan(table).live(table.snapshots.latest())
-    plan = DroppedRows(table, live, "no row in the table")
+    plan = dropped_rows(table, live, "no row in the table")
 
-    def do(_: DroppedRows) -> Iterator[str]:
+    def do() -> Iterator[str]:
         snapshot = committer(table).truncate(BATCH_COMMIT_IDENTIFIER)
         yield f"truncated the table in snapshot {snapshot.snapshot_id}"
 
-    return run_upkeep(args, plan, do)
+    return run_upkeep(args, plan, do, is_empty=not live)
