@@ -51,14 +51,13 @@ def parse_columns(values: pa.Array, table: Table, kinds: Sequence[JsonKind]) -> 
     message = np.repeat(np.arange(len(values)), now_count)  # step 2
     ops = message_ops[message]
     has_old = (is_update & ~odd)[message]
-    places = then_start[message] + np.arange(len(message)) - now_start[message]
-    places = np.where(has_old, places, -1)
+    in_message = np.arange(len(message)) - now_start[message]
+    places = np.where(has_old, then_start[message] + in_message, -1)
     before = [taken(column, places) for column in children_of(then)]
     after = children_of(now)
-    looked_at = nulls_behind(values, is_update & ~odd, b'"old":')
     nulls, doubtful = told_nulls(
         values,
-        looked_at,
+        nulls_behind(values, is_update & ~odd, b'"old":'),
         [reading.name for reading in table.readings],
         lambda document, at: enumerate(document["old"], int(now_start[at])),
     )
