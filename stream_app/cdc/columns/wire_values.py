@@ -66,8 +66,10 @@ def by_kind(
             kind, value = wire_value(reading, *cell)
         except ValueError as problem:
             problems[row] = str(problem)
-        else:
-            wires.setdefault(kind, [None] * len(cells))[row] = value
+            continue
+        if kind not in wires:  # no setdefault: it would make a list for each cell
+            wires[kind] = [None] * len(cells)
+        wires[kind][row] = value
     return wires, problems
 
 
