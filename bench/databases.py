@@ -33,12 +33,12 @@ from stream_app.clock import SystemClock
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape
 from stream_app.spark.epoch.epoch_runner import Routed
-from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
 from stream_app.spark.ingest.job_state import JobStateFile
 from stream_app.spark.ingest.job_tables import JobTables, OnFailure
 from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
@@ -115,13 +115,13 @@ class DatabaseJob:
                 name=name,
                 job=TableJob(table, CompactHere),
                 format_of=lambda seen: job_pipeline(database, seen),
-                dead_letters=DeadLetters(None, 0),
+                quarantine=QuarantineWriter(None, 0),
                 listener=Silent(),
             )
 
         made = DatabaseTables(
             tables=database, state=state, clock=SystemClock(),
-            feed_of=feed_of, set_aside=lambda *_: None,
+            feed_of=feed_of, quarantine=lambda *_: None,
         )  # fmt: skip
         feeds = list(made.feeds(self._messages(range(self.tables), 1)).feeds)
         tables = JobTables(

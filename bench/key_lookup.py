@@ -26,7 +26,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.tasks import bucket_writer
 from stream_app.table.opening import create_or_open
 from stream_app.table.read.diff_read import merged_rows
-from stream_app.table.versions.bucket_lookup import bucket_lookup
+from stream_app.table.versions.lookup_reader import bucket_lookup
 
 PARTITION = bytes(12)
 ASKED = (10, 1_000, 100_000)

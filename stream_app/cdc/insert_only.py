@@ -30,11 +30,11 @@ class InsertOnly:
     """Implements `pipeline.Step`.
 
     Attributes:
-        sets_aside: whether a record that is no insert becomes a bad one; else it stops the job.
+        quarantines: whether a record that is no insert becomes a bad one; else it stops the job.
         ignores_deletes: whether deletes are skipped (``ignore-delete``).
     """
 
-    sets_aside: bool
+    quarantines: bool
     ignores_deletes: bool
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatch:
@@ -55,7 +55,7 @@ class InsertOnly:
         other = np.flatnonzero((kinds != RowKind.INSERT) & ~dropped)
         at, first = np.unique(changes.message_index[other], return_index=True)
         first_kinds = kinds[other[first]]
-        if len(at) and not self.sets_aside:
+        if len(at) and not self.quarantines:
             raise _no_insert(messages, int(at[0]), RowKind(int(first_kinds[0])))
         # A loop over bad records, which are few.
         reasons = {

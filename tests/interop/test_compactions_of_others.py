@@ -20,8 +20,8 @@ from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.append_coordinator import AppendCompactCoordinator
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.opening import open_for_writing, open_table
-from stream_app.table.versions.bucket_lookup import bucket_lookup
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.lookup_reader import bucket_lookup
 from tests.support.paimon_java import PaimonJava
 from tests.support.small_table import Change, small_table, write_changes
 from tests.support.table_writer import CompactInCaller, TableWriter, by_content, read_rows

@@ -22,12 +22,12 @@ from stream_app.app.tables.table_pipeline import job_pipeline, job_rows
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.epoch.epoch_plan import EpochShape
-from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
 from stream_app.spark.ingest.job_state import JobStateFile, state_of
 from stream_app.spark.ingest.job_tables import JobTables, OnFailure
 from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
@@ -78,7 +78,7 @@ class DatabaseJob:
         state = JobStateFile(self.checkpoint)
         self.tables = DatabaseTables(
             tables=self.database, state=state, clock=self.clock,
-            feed_of=self._feed, set_aside=self._set_aside,
+            feed_of=self._feed, quarantine=self._quarantine,
         )  # fmt: skip
         known = self.tables.known()
         splitter = self.tables.splitter(known, frozenset(state.state.held))
@@ -171,11 +171,11 @@ class DatabaseJob:
     def _write(self, name: str, text: str) -> None:
         self.checkpoint.files.overwrite(self.checkpoint.path(name), text.encode())
 
-    def _letters(self, name: str) -> DeadLetters:
+    def _letters(self, name: str) -> QuarantineWriter:
         location = f"{self.config.stream.quarantine}/{name}".rstrip("/")
-        return DeadLetters(Folder(location, LocalFileIO()), None)
+        return QuarantineWriter(Folder(location, LocalFileIO()), None)
 
-    def _set_aside(self, epoch: int, messages: pa.Table) -> None:
+    def _quarantine(self, epoch: int, messages: pa.Table) -> None:
         self._letters("").write(epoch, messages)
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
@@ -184,7 +184,7 @@ class DatabaseJob:
             name=name,
             job=TableJob(table, CompactHere),
             format_of=lambda seen: job_pipeline(self.database, seen),
-            dead_letters=self._letters(name),
+            quarantine=self._letters(name),
             listener=Reports(),
             evolution=None if rules is None else SchemaEvolution(rules, f"ods.{name}"),
         )

@@ -16,12 +16,12 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.message_formats import message_format
 from stream_app.spark.epoch.epoch_plan import EpochShape
-from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
 from stream_app.spark.ingest.job_state import JobStateFile
 from stream_app.spark.ingest.job_tables import JobTables, OnFailure
 from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
@@ -52,7 +52,7 @@ class Job:
             name="t",
             job=TableJob(table, self.executor_of),
             format_of=self._format_of,
-            dead_letters=DeadLetters(
+            quarantine=QuarantineWriter(
                 Folder(f"{self.table.location}-bad", self.table.file_io), None
             ),
             listener=Reports(ends_at),

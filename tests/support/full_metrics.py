@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
-from stream_app.spark.ingest.dead_letters import SetAside
+from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.metrics import CompactionMetrics
@@ -29,11 +29,11 @@ COMPACTION = CompactionReport(
 
 def fill(of_table: JobMetrics) -> None:
     """An epoch of one table with everything in it, and the numbers of its compactions."""
-    aside = SetAside(file="f", first="", reasons={"value": 1})
+    aside = Quarantined(file="f", first="", reasons={"value": 1})
     ends = {("t", 0): PartitionEnd(7, 1000)}
     of_table.epoch(
         EpochReport(
-            epoch=0, counts=DecodeCounts(messages=5, ends=ends), set_aside=aside,
+            epoch=0, counts=DecodeCounts(messages=5, ends=ends), quarantined=aside,
             snapshots=(a_snapshot(1),), compactions=(COMPACTION,),
         )
     )  # fmt: skip

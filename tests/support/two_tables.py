@@ -19,12 +19,12 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_formats import message_format
 from stream_app.spark.epoch.epoch_plan import EpochShape, Part
 from stream_app.spark.epoch.epoch_runner import EpochRunner
-from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
 from stream_app.spark.ingest.job_state import JobState, JobStateFile, state_of
 from stream_app.spark.ingest.job_tables import JobTables, OnFailure
 from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
@@ -127,7 +127,7 @@ class TwoTables:
                 name=TOPICS[number],
                 job=TableJob(seen, CompactHere, takes_repeats=self.takes_repeats),
                 format_of=_format_of,
-                dead_letters=DeadLetters(quarantine, bad_records_max),
+                quarantine=QuarantineWriter(quarantine, bad_records_max),
                 listener=Reports(ends_at[number]),
             )
             feeds.append(feed)
@@ -220,7 +220,7 @@ def _format_of(table: FileStoreTable) -> MessageFormat:
     decode = message_format("debezium-json", setup)
     if schema.primary_keys:
         return decode
-    last = InsertOnly(sets_aside=True, ignores_deletes=False)
+    last = InsertOnly(quarantines=True, ignores_deletes=False)
     return decode.with_steps({Place.INSERTS_ONLY: last})
 
 

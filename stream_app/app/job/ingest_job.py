@@ -51,7 +51,7 @@ from stream_app.app.tables.job_folders import (
     make_local,
     open_folder,
 )
-from stream_app.app.tables.one_table import job_table, wanted_schema
+from stream_app.app.tables.one_table import column_warnings, job_table, wanted_schema
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.clock import Clock
 from stream_app.errors import NoGoodRecordError, TablesHeldError, WrongSourceError
@@ -73,7 +73,6 @@ from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.job_state import (
     JobStateFile,
     JobWarning,
-    column_warnings,
 )
 from stream_app.spark.ingest.job_tables import JobTables, OnFailure
 from stream_app.spark.ingest.micro_batch import MicroBatch
@@ -314,7 +313,7 @@ def _work(
             state=state,
             clock=driver.clock,
             feed_of=feeds.of_table,
-            set_aside=feeds.set_aside,
+            quarantine=feeds.quarantine,
         )
         # What cannot be made now is tried again with its first message.
         known = [*newcomers.known(), *newcomers.feeds(prepared.first_messages).feeds]

@@ -1,4 +1,4 @@
-"""Makes the feeds of a job: each joins a table with its job, its format and its dead letters.
+"""Makes the feeds of a job: each joins a table with its job, its format and its quarantine.
 
 Called by `ingest_job` for the only table, and for each table of a whole database.
 """
@@ -16,8 +16,8 @@ from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.app.tables.table_pipeline import job_pipeline, job_rows
 from stream_app.spark.compact_jobs import SparkCompactExecutor, SparkCompactions
-from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.job_state import ONLY_TABLE, JobStateFile
+from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.spark.ingest.table_feed import TableFeed
@@ -33,7 +33,7 @@ class JobFeeds:
     Attributes:
         state: what the job remembers.
         open_folder: of a location, such as the quarantine's.
-        of_no_table: number of messages that were set aside without a table.
+        of_no_table: number of messages that were quarantined without a table.
         stopping: whether the job shall end.
     """
 
@@ -46,7 +46,7 @@ class JobFeeds:
     log: EventLog
     of_no_table: int = field(init=False, default=0)
     _jobs: list[TableJob] = field(init=False, default_factory=list)
-    _unassigned: DeadLetters | None = field(init=False, default=None)
+    _unassigned: QuarantineWriter | None = field(init=False, default=None)
 
     def only(self, table: FileStoreTable) -> TableFeed:
         """The feed of a job of one table."""
@@ -55,7 +55,7 @@ class JobFeeds:
             sources = feed.sources = SourceTableCheck(self.state)
             feed.format_of = lambda seen: job_pipeline(
                 self.tables, seen, choice=sources.choice, restores=True,
-                sets_aside=self._sets_aside,
+                quarantines=self._quarantines,
             )  # fmt: skip
         return feed
 
@@ -63,7 +63,7 @@ class JobFeeds:
         """The feed of one table of a database; its messages come by their source table."""
         return self._feed(name, table, self.log.of_table(name))
 
-    def set_aside(self, epoch: int, messages: pa.Table) -> None:
+    def quarantine(self, epoch: int, messages: pa.Table) -> None:
         """Keep messages that belong to no table.
 
         Args:
@@ -73,7 +73,7 @@ class JobFeeds:
             BadRecordsError: the run has exceeded the limit.
         """
         if self._unassigned is None:
-            self._unassigned = self._dead_letters("")
+            self._unassigned = self._quarantine_writer("")
         self.of_no_table += messages.num_rows
         if (kept := self._unassigned.write(epoch, messages)) is not None:
             self.log.unassigned(epoch, kept)
@@ -98,9 +98,9 @@ class JobFeeds:
             name=name,
             job=job,
             format_of=lambda seen: job_pipeline(
-                self.tables, seen, restores=True, sets_aside=self._sets_aside
+                self.tables, seen, restores=True, quarantines=self._quarantines
             ),
-            dead_letters=self._dead_letters(name),
+            quarantine=self._quarantine_writer(name),
             listener=log,
             evolution=None
             if rules is None
@@ -108,11 +108,13 @@ class JobFeeds:
         )
 
     @property
-    def _sets_aside(self) -> bool:
+    def _quarantines(self) -> bool:
         return self.stream.non_insert_records == "quarantine"
 
-    def _dead_letters(self, name: str) -> DeadLetters:
+    def _quarantine_writer(self, name: str) -> QuarantineWriter:
         quarantine, limit = self.stream.quarantine, self.stream.max_bad_records
         if quarantine is None:
-            return DeadLetters(None, limit)
-        return DeadLetters(self.open_folder(self.tables.quarantine_of(quarantine, name)), limit)
+            return QuarantineWriter(None, limit)
+        return QuarantineWriter(
+            self.open_folder(self.tables.quarantine_of(quarantine, name)), limit
+        )

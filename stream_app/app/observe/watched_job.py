@@ -18,7 +18,7 @@ from stream_app.app.observe.metrics.health import POLL_S, JobHealth
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch, watching
 from stream_app.app.observe.monitoring.watchers import watchers
-from stream_app.app.ops.quarantine.kept_records import open_quarantine
+from stream_app.app.ops.quarantine.quarantine_folder import open_quarantine
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_local

@@ -7,7 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from stream_app.app.cli.arguments.compact import add_compact_arguments, compact_job, configuration
+from stream_app.app.cli.arguments.compact import add_compact_arguments, compact_job
+from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.config.secrets import Secrets, hiding
 from stream_app.app.config.settings import environment_secrets
 from stream_app.app.job.compact_job import watched
@@ -24,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     log_to_stderr()
     try:
-        config = configuration(args)
+        config = configuration_of(args)
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

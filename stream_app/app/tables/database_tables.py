@@ -21,7 +21,7 @@ import pyarrow as pa
 from stream_app.app.config.made_columns import check_made_keys, columns_with_made, rules_for
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.tables_of_job import WholeDatabase
-from stream_app.app.tables.one_table import changes_that_fail
+from stream_app.app.tables.one_table import changes_that_fail, column_warnings
 from stream_app.app.tables.refused_tables import with_refused
 from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
@@ -46,7 +46,7 @@ from stream_app.planning.sync.new_tables import new_table, options_for
 from stream_app.planning.sync.target_tables import LeftOut, Refusal, decide
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
 from stream_app.spark.ingest.held_tables import is_temporary
-from stream_app.spark.ingest.job_state import JobStateFile, JobWarning, column_warnings
+from stream_app.spark.ingest.job_state import JobStateFile, JobWarning
 from stream_app.spark.ingest.table_feed import Arrived, TableFeed
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import (
@@ -82,14 +82,14 @@ class DatabaseTables:
     Attributes:
         state: what the job remembers.
         feed_of: makes the feed of a table by its name.
-        set_aside: gets an epoch's messages that no table takes.
+        quarantine: gets an epoch's messages that no table takes.
     """
 
     tables: WholeDatabase
     state: JobStateFile
     clock: Clock
     feed_of: Callable[[str, FileStoreTable], TableFeed]
-    set_aside: Callable[[int, pa.Table], None]
+    quarantine: Callable[[int, pa.Table], None]
     _taken: dict[Origin, str] = field(init=False)
     _refused: dict[Origin, str] = field(init=False, default_factory=dict)
     _feeds: dict[str, TableFeed] = field(init=False, default_factory=dict)
@@ -165,7 +165,7 @@ class DatabaseTables:
         parts = of_each_origin(self.tables.reader.origins, messages)
         reasons = {origin: part.column("reason")[0].as_py() for origin, part in parts}
         self._remember(reasons)
-        self.set_aside(epoch, messages)
+        self.quarantine(epoch, messages)
 
     def _by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
         """The name of each new table → the messages of each of its source tables."""

@@ -122,7 +122,7 @@ def evolution_rules(source: SourceConfig, made: Generation) -> EvolutionRules | 
             inexact=given.get(INEXACT, Inexact.NUMBER.value),
         ),
         stops=narrowed == Reaction.STOP.value,
-        sets_aside=narrowed == Reaction.QUARANTINE.value,
+        quarantines=narrowed == Reaction.QUARANTINE.value,
         tells=narrowed != Reaction.IGNORE.value,
         made={name: made.origins_of([name]) for name in made.names},
     )

@@ -1,8 +1,9 @@
-"""The table of a job of one table: opened, or created as the configuration says."""
+"""The table of a job of one table: opened, or created as the configuration says; its warnings."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable
 
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.config.tables_of_job import SingleTable
@@ -11,6 +12,8 @@ from stream_app.message_formats import format_named
 from stream_app.model.options.option_support import ignored_options
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.model.schema.undone_rows import UndoNotice, undo_notices
+from stream_app.planning.sync.column_remarks import TableRemark
+from stream_app.spark.ingest.job_state import JobWarning
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import create_or_open
 
@@ -53,3 +56,23 @@ def warn_of_ignored_options(table: FileStoreTable) -> None:
     """Log the table options that the job ignores, if there are any."""
     if ignored := ignored_options(table.schema.options):
         _LOG.warning("options of the table that this job does not act on: %s", ", ".join(ignored))
+
+
+def column_warnings(
+    table: str,
+    remarks: Iterable[TableRemark],
+    full_key: Callable[[str], str],
+    *,
+    is_lasting: bool = False,
+) -> list[JobWarning]:
+    """Columns that lose something on their way from the source, as warnings.
+
+    Args:
+        full_key: the key of an option of the format as it stands in the configuration.
+    """
+    return [
+        JobWarning(
+            table=table, what=remark.what(), fix=remark.remedy(full_key), is_lasting=is_lasting
+        )
+        for remark in remarks
+    ]

@@ -65,7 +65,7 @@ class TableRows:
         choice: the records that the table takes, in a job of this table; None: all that come.
         restores: whether the rows' writer finds values that a change has left out.
         keeps_update_before: whether the rows' writer has a use for -U rows.
-        sets_non_inserts_aside: in a table without a key; else they stop the job.
+        quarantines_non_inserts: in a table without a key; else they stop the job.
         column_times: since when each column has its type, in ms.
     """
 
@@ -76,7 +76,7 @@ class TableRows:
     choice: SourceChoice | None = None
     restores: bool = False
     keeps_update_before: bool = True
-    sets_non_inserts_aside: bool = False
+    quarantines_non_inserts: bool = False
     column_times: Callable[[], Mapping[str, int]] = dict
 
     def pipeline(self) -> Pipeline:
@@ -164,7 +164,7 @@ class TableRows:
 
     def _narrowed_columns(self) -> Step | None:
         evolution = self.evolution
-        if evolution is None or not evolution.sets_aside:
+        if evolution is None or not evolution.quarantines:
             return None
         options = self.source.format_options
         return NarrowedColumns(
@@ -180,18 +180,18 @@ class TableRows:
         if self.schema.kind.merges_by_key:
             return None
         return InsertOnly(
-            sets_aside=self.sets_non_inserts_aside,
+            quarantines=self.quarantines_non_inserts,
             ignores_deletes=self.schema.core_options[IGNORE_DELETE],
         )
 
 
-def job_rows(tables: TablesOfJob, table: FileStoreTable, *, sets_aside: bool = False) -> TableRows:
+def job_rows(tables: TablesOfJob, table: FileStoreTable, *, quarantines: bool = False) -> TableRows:
     """What a job's configuration says of the rows of a table."""
     return TableRows(
         source=tables.source_of(table.location),
         rules=tables.rules_of(table.location, table.schema.fields),
         schema=table.schema,
-        sets_non_inserts_aside=sets_aside,
+        quarantines_non_inserts=quarantines,
         column_times=functools.partial(column_times, table),
     )
 
@@ -203,13 +203,13 @@ def job_pipeline(
     leaves_out: frozenset[Place] = NOTHING,
     choice: SourceChoice | None = None,
     restores: bool = False,
-    sets_aside: bool = False,
+    quarantines: bool = False,
 ) -> Pipeline:
     """The pipeline that fills a table of a job.
 
     Args:
         leaves_out, choice, restores: as in `TableRows`.
-        sets_aside: `TableRows.sets_non_inserts_aside`.
+        quarantines: `TableRows.quarantines_non_inserts`.
     """
-    rows = job_rows(tables, table, sets_aside=sets_aside)
+    rows = job_rows(tables, table, quarantines=quarantines)
     return replace(rows, leaves_out=leaves_out, choice=choice, restores=restores).pipeline()

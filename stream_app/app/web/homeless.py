@@ -13,9 +13,9 @@ from itertools import islice
 
 import pyarrow as pa
 
-from stream_app.app.ops.quarantine.kept_records import KeptRecord, Quarantine
+from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, QuarantinedRecord
 from stream_app.app.ops.quarantine.replay import messages_of
-from stream_app.app.web.table_parts import BAD_COUNTED, BadRecords, by_kind
+from stream_app.app.web.table_parts import QUARANTINED_READ, QuarantinedKind, by_kind
 from stream_app.cdc.source_tables import NO_TABLE, Origins
 from stream_app.errors import StreamAppError, UsageError
 from stream_app.model.schema.origin import Origin
@@ -34,7 +34,7 @@ class Homeless:
         error: why they cannot be read.
     """
 
-    kinds: Sequence[BadRecords] = ()
+    kinds: Sequence[QuarantinedKind] = ()
     refused: Mapping[Origin, int] = field(default_factory=dict)
     error: StreamAppError | None = None
 
@@ -103,10 +103,10 @@ class HomelessRecords:
         return {origin: count for origin, count in refused.items() if origin not in stored}
 
     def _read(self, quarantine: Quarantine) -> Homeless:
-        records = list(islice(quarantine.each_waiting(newest_first=True), BAD_COUNTED))
+        records = list(islice(quarantine.each_waiting(newest_first=True), QUARANTINED_READ))
         return Homeless(kinds=by_kind(records), refused=self._refused(records))
 
-    def _refused(self, records: Sequence[KeptRecord]) -> Mapping[Origin, int]:
+    def _refused(self, records: Sequence[QuarantinedRecord]) -> Mapping[Origin, int]:
         try:
             origins = self.origins(messages_of(records))
         except StreamAppError:

@@ -10,7 +10,7 @@ from functools import partial
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import Secrets, is_secret
 from stream_app.app.config.settings import file_io_variables
-from stream_app.app.config.tables_of_job import SingleTable
+from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
 from stream_app.app.config.toml_text import toml_settings
 from stream_app.app.observe.events.epoch_history import CompactionsNow, EpochHistory, PastEpoch
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
@@ -24,8 +24,8 @@ from stream_app.app.ops.inspect.job_status import (
 from stream_app.app.ops.inspect.table_facts import RememberedFacts
 from stream_app.app.ops.quarantine.choice import Choice
 from stream_app.app.ops.quarantine.job_replay import job_replays
-from stream_app.app.ops.quarantine.kept_records import Quarantine, can_open, open_quarantine
 from stream_app.app.ops.quarantine.later_changes import ReadRange
+from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, can_open, open_quarantine
 from stream_app.app.ops.quarantine.replay import replay_lines
 from stream_app.app.ops.resume import resume_tables
 from stream_app.app.source.preflight import source_ends
@@ -38,7 +38,7 @@ from stream_app.app.web.homeless import (
 from stream_app.app.web.job_glance import JobGlance, compactions_of_all, messages_per_s
 from stream_app.app.web.rested import Rested
 from stream_app.app.web.site import Site
-from stream_app.app.web.table_parts import BAD_COUNTED
+from stream_app.app.web.table_parts import QUARANTINED_READ
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.kafka.offset_ranges import Offsets
@@ -90,7 +90,7 @@ class JobSite(Site):
         self._watch: QuarantineWatch | None = None
         if folder is not None and can_open(folder):
             quarantine = open_quarantine(folder, config.file_system)
-            self._watch = QuarantineWatch(quarantine, clock, self._counted, most=BAD_COUNTED)
+            self._watch = QuarantineWatch(quarantine, clock, self._counted, most=QUARANTINED_READ)
 
     @property
     def title(self) -> str:
@@ -208,22 +208,12 @@ class JobSite(Site):
             return replace(one, reason=refused_reason(one.reason or ""))
         one = replace(one, table=self.config.tables.full_name(one.table))
         if one.state == MISSING:
-            return replace(one, reason=f"{one.reason}\nto fix: {self._remade}")
+            return replace(one, reason=f"{one.reason}\nto fix: {_remedy(self.config.tables)}")
         now = self.compactions(one.table)
         if now is None or not now.numbers.buckets:
             return one
         one = replace(one, sorted_runs=now.numbers.sorted_runs_max)
         return with_waiting_rows(one, now.numbers.waiting_rows)
-
-    @property
-    def _remade(self) -> str:
-        """How a table that is gone comes again."""
-        if isinstance(self.config.tables, SingleTable):
-            return "start the job, which makes the table, or correct table.path"
-        return (
-            "start the job again: it makes the table with the next message of its source; "
-            "stream-app backfill brings the rows from before"
-        )
 
     def _counts_runs(self, path: str) -> bool:
         """Whether manifests have to tell the sorted runs of the table in a folder."""
@@ -281,3 +271,13 @@ class JobSite(Site):
     def _newest_message_ms(self) -> int | None:
         """As `JobStatus.newest_ms`, but not always of now: that looks at all tables."""
         return self._newest.look() if self._history is None else self._history.source_ms
+
+
+def _remedy(tables: TablesOfJob) -> str:
+    """How a table that is gone comes again."""
+    if isinstance(tables, SingleTable):
+        return "start the job, which makes the table, or correct table.path"
+    return (
+        "start the job again: it makes the table with the next message of its source; "
+        "stream-app backfill brings the rows from before"
+    )

@@ -19,7 +19,7 @@ from stream_app.app.ops.inspect.job_status import (
     with_waiting_rows,
 )
 from stream_app.app.ops.inspect.table_facts import RememberedFacts, freshness_s
-from stream_app.app.ops.quarantine.kept_records import Quarantine
+from stream_app.app.ops.quarantine.quarantine_folder import Quarantine
 from stream_app.app.web.homeless import Homeless
 from stream_app.app.web.job_glance import JobGlance
 from stream_app.clock import Clock

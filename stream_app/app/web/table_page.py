@@ -17,7 +17,7 @@ from stream_app.app.ops.inspect.levels import LevelRow, next_compactions, run_ro
 from stream_app.app.ops.inspect.options import OptionRow, option_rows
 from stream_app.app.ops.inspect.overview import Overview, overview
 from stream_app.app.ops.inspect.views import listing
-from stream_app.app.ops.quarantine.kept_records import Quarantine
+from stream_app.app.ops.quarantine.quarantine_folder import Quarantine
 from stream_app.app.text.listing import Listing
 from stream_app.app.text.value_text import plain_texts
 from stream_app.app.web.drawings.rows import RowsChart, rows_chart
@@ -25,15 +25,15 @@ from stream_app.app.web.drawings.snapshots import SHOWN, SnapshotChart, snapshot
 from stream_app.app.web.drawings.trees import BUCKETS_SHOWN, BucketTree, bucket_trees
 from stream_app.app.web.lists import PageList
 from stream_app.app.web.table_parts import (
-    BadRecords,
     ColumnRow,
     Parts,
     Problem,
+    QuarantinedKind,
     SchemaVersion,
-    bad_records,
     column_rows,
     largest_files,
     next_expiry,
+    quarantined_kinds,
     schema_versions,
     space_amplification,
     traits_told,
@@ -90,7 +90,7 @@ class TablePage:
     expiry: SnapshotExpiry | None
     versions: Sequence[SchemaVersion]
     lists: Sequence[PageList]
-    bad: Sequence[BadRecords]
+    quarantined: Sequence[QuarantinedKind]
     problems: Sequence[Problem]
 
 
@@ -133,9 +133,9 @@ def table_page(
         expiry=expiry,
         versions=parts.some("schemas", lambda: schema_versions(table)),
         lists=list(_lists(table, latest, compactions, runs, parts)),
-        bad=parts.some(
+        quarantined=parts.some(
             "quarantine",
-            lambda: bad_records(frozenset(newest_epochs(table.snapshots)), quarantine),
+            lambda: quarantined_kinds(frozenset(newest_epochs(table.snapshots)), quarantine),
         ),
         problems=parts.problems(),
     )

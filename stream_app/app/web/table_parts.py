@@ -12,7 +12,7 @@ from typing import TypeVar
 from stream_app.app.ops.inspect.files import live_files
 from stream_app.app.ops.inspect.levels import LevelRow
 from stream_app.app.ops.inspect.views import file_listing
-from stream_app.app.ops.quarantine.kept_records import KeptRecord, Quarantine
+from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, QuarantinedRecord
 from stream_app.app.text.listing import Listing, time_text
 from stream_app.errors import StreamAppError
 from stream_app.model.schema.table_schema import TableSchema
@@ -26,8 +26,8 @@ from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots, SnapshotEx
 FILES_SHOWN = 20
 _FILE_COLUMNS = ("partition", "bucket", "level", "file", "rows", "bytes", "schema", "created")
 VERSIONS_SHOWN = 10
-BAD_COUNTED = 10_000
-"""Records of a quarantine that a page reads each time; a job may have set a million aside."""
+QUARANTINED_READ = 10_000
+"""Records of a quarantine that a page reads each time; there may be a million."""
 _EXAMPLES = 3
 _Read = TypeVar("_Read")
 
@@ -170,7 +170,7 @@ def space_amplification(runs: Sequence[LevelRow]) -> float | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BadRecords:
+class QuarantinedKind:
     """Records of one kind of reason that wait in the quarantine, with the newest as examples.
 
     Attributes:
@@ -180,13 +180,13 @@ class BadRecords:
     kind: str
     records: int
     is_all: bool
-    examples: tuple[KeptRecord, ...]
+    examples: tuple[QuarantinedRecord, ...]
 
 
-def bad_records(
+def quarantined_kinds(
     committed: Collection[str], quarantine: Callable[[], Quarantine | None]
-) -> list[BadRecords]:
-    """The newest `BAD_COUNTED` of those that wait, by kind of reason, the most frequent first.
+) -> list[QuarantinedKind]:
+    """The newest `QUARANTINED_READ` of those that wait, by kind of reason, the most frequent first.
 
     Args:
         committed: as `Quarantine.each_waiting`.
@@ -198,23 +198,23 @@ def bad_records(
     if opened is None:
         return []
     waiting = opened.each_waiting(committed, newest_first=True)
-    return by_kind(list(islice(waiting, BAD_COUNTED)))
+    return by_kind(list(islice(waiting, QUARANTINED_READ)))
 
 
-def by_kind(records: Sequence[KeptRecord]) -> list[BadRecords]:
+def by_kind(records: Sequence[QuarantinedRecord]) -> list[QuarantinedKind]:
     """Records by kind of reason, the most frequent first.
 
     Args:
-        records: the newest first; when there are `BAD_COUNTED`, there may be more.
+        records: the newest first; when there are `QUARANTINED_READ`, there may be more.
     """
-    counts, examples = Counter[str](), dict[str, list[KeptRecord]]()
+    counts, examples = Counter[str](), dict[str, list[QuarantinedRecord]]()
     for record in records:
         kind = record.kind
         counts[kind] += 1
         if counts[kind] <= _EXAMPLES:
             examples.setdefault(kind, []).append(record)
-    is_all = len(records) < BAD_COUNTED
+    is_all = len(records) < QUARANTINED_READ
     return [
-        BadRecords(kind=kind, records=count, is_all=is_all, examples=tuple(examples[kind]))
+        QuarantinedKind(kind=kind, records=count, is_all=is_all, examples=tuple(examples[kind]))
         for kind, count in counts.most_common()
     ]

@@ -96,7 +96,7 @@ class DebeziumJson:
             placeholder=self._options.placeholder,
             restored=setup.traits.restored if self._options.looks_up else frozenset(),
         )
-        self._keys = KeyCheck(rules, self._options.sets_unproven_aside)
+        self._keys = KeyCheck(rules, self._options.quarantines_unproven)
         self._schemas: dict[bytes, Mapping[str, ConnectField]] = {}
         self._groups: dict[bytes, FramedGroup] = {}
 

@@ -30,11 +30,11 @@ class KeyCheck:
     """Judges the messages of one table.
 
     Attributes:
-        sets_aside: whether a record that is not certain becomes a bad one; else it stops the job.
+        quarantines: whether a record that is not certain becomes a bad one; else it stops the job.
     """
 
     rules: KeyRules
-    sets_aside: bool
+    quarantines: bool
     _keys: MessageKeys = field(default_factory=MessageKeys)
 
     @property
@@ -67,7 +67,7 @@ class KeyCheck:
             for question in Question
             if not answered[code, question]
         }
-        if not self.sets_aside:
+        if not self.quarantines:
             first = failed[np.argmin(index[failed])]
             case = cases[codes[first], questions[first]]
             raise _stop(messages, int(index[first]), self.rules, *case)

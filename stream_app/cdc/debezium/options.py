@@ -155,7 +155,7 @@ class DebeziumOptions(CheckedOptions):
         return placeholder_of(self.texts.get(PLACEHOLDER_VALUE, PLACEHOLDER))
 
     @property
-    def sets_unproven_aside(self) -> bool:
+    def quarantines_unproven(self) -> bool:
         """Whether a change whose row is not certain becomes a bad record; else it stops the job."""
         return self.modes[UNPROVEN_KEYS] == "quarantine"
 

@@ -47,11 +47,11 @@ class DebeziumSurvey:
     """What was seen, by topic; implements `message_format.SourceSurvey`.
 
     Attributes:
-        sets_aside: whether a record that is not certain becomes a bad one; else it stops the job.
+        quarantines: whether a record that is not certain becomes a bad one; else it stops the job.
     """
 
     rules: KeyRules
-    sets_aside: bool = False
+    quarantines: bool = False
     writes_changelog: bool = False
     seen: Mapping[str, Sequence[SeenRecord]] = field(default_factory=dict)
 
@@ -77,7 +77,7 @@ class DebeziumSurvey:
         if answers(self.rules, question, seen.fields):
             return None
         return Notice(
-            stops=not self.sets_aside,
+            stops=not self.quarantines,
             what=f"a record {uncertainty(self.rules, question, seen.fields)}",
             where=seen.place,
             fix=remedies(self.rules, seen.fields),
@@ -161,7 +161,7 @@ def survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Debezi
     columns, keys = frozenset(setup.columns.names), frozenset(setup.primary_keys)
     return DebeziumSurvey(
         rules=key_rules(options, setup.primary_keys, setup.traits),
-        sets_aside=options.sets_unproven_aside,
+        quarantines=options.quarantines_unproven,
         writes_changelog=setup.keep_update_before,
         seen={
             topic: records

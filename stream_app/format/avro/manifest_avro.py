@@ -99,6 +99,13 @@ _LIST_FIELDS = [
     optional("_MAX_ROW_ID", "long"),
 ]
 
+_LIST_NAMES = {
+    name: name[1:].lower()
+    for name in (str(field["name"]) for field in _LIST_FIELDS)
+    if name not in ("_VERSION", "_PARTITION_STATS")
+}
+"""By its field, a value's name in `ManifestFileMeta`."""
+
 MANIFEST_LIST_SCHEMA = manifest_schema(_LIST_FIELDS)
 """Avro schema of a manifest list."""
 
@@ -264,18 +271,8 @@ def encode_manifest_list(metas: Sequence[ManifestFileMeta], *, codec: str) -> by
     records = [
         {
             "_VERSION": _VERSION,
-            "_FILE_NAME": meta.file_name,
-            "_FILE_SIZE": meta.file_size,
-            "_NUM_ADDED_FILES": meta.num_added_files,
-            "_NUM_DELETED_FILES": meta.num_deleted_files,
             "_PARTITION_STATS": _stats_record(meta.partition_stats),
-            "_SCHEMA_ID": meta.schema_id,
-            "_MIN_BUCKET": meta.min_bucket,
-            "_MAX_BUCKET": meta.max_bucket,
-            "_MIN_LEVEL": meta.min_level,
-            "_MAX_LEVEL": meta.max_level,
-            "_MIN_ROW_ID": meta.min_row_id,
-            "_MAX_ROW_ID": meta.max_row_id,
+            **{field: getattr(meta, name) for field, name in _LIST_NAMES.items()},
         }
         for meta in metas
     ]
@@ -293,19 +290,10 @@ def decode_manifest_list(data: bytes) -> list[ManifestFileMeta]:
 
 def _manifest_file_meta(record: dict[str, Any]) -> ManifestFileMeta:
     try:
+        values = {name: record[field] for field, name in _LIST_NAMES.items() if field in record}
         return ManifestFileMeta(
-            file_name=record["_FILE_NAME"],
-            file_size=record["_FILE_SIZE"],
-            num_added_files=record["_NUM_ADDED_FILES"],
-            num_deleted_files=record["_NUM_DELETED_FILES"],
+            **values,
             partition_stats=_simple_stats(record["_PARTITION_STATS"]),
-            schema_id=record["_SCHEMA_ID"],
-            min_bucket=record.get("_MIN_BUCKET"),
-            max_bucket=record.get("_MAX_BUCKET"),
-            min_level=record.get("_MIN_LEVEL"),
-            max_level=record.get("_MAX_LEVEL"),
-            min_row_id=record.get("_MIN_ROW_ID"),
-            max_row_id=record.get("_MAX_ROW_ID"),
             unknown_fields=unknown_fields(record, _KNOWN_OF_LIST),
         )
     except (KeyError, TypeError) as error:

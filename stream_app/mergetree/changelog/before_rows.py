@@ -20,9 +20,8 @@ from stream_app.mergetree.file_access import RowPlaceReader
 from stream_app.mergetree.interval_partition import Section
 from stream_app.mergetree.key_differences import rows_of_keys
 from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask, take
-from stream_app.mergetree.level_windows import LevelWindow
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
-from stream_app.mergetree.sort_merge_reader import RunCursor
+from stream_app.mergetree.sort_merge_reader import LevelWindow, RunCursor
 from stream_app.mergetree.sorted_run import KeyOrder, sorted_run
 from stream_app.model.data_file_meta import DataFileMeta
 

@@ -18,7 +18,7 @@ from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileWri
 from stream_app.mergetree.interval_partition import Section, runs_by_age
 from stream_app.mergetree.key_differences import difference, rows_of_keys
 from stream_app.mergetree.key_value_batch import take
-from stream_app.mergetree.level_windows import LevelWindow, level_windows
+from stream_app.mergetree.sort_merge_reader import LevelWindow, level_windows
 from stream_app.mergetree.sorted_run import SortedRun
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 

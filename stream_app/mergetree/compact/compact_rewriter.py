@@ -20,10 +20,9 @@ import pyarrow.compute as pc
 from stream_app.mergetree.file_access import KeyValueFileAccess, KeyValueFileReader, WrittenFiles
 from stream_app.mergetree.interval_partition import Section, runs_by_age
 from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, take
-from stream_app.mergetree.level_windows import level_windows
 from stream_app.mergetree.merge_engines.merge_function import LookupMerge, MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow
-from stream_app.mergetree.sort_merge_reader import merge_windows
+from stream_app.mergetree.sort_merge_reader import level_windows, merge_windows
 from stream_app.mergetree.sorted_run import SortedRun
 from stream_app.mergetree.spilled_runs import SpilledRuns
 from stream_app.model.data_file_meta import DataFileMeta, FileSource

@@ -13,8 +13,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from stream_app.mergetree.key_value_batch import KeyValueLayout
-from stream_app.mergetree.level_windows import LevelWindow
 from stream_app.mergetree.merge_window import MergeWindow
+from stream_app.mergetree.sort_merge_reader import LevelWindow
 
 
 class MergeFunction(Protocol):

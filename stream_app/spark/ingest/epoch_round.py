@@ -27,8 +27,8 @@ from stream_app.spark.epoch.decode_counts import DecodeCounts, Where
 from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.epoch.epoch_plan import EpochPlan, TablePlan
 from stream_app.spark.epoch.epoch_runner import EpochRunner, Messages, TableOutput, Writing
-from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.job_tables import COMMIT_THREADS, JobTables
+from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.ingest.truncation import counts_from, partition_counts
 from stream_app.table.compact.metrics import CompactionMetrics
@@ -49,7 +49,7 @@ class Share:
     feed: TableFeed
     plan: TablePlan
     output: TableOutput
-    set_aside: SetAside | None = None
+    quarantined: Quarantined | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +165,7 @@ class Round(Generic[Messages]):
                 return None
             if share.output.bad:  # counted here: a further round would count them once more
                 bad = share.output.bad_records().sort_by(SOURCE_ORDER)
-                share.set_aside = share.feed.dead_letters.write(self.begun.epoch, bad)
+                share.quarantined = share.feed.quarantine.write(self.begun.epoch, bad)
             discarded = True  # by the commit, if it fails
             report = self._commit(share)
             job.upkeep.after_commit()
@@ -224,7 +224,7 @@ class Round(Generic[Messages]):
         return EpochReport(
             epoch=self.begun.epoch,
             counts=feed.counts_to_tell(output.counts),
-            set_aside=share.set_aside,
+            quarantined=share.quarantined,
             buckets=len(output.changes),
             files=len(files),
             bytes=sum(file.file_size for file in files),

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from stream_app.errors import CheckpointError
 from stream_app.model.schema.origin import Origin
-from stream_app.planning.sync.column_remarks import TableRemark
 from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.truncation import SourcesMet
 from stream_app.spark.job_folder import Folder
@@ -49,26 +48,6 @@ class JobWarning:
     def __str__(self) -> str:
         of_table = f"the table {self.table}: " if self.table else ""
         return f"{of_table}{self.what}\n  to fix: {self.fix}"
-
-
-def column_warnings(
-    table: str,
-    remarks: Iterable[TableRemark],
-    full_key: Callable[[str], str],
-    *,
-    is_lasting: bool = False,
-) -> list[JobWarning]:
-    """Columns that lose something on their way from the source, as warnings.
-
-    Args:
-        full_key: the key of an option of the format as it stands in the configuration.
-    """
-    return [
-        JobWarning(
-            table=table, what=remark.what(), fix=remark.remedy(full_key), is_lasting=is_lasting
-        )
-        for remark in remarks
-    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from stream_app.cdc.column_drift import NARROWED_COLUMNS
 from stream_app.errors import WrongSourceError
 from stream_app.model.schema.source_table import SourceTable
-from stream_app.spark.ingest.job_state import JobWarning, column_warnings
+from stream_app.spark.ingest.job_state import JobWarning
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.schema.alter import EvolutionRules, evolve
 
@@ -63,5 +63,13 @@ class SchemaEvolution:
         self._kept.update(kept)
         return [
             *(JobWarning(table=self.name, what=what, fix=fix) for what in kept if self.rules.tells),
-            *column_warnings(self.name, evolved.remarks, self.full_key, is_lasting=True),
+            *(
+                JobWarning(
+                    table=self.name,
+                    what=remark.what(),
+                    fix=remark.remedy(self.full_key),
+                    is_lasting=True,
+                )
+                for remark in evolved.remarks
+            ),
         ]

@@ -66,13 +66,13 @@ class Verdict:
     is_refused: bool = False
 
 
-def verdict_on(known: Known, records: Records, set_aside: int = 0) -> Verdict:
+def verdict_on(known: Known, records: Records, quarantined: int = 0) -> Verdict:
     """Choose the source table of a job.
 
     Args:
         known: of earlier epochs, all of one source table.
         records: those with rows.
-        set_aside: records of others that are bad already.
+        quarantined: records of others that are bad already.
     """
     by_topic = {topic: set(names) for topic, names in known.items()}
     for topic, name in records:
@@ -92,7 +92,7 @@ def verdict_on(known: Known, records: Records, set_aside: int = 0) -> Verdict:
         for topic, name in records
         if _table_of(topic, name, by_topic[topic], {own: topic}) != own
     }
-    strange = set_aside + sum(records[source] for source in others)
+    strange = quarantined + sum(records[source] for source in others)
     taken = sum(records.values()) - sum(records[source] for source in others)
     limit = max(FEW, SHARE * (strange + taken))
     is_unsure = not ours and strange >= taken

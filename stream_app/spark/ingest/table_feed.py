@@ -21,8 +21,8 @@ from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.epoch.epoch_plan import MessageSplitter, TablePlan
 from stream_app.spark.epoch.epoch_runner import TableOutput
-from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
 from stream_app.spark.ingest.job_state import JobWarning
+from stream_app.spark.ingest.quarantine_writer import Quarantined, QuarantineWriter
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.source_table_check import SourceTableCheck
 from stream_app.table.compact.metrics import CompactionMetrics
@@ -37,7 +37,7 @@ class EpochReport:
 
     Attributes:
         skipped: whether the table had the epoch already.
-        set_aside: the bad records; None: there are none.
+        quarantined: the bad records; None: there are none.
         began_ms: when reading began, since 1970 in UTC.
         sorted_runs, compactions, metrics: as in `IdleReport`, at the epoch's end.
     """
@@ -45,7 +45,7 @@ class EpochReport:
     epoch: int
     skipped: bool = False
     counts: DecodeCounts = field(default_factory=DecodeCounts)
-    set_aside: SetAside | None = None
+    quarantined: Quarantined | None = None
     buckets: int = 0
     files: int = 0
     bytes: int = 0
@@ -84,7 +84,7 @@ class TableFeed:
     Attributes:
         name: of the table within the job.
         format_of: makes the message format for a schema of the table.
-        dead_letters: the table's bad records.
+        quarantine: the table's bad records.
         sources: decides of which source table records are taken; None: of any.
         evolution: makes the table follow what its messages tell; None: it does not.
     """
@@ -92,7 +92,7 @@ class TableFeed:
     name: str
     job: TableJob
     format_of: Callable[[FileStoreTable], MessageFormat]
-    dead_letters: DeadLetters
+    quarantine: QuarantineWriter
     listener: TableListener
     evolution: SchemaEvolution | None = None
     sources: SourceTableCheck | None = None

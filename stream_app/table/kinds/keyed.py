@@ -50,9 +50,8 @@ from stream_app.table.compact.coordinator import CompactCoordinator, bucket_mana
 from stream_app.table.compact.record_expiry import has_expired_rows, record_level_expire
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
 from stream_app.table.kinds.table_kind import TableKind
-from stream_app.table.versions.bucket_lookup import keys_of_files
 from stream_app.table.versions.deletion_vectors import index_changes
-from stream_app.table.versions.lookup_reader import LookupReader, lookup_copies
+from stream_app.table.versions.lookup_reader import LookupReader, keys_of_files, lookup_copies
 from stream_app.table.write.bucket_assigner import FixedBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds
 from stream_app.table.write.dynamic_buckets import DynamicBuckets, HashIndexWriter

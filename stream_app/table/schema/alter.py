@@ -100,14 +100,14 @@ class EvolutionRules:
     Attributes:
         options: of ``type-mapping``.
         stops: whether a type that the column cannot follow is an error.
-        sets_aside: whether records with such a type are bad (`narrowed_columns`).
+        quarantines: whether records with such a type are bad (`narrowed_columns`).
         tells: whether the log names such a type.
         made: as in `evolution`.
     """
 
     options: MappingOptions = NO_MAPPING_OPTIONS
     stops: bool = False
-    sets_aside: bool = False
+    quarantines: bool = False
     tells: bool = True
     made: Mapping[str, Collection[str]] = field(default_factory=dict)
 

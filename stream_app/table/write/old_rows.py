@@ -20,9 +20,9 @@ from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.bucket_lookup import bucket_lookup
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.versions.lookup_reader import bucket_lookup
 
 
 @dataclass(slots=True)

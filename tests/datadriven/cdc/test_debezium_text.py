@@ -81,7 +81,7 @@ class _Tables:
         keys = [key for key in args.pop("key", "").split(",") if key]
         keep = args.pop("no-update-before", None) is None and bool(keys)
         args.pop("tell-columns", None)
-        sets_aside, ignores = (args.pop(w, None) == "" for w in ("quarantine", "ignore-delete"))
+        quarantines, ignores = (args.pop(w, None) == "" for w in ("quarantine", "ignore-delete"))
         columns = " ".join(self._case.input_lines)
         sequence = tuple(field for field in args.pop("sequence", "").split(",") if field)
         restored = frozenset(name for name in args.pop("restored", "").split(",") if name)
@@ -89,7 +89,7 @@ class _Tables:
         found = a_format(columns, keys, options=args, keep_update_before=keep, traits=traits)
         if keys:
             return found
-        last = InsertOnly(sets_aside=sets_aside, ignores_deletes=ignores)
+        last = InsertOnly(quarantines=quarantines, ignores_deletes=ignores)
         return found.with_steps({Place.INSERTS_ONLY: last})
 
 

@@ -19,12 +19,12 @@ from stream_app.message_formats import message_format
 from stream_app.model.snapshot import CommitKind
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape
 from stream_app.spark.epoch.epoch_runner import EpochOutput, Routed
-from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
 from stream_app.spark.ingest.job_state import JobStateFile
 from stream_app.spark.ingest.job_tables import JobTables, OnFailure
 from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
@@ -68,7 +68,7 @@ class ToastJob:
             name="t",
             job=TableJob(self.table, self._executor),
             format_of=_format_of,
-            dead_letters=DeadLetters(Folder(str(self.folder / "bad"), self.table.file_io), None),
+            quarantine=QuarantineWriter(Folder(str(self.folder / "bad"), self.table.file_io), None),
             listener=Reports(),
         )
         tables = JobTables(

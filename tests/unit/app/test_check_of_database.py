@@ -10,6 +10,10 @@ import pytest
 
 from stream_app.app.cli.main import main
 from stream_app.errors import FAILED, NOT_COMPARED
+from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.model.schema.origin import Origin
+from stream_app.spark.ingest.job_state import JobStateFile
+from stream_app.spark.job_folder import Folder
 from tests.support.small_table import small_table
 
 CONFIGURATION = """
@@ -28,9 +32,8 @@ checkpoint = "{folder}/checkpoint"
 def conf(tmp_path: Path) -> Path:
     """A job of two tables that no job has written yet."""
     (tmp_path / "job.toml").write_text(CONFIGURATION.format(folder=tmp_path))
-    (tmp_path / "checkpoint").mkdir()
-    origins = [{"database": "s", "schema": "", "table": name, "name": name} for name in "ab"]
-    (tmp_path / "checkpoint" / "origins.json").write_text(json.dumps(origins))
+    checkpoint = JobStateFile(Folder(*file_io_of(str(tmp_path / "checkpoint"), {})))
+    checkpoint.update(origins={Origin("s", "", name): name for name in "ab"})
     for name in "ab":
         small_table(tmp_path / f"w/d.db/{name}", "k INT", ("k",)).commit(("+I", {"k": 1}))
     return tmp_path / "job.toml"

@@ -13,7 +13,7 @@ from stream_app.app.cli.main import main
 from stream_app.app.config.sync_config import OneSetting
 from stream_app.app.ops.quarantine.choice import Choice
 from stream_app.app.ops.quarantine.job_replay import job_replays
-from stream_app.app.ops.quarantine.kept_records import open_quarantine
+from stream_app.app.ops.quarantine.quarantine_folder import open_quarantine
 from stream_app.app.ops.quarantine.replay import Replayed
 from stream_app.spark.ingest.resume_requests import resume
 from tests.support.database_job import DatabaseJob

@@ -28,9 +28,9 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.spark.epoch.blocks import UNREADABLE
-from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.job_state import JobStateFile, state_of
+from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
@@ -66,7 +66,7 @@ class Database:
         self.aside: list[tuple[int, pa.Table]] = []
         self.made = DatabaseTables(
             tables=self.tables, state=JobStateFile(self.checkpoint), clock=StandingClock(),
-            feed_of=self._feed, set_aside=lambda *given: self.aside.append(given),
+            feed_of=self._feed, quarantine=lambda *given: self.aside.append(given),
         )  # fmt: skip
 
     def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
@@ -74,7 +74,7 @@ class Database:
             name=name,
             job=TableJob(table, CompactHere),
             format_of=lambda seen: job_pipeline(self.tables, seen),
-            dead_letters=DeadLetters(None, 0),
+            quarantine=QuarantineWriter(None, 0),
             listener=Reports(),
         )
 

@@ -23,7 +23,7 @@ from stream_app.app.observe.metrics.collectors import TablesCollector, compactio
 from stream_app.app.observe.metrics.endpoint import serving
 from stream_app.app.observe.metrics.job_metrics import TABLE_LABELS_MAX, JobMetrics
 from stream_app.app.observe.metrics.quarantine_watch import QuarantineWatch
-from stream_app.app.ops.quarantine.kept_records import Mark, Quarantine
+from stream_app.app.ops.quarantine.quarantine_folder import Mark, Quarantine
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.cdc.column_drift import DriftKind
 from stream_app.errors import UsageError
@@ -32,8 +32,8 @@ from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of_refused
 from stream_app.spark.epoch.epoch_parts import EpochParts
-from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
 from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.quarantine_writer import Quarantined, QuarantineWriter
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.stream.running_stream import SourceProgress
@@ -148,9 +148,9 @@ def test_the_parts_of_an_epoch_of_many_tables_count_once() -> None:
 
 def test_bad_records_by_reason_and_columns() -> None:
     metrics = JobMetrics("db.t")
-    aside = SetAside(file=None, first="", reasons={"not-json": 2, "value": 1})
+    aside = Quarantined(file=None, first="", reasons={"not-json": 2, "value": 1})
     for epoch in range(2):
-        metrics.epoch(EpochReport(epoch=epoch, set_aside=aside))
+        metrics.epoch(EpochReport(epoch=epoch, quarantined=aside))
     metrics.column(DriftKind.UNKNOWN, "phone", 3)
     metrics.column(DriftKind.UNKNOWN, "phone", 4)
     found = samples(metrics.registry)
@@ -163,7 +163,7 @@ def test_bad_records_by_reason_and_columns() -> None:
 
 def test_messages_without_a_table_count_as_bad_records_of_the_job() -> None:
     job = JobMetrics("db")
-    aside = SetAside(file="f", first="", reasons={"not-json": 3, "no-table": 1})
+    aside = Quarantined(file="f", first="", reasons={"not-json": 3, "no-table": 1})
     EventLog(StandingClock(0), metrics=job).unassigned(4, aside)
     of_job = {"table": "db"}
     assert job.registry.get_sample_value("stream_app_bad_records_total", of_job) == 4
@@ -240,7 +240,7 @@ def test_records_that_wait_in_quarantine(tmp_path: Path) -> None:
     def aside(folder: Path, epoch: int, *offsets: int) -> None:
         rows = [{"topic": "t", "partition": 0, "offset": each, "reason": "?"} for each in offsets]
         bad = pa.Table.from_pylist(rows, BAD_RECORD_SCHEMA)
-        DeadLetters(Folder(*file_io_of(str(folder))), None).write(epoch, bad)
+        QuarantineWriter(Folder(*file_io_of(str(folder))), None).write(epoch, bad)
 
     def waiting() -> dict[str, float]:
         watch.look()

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream_app.app.ops.quarantine.choice import Choice
-from stream_app.app.ops.quarantine.kept_records import REPLAYED, Mark, open_quarantine
 from stream_app.app.ops.quarantine.later_changes import Where
+from stream_app.app.ops.quarantine.quarantine_folder import REPLAYED, Mark, open_quarantine
 from stream_app.app.ops.quarantine.replay import Replay, Replayed
 from stream_app.cdc.change_batch import bad_records
 from stream_app.cdc.insert_only import InsertOnly
@@ -26,7 +26,7 @@ from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.model.snapshot import SOURCE_END_PROPERTY
-from stream_app.spark.ingest.dead_letters import DeadLetters
+from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.job_folder import Folder
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.job.single_append import SingleAppend
@@ -64,11 +64,11 @@ class Bench:
         )
         self.table = create_or_open(str(folder / "db.db" / "t"), schema, SystemClock())
         self.quarantine = open_quarantine(str(folder / "quarantine"), {})
-        self.letters = DeadLetters(Folder(*file_io_of(str(folder / "quarantine"), {})), None)
+        self.letters = QuarantineWriter(Folder(*file_io_of(str(folder / "quarantine"), {})), None)
         found = a_format(COLUMNS, keys)
         self.decode: MessageFormat = found
         if not keys:
-            last = InsertOnly(sets_aside=True, ignores_deletes=False)
+            last = InsertOnly(quarantines=True, ignores_deletes=False)
             self.decode = found.with_steps({Place.INSERTS_ONLY: last})
 
     def batch(self) -> pa.RecordBatch:

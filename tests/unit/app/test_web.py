@@ -15,7 +15,7 @@ import pytest
 from stream_app.app.cli.main import main
 from stream_app.app.config.secrets import HIDDEN, Secrets
 from stream_app.app.observe.events.epoch_history import EpochHistory
-from stream_app.app.ops.quarantine.kept_records import open_quarantine
+from stream_app.app.ops.quarantine.quarantine_folder import open_quarantine
 from stream_app.app.text.listing import age_text
 from stream_app.app.web.drawings.epochs import epoch_chart
 from stream_app.app.web.drawings.snapshots import SHOWN

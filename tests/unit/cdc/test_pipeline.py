@@ -140,7 +140,7 @@ def test_the_search_is_short(poisoned: int, seed: int) -> None:
 
 def test_errors_are_counted_behind_other_formats_too() -> None:
     failing = FailingDecoder(recursion, a_format(keys=()))
-    last = InsertOnly(sets_aside=True, ignores_deletes=True)
+    last = InsertOnly(quarantines=True, ignores_deletes=True)
     decoder = Pipeline(failing, {Place.INSERTS_ONLY: last})
     row = '{"id":3,"v":"x"}'
     values = [insert(1, POISON.decode()), insert(2), event("d", before=row), event("u", after=row)]

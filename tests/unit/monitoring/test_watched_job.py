@@ -14,15 +14,15 @@ import pytest
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.observe.watched_job import watched_job
 from stream_app.errors import WrongSourceError
-from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 from tests.support.http_receiver import HttpReceiver, http_receiver
 from tests.support.ingest_process import a_free_port, job_conf
 from tests.support.small_table import StandingClock
 
 HELD = HeldTable(since_epoch=7, begin={}, reason="no", since_ms=1, retry_ms=None)
-ASIDE = SetAside(file="f", first="", reasons={"value": 2})
+ASIDE = Quarantined(file="f", first="", reasons={"value": 2})
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_events_reach_the_webhook_under_the_names_of_their_tables(
 ) -> None:
     with watched_job(a_config(tmp_path, receiver), StandingClock()) as watched:
         watched.log.held("orders", HELD)
-        watched.log.of_table("items").epoch(EpochReport(epoch=3, set_aside=ASIDE))
+        watched.log.of_table("items").epoch(EpochReport(epoch=3, quarantined=ASIDE))
         watched.log.unassigned(3, ASIDE)
         watched.log.held("orders", None)
     told = [(each["event"], each.get("table")) for each in notices(receiver)]
@@ -97,15 +97,3 @@ def test_the_quarantine_and_the_disks_are_counted(tmp_path: Path, receiver: Http
     assert wanted in text
     for folder in ("warehouse", "checkpoint", "quarantine", "temporary"):
         assert f'stream_app_disk_free_bytes{{folder="{folder}",table="db.t"}}' in text
-
-
-@pytest.mark.parametrize("port", [None, "a free one"])
-def test_a_collector_of_traces_alone_is_told(
-    tmp_path: Path, receiver: HttpReceiver, caplog: pytest.LogCaptureFixture, port: str | None
-) -> None:
-    pytest.importorskip("opentelemetry.sdk")
-    ports = {} if port is None else {"metrics-port": a_free_port()}
-    config = a_config(tmp_path, receiver, **{"otlp-endpoint": "http://127.0.0.1:1", **ports})
-    with watched_job(config, StandingClock()):
-        pass
-    assert ("set stream.metrics-port" in caplog.text) is (port is None)

@@ -25,8 +25,8 @@ from stream_app.app.observe.monitoring.webhook import (
     Webhook,
 )
 from stream_app.errors import UsageError
-from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 from tests.support.http_receiver import HttpReceiver, http_receiver
 from tests.support.small_table import StandingClock
@@ -44,7 +44,7 @@ def held(tries: int) -> HeldTable:
 
 
 def aside(**reasons: int) -> EpochReport:
-    return EpochReport(epoch=1, set_aside=SetAside(file="f", first="", reasons=reasons))
+    return EpochReport(epoch=1, quarantined=Quarantined(file="f", first="", reasons=reasons))
 
 
 def notices(receiver: HttpReceiver) -> list[dict[str, Any]]:
@@ -109,7 +109,7 @@ def test_quarantine_growth_is_told_at_once_and_then_every_ten_minutes() -> None:
         webhook.epoch("shop.orders", aside(value=2))
         webhook.epoch("shop.orders", aside(value=1))
         webhook.epoch("shop.orders", aside(value=1, partition=4))
-        webhook.set_aside("shop", SetAside(file="f", first="", reasons={"not-json": 1}))
+        webhook.quarantined("shop", Quarantined(file="f", first="", reasons={"not-json": 1}))
         webhook.looked()
         clock.sleep(QUARANTINE_PAUSE_S)
         webhook.looked()

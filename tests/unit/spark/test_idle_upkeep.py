@@ -9,12 +9,12 @@ import pytest
 
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.spark.epoch.epoch_plan import EpochShape
-from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_run import EpochRun
 from stream_app.spark.ingest.job_state import JobStateFile
 from stream_app.spark.ingest.job_tables import JobTables, OnFailure
 from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.table.job.table_job import TableJob
@@ -45,7 +45,7 @@ def quiet_job(table: SmallTable) -> MicroBatch[Parts]:
         name="t",
         job=TableJob(table.table, CompactHere),
         format_of=no_epoch,
-        dead_letters=DeadLetters(None, 0),
+        quarantine=QuarantineWriter(None, 0),
         listener=EventLog(table.table.clock),
     )
     checkpoint, clock = (

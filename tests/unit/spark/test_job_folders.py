@@ -18,9 +18,9 @@ from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.errors import CheckpointError
 from stream_app.spark.hadoop_files import HadoopFiles
 from stream_app.spark.ingest.checkpoint_owner import own_checkpoint, remember_topics
-from stream_app.spark.ingest.dead_letters import DeadLetters
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.job_state import JobStateFile
+from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 from stream_app.table.file_store_table import FileStoreTable
@@ -164,7 +164,7 @@ def test_the_log_of_an_epoch_is_few_requests(s3: S3Server) -> None:
 
 
 def test_the_quarantine_keeps_a_record_once_and_what_was_there(folder: Folder) -> None:
-    letters = DeadLetters(folder, None)
+    letters = QuarantineWriter(folder, None)
     for offset in (1, 1, 2, 2, 3):
         row = {"topic": "t", "partition": 0, "offset": offset, "reason": "why"}
         letters.write(0, pa.Table.from_pylist([row], schema=BAD_RECORD_SCHEMA))
@@ -179,7 +179,7 @@ def test_a_run_that_was_killed_between_keeping_and_writing(folder: Folder) -> No
     folder.files.overwrite(folder.path("epoch-0.jsonl"), b"old\n")
     folder.files.overwrite(folder.path("epoch-0.old-1.jsonl"), b"old\n")
     row = {"topic": "t", "partition": 0, "offset": 1, "reason": "why"}
-    DeadLetters(folder, None).write(0, pa.Table.from_pylist([row], schema=BAD_RECORD_SCHEMA))
+    QuarantineWriter(folder, None).write(0, pa.Table.from_pylist([row], schema=BAD_RECORD_SCHEMA))
     assert not folder.files.exists(folder.path("epoch-0.old-2.jsonl"))
     assert folder.files.read_bytes(folder.path("epoch-0.jsonl")).startswith(b'{"topic": "t"')
 

@@ -92,7 +92,7 @@ def test_a_few_records_of_another_table_are_left_out(
 
 
 @pytest.mark.parametrize(
-    ("known", "records", "set_aside", "is_refused"),
+    ("known", "records", "quarantined", "is_refused"),
     [
         pytest.param({}, {("a", "t"): 1, ("b", "u"): 1}, 0, True, id="nobody-knows-which"),
         pytest.param({}, {("a", "t"): 20, ("b", "u"): 11}, 0, True, id="many-at-first"),
@@ -106,10 +106,10 @@ def test_a_few_records_of_another_table_are_left_out(
 def test_many_records_of_another_table_stop_the_job(
     known: dict[str, list[str]],
     records: dict[tuple[str, str], int],
-    set_aside: int,
+    quarantined: int,
     is_refused: bool,
 ) -> None:
-    assert verdict_on(known, records, set_aside).is_refused == is_refused
+    assert verdict_on(known, records, quarantined).is_refused == is_refused
 
 
 def test_others_are_left_out_of_the_next_plan_and_are_not_remembered(checkpoint: Folder) -> None:

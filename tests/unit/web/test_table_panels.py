@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from stream_app.app.observe.events.epoch_history import CompactionsNow
-from stream_app.app.ops.quarantine.kept_records import open_quarantine
+from stream_app.app.ops.quarantine.quarantine_folder import open_quarantine
 from stream_app.app.web.drawings.rows import SPANS, rows_chart
 from stream_app.app.web.pages import page
 from stream_app.app.web.site import WarehouseSite
 from stream_app.app.web.table_page import FoundRows, rows_of, table_page
-from stream_app.app.web.table_parts import BAD_COUNTED, bad_records
+from stream_app.app.web.table_parts import QUARANTINED_READ, quarantined_kinds
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.model.schema.data_type import parse_data_type
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY, CommitKind
@@ -170,15 +170,15 @@ def test_the_compaction_that_runs_in_a_bucket_is_drawn(tmp_path: Path) -> None:
 
 def test_a_large_quarantine_is_not_read_whole(tmp_path: Path) -> None:
     kept = {"topic": "t", "partition": 0, "reason": "value: is bad", "key": None, "value": "a"}
-    lines = [json.dumps({**kept, "offset": offset}) for offset in range(BAD_COUNTED)]
+    lines = [json.dumps({**kept, "offset": offset}) for offset in range(QUARANTINED_READ)]
     (tmp_path / "epoch-2.jsonl").write_text("\n".join([*lines[1:], lines[-1]]))
     there = open_quarantine(str(tmp_path), {})
-    [told] = bad_records((), lambda: there)
-    assert (told.records, told.is_all) == (BAD_COUNTED - 1, True), "a copy counts once"
+    [told] = quarantined_kinds((), lambda: there)
+    assert (told.records, told.is_all) == (QUARANTINED_READ - 1, True), "a copy counts once"
     assert [one.offset for one in told.examples] == [9999, 9998, 9997], "the newest"
     (tmp_path / "epoch-1.jsonl").write_text(f"no record is read any more\n{lines[0]}")
-    [told] = bad_records((), lambda: there)
-    assert (told.records, told.is_all) == (BAD_COUNTED, False)
+    [told] = quarantined_kinds((), lambda: there)
+    assert (told.records, told.is_all) == (QUARANTINED_READ, False)
 
 
 def test_rows_over_time_leave_compactions_out(tmp_path: Path) -> None:

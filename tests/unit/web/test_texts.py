@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from stream_app.app.ops.quarantine.kept_records import KeptRecord
+from stream_app.app.ops.quarantine.quarantine_folder import QuarantinedRecord
 from stream_app.app.text.listing import Listing
 from stream_app.app.web.lists import PageList, short_times
 from stream_app.app.web.pages import ENVIRONMENT, block, payload
-from stream_app.app.web.table_parts import BadRecords
+from stream_app.app.web.table_parts import QuarantinedKind
 
 
 @pytest.mark.parametrize(
@@ -53,12 +53,12 @@ def macro(call: str, **values: object) -> str:
 
 
 def test_an_example_of_several_lines_stands_in_several_lines() -> None:
-    record = KeptRecord(
+    record = QuarantinedRecord(
         file="epoch-1.jsonl", topic="t", partition=0, offset=1, timestamp=0,
         reason="is not JSON", key=None, value=b'{\n  "id": 5,\n  "v": "<b>"\n',
     )  # fmt: skip
-    kinds = [BadRecords(kind="not-json", records=4, is_all=True, examples=(record,))]
-    text = macro("bad_records(kinds)", kinds=kinds)
+    kinds = [QuarantinedKind(kind="not-json", records=4, is_all=True, examples=(record,))]
+    text = macro("quarantined(kinds)", kinds=kinds)
     assert "{\n  &#34;id&#34;: 5,\n  &#34;v&#34;: &#34;&lt;b&gt;&#34;\n" in text
     assert "partition 0, offset 1, 1970-01-01 00:00:00" in text
     assert "The newest 1 are shown" in text

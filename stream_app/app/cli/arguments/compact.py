@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
 from stream_app.app.cli.arguments.table import add_table, named_table
 from stream_app.app.cli.arguments.table_of_job import table_of_job
-from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import is_secret
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.tables.compaction_request import CompactJob
@@ -75,20 +74,11 @@ def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--terminal-width", type=int, default=0, help=argparse.SUPPRESS)
 
 
-def configuration(args: argparse.Namespace) -> AppConfig | None:
-    """The configuration that the arguments name.
-
-    Raises:
-        UsageError: it has problems.
-    """
-    return None if args.conf is None else load_config(args.conf, [], os.environ)
-
-
 def compact_job(args: argparse.Namespace, config: AppConfig | None) -> CompactJob:
     """The job that the arguments ask for.
 
     Args:
-        config: see `configuration`.
+        config: see `configuration_of`.
 
     Raises:
         UsageError: an argument is wrong.

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
+
+from stream_app.app.config.app_config import AppConfig, load_config
 
 
 def add_configuration(parser: argparse.ArgumentParser) -> None:
@@ -24,3 +27,12 @@ def add_ingest_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--events", metavar="FILE", type=Path, help="append a JSON line for each epoch and commit"
     )
+
+
+def configuration_of(args: argparse.Namespace) -> AppConfig | None:
+    """The configuration that ``--conf`` names; None: it is not given.
+
+    Raises:
+        UsageError: it has problems.
+    """
+    return None if args.conf is None else load_config(args.conf, [], os.environ)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.cli.arguments.table import named_table, timestamp_argument
 from stream_app.app.cli.arguments.table_of_job import table_of_job
 from stream_app.app.cli.verbs.check import source_of
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments
-from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.config.app_config import AppConfig
 from stream_app.app.ops.backfill.backfill import Backfill, Backfilled
 from stream_app.app.ops.check.of_database import choice_of, splitter_of
-from stream_app.app.ops.quarantine.kept_records import Quarantine, open_quarantine
+from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, open_quarantine
 from stream_app.app.text.listing import DRY_RUN, NOTHING, counted
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import UsageError
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     since = None
     if args.begin != _EARLIEST:
         since = millis_of(timestamp_argument(args.begin))
-    config = None if args.conf is None else load_config(args.conf, [], os.environ)
+    config = configuration_of(args)
     tables = None if config is None else config.tables
     table = (
         named_table(args.table)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import orjson
 
+from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.cli.arguments.table import add_table, named_table
 from stream_app.app.cli.arguments.table_of_job import table_of_job
-from stream_app.app.config.app_config import load_config
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.config.tables_of_job import TablesOfJob
@@ -101,7 +100,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print each finding as it comes, then what was examined."""
     progress = ProgressLine.of_terminal()
-    tables = tables_of(args)
+    config = configuration_of(args)
+    tables = None if config is None else config.tables
     if args.table is not None:
         if tables is None:
             table = named_table(args.table)
@@ -246,15 +246,6 @@ def _not_compared(where: str, error: StreamAppError) -> Iterator[Finding]:
     yield Finding(kind=FindingKind.NOT_COMPARED, what=what, where=where, fix=error.fix)
 
 
-def tables_of(args: argparse.Namespace) -> TablesOfJob | None:
-    """The tables of the job that ``--conf`` names; None: it is not given.
-
-    Raises:
-        UsageError: the configuration has problems.
-    """
-    return None if args.conf is None else load_config(args.conf, [], os.environ).tables
-
-
 def source_of(
     args: argparse.Namespace,
     table: FileStoreTable,
@@ -265,7 +256,7 @@ def source_of(
     """The topics to compare with, None when none are named; and how their rows are made.
 
     Args:
-        tables: `tables_of`.
+        tables: of the job; None: none is named.
         option: the argument that names a topic.
 
     Raises:

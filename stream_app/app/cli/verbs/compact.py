@@ -13,8 +13,8 @@ import sys
 from stream_app.app.cli.arguments.compact import (
     add_compact_arguments,
     compact_job,
-    configuration,
 )
+from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.launch.spark_log import become_spark
 from stream_app.app.launch.spark_submit import submit_command
 from stream_app.app.ops.inspect.levels import PlannedCompaction, planned_compactions
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
     Raises:
         UsageError: an argument is wrong.
     """
-    job = compact_job(args, configuration(args))
+    job = compact_job(args, configuration_of(args))
     if args.dry_run:
         plan = planned(job)
         for line in Listing(PlannedCompaction, plan).lines():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import base64
 import contextlib
-import os
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,18 +13,19 @@ from pathlib import Path
 
 import orjson
 
+from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.cli.arguments.table import timestamp_argument
 from stream_app.app.cli.arguments.table_of_job import known_table, names_of_job
-from stream_app.app.config.app_config import AppConfig, load_config
+from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
 from stream_app.app.ops.check.of_database import paths_of
 from stream_app.app.ops.quarantine.choice import Choice, offset_range
 from stream_app.app.ops.quarantine.job_replay import job_replays
-from stream_app.app.ops.quarantine.kept_records import (
+from stream_app.app.ops.quarantine.quarantine_folder import (
     DROPPED,
-    KeptRecord,
     Mark,
     Quarantine,
+    QuarantinedRecord,
     open_quarantine,
 )
 from stream_app.app.ops.quarantine.replay import replay_lines
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             "name one quarantine", fix="give its folder, or --conf with the job's configuration"
         )
-    config = None if args.conf is None else load_config(args.conf, [], os.environ)
+    config = configuration_of(args)
     records = _Records(
         whole=_quarantine(args, config),
         tables=None if config is None else config.tables,
@@ -187,11 +187,11 @@ class _Records:
         """The folder in which they are."""
         return self.whole if self.name is None else self.whole.of_table(self.name)
 
-    def waiting(self) -> Sequence[KeptRecord]:
+    def waiting(self) -> Sequence[QuarantinedRecord]:
         """Those with which nothing was done."""
         return self.choice.chosen(self.quarantine.waiting(self._committed(self.name)))
 
-    def of_tables(self) -> Mapping[str, Sequence[KeptRecord]]:
+    def of_tables(self) -> Mapping[str, Sequence[QuarantinedRecord]]:
         """The same of each table of a database, by its name; empty where one table is meant."""
         is_of_one = isinstance(self.tables, SingleTable) or self.name is not None
         return {
@@ -236,15 +236,15 @@ def _list(args: argparse.Namespace, records: _Records) -> Iterator[str]:
         yield from text_lines(columns, ([*map(_cell, summary.values())] for summary in summaries))
 
 
-def _summaries(records: Sequence[KeptRecord]) -> list[dict[str, object]]:
-    groups: dict[tuple[str, str, int], list[KeptRecord]] = defaultdict(list)
+def _summaries(records: Sequence[QuarantinedRecord]) -> list[dict[str, object]]:
+    groups: dict[tuple[str, str, int], list[QuarantinedRecord]] = defaultdict(list)
     for record in records:
         groups[record.kind, record.topic, record.partition].append(record)
     return [_summary(*group, some) for group, some in sorted(groups.items())]
 
 
 def _summary(
-    kind: str, topic: str, partition: int, records: Sequence[KeptRecord]
+    kind: str, topic: str, partition: int, records: Sequence[QuarantinedRecord]
 ) -> dict[str, object]:
     offsets = [record.offset for record in records]
     times = [record.timestamp for record in records if record.timestamp is not None]
@@ -278,7 +278,7 @@ def _show(args: argparse.Namespace, records: _Records) -> Iterator[str]:
         yield f"  value: {_text(record.value)}"
 
 
-def _as_json(record: KeptRecord) -> Mapping[str, object]:
+def _as_json(record: QuarantinedRecord) -> Mapping[str, object]:
     document: dict[str, object] = {
         name: getattr(record, name)
         for name in ("file", "topic", "partition", "offset", "timestamp", "kind", "reason")

@@ -22,9 +22,9 @@ from stream_app.app.observe.events.event_texts import (
     drained_text,
     epoch_event,
     idle_event,
+    quarantined_event,
     report_line,
     rounded,
-    set_aside_event,
     snapshots_text,
 )
 from stream_app.app.observe.metrics.collectors import CompactionSource
@@ -40,8 +40,8 @@ from stream_app.kafka.job_position import JobPosition
 from stream_app.log_facts import about
 from stream_app.message_formats import DEFAULT_FORMAT, FORMATS
 from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, ColumnSighting
-from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.report import CompactionReport
@@ -146,7 +146,7 @@ class EventLog:
             snapshots_text(report.snapshots),
             compaction_text(report.metrics, report.parts.wait_s),
         )
-        _tell_set_aside(report.epoch, report.set_aside, self._prefix)
+        _tell_quarantined(report.epoch, report.quarantined, self._prefix)
         columns = self._columns(counts.columns)
         _tell_compactions(report.compactions, self._prefix)
         self._write(
@@ -234,13 +234,13 @@ class EventLog:
             facts = {"since_epoch": waiting.since_epoch, "tries": waiting.tries}
             self._write("held", {"table": table, **facts, "reason": waiting.reason})
 
-    def unassigned(self, epoch: int, set_aside: SetAside) -> None:
+    def unassigned(self, epoch: int, quarantined: Quarantined) -> None:
         """Messages of an epoch belong to no table."""
-        self._count(lambda metrics: metrics.unassigned(set_aside))
+        self._count(lambda metrics: metrics.unassigned(quarantined))
         with about(epoch=epoch):
-            _tell_set_aside(epoch, set_aside, "messages without a table: ")
-        self.listeners.tell(lambda listener: listener.set_aside(self._name, set_aside))
-        self._write("unassigned", {"epoch": epoch, **set_aside_event(set_aside)})
+            _tell_quarantined(epoch, quarantined, "messages without a table: ")
+        self.listeners.tell(lambda listener: listener.quarantined(self._name, quarantined))
+        self._write("unassigned", {"epoch": epoch, **quarantined_event(quarantined)})
 
     def ended(self) -> None:
         """The stream has ended by itself or on request."""
@@ -309,16 +309,16 @@ def _warn_of_column(
     )
 
 
-def _tell_set_aside(epoch: int, set_aside: SetAside | None, prefix: str) -> None:
-    if set_aside is not None:
+def _tell_quarantined(epoch: int, quarantined: Quarantined | None, prefix: str) -> None:
+    if quarantined is not None:
         _LOG.warning(
             "%sepoch %d: bad records: %d (%s), kept in %s; the first is %s",
             prefix,
             epoch,
-            sum(set_aside.reasons.values()),
-            ", ".join(f"{count} {kind}" for kind, count in set_aside.reasons.items()),
-            set_aside.file,
-            set_aside.first,
+            sum(quarantined.reasons.values()),
+            ", ".join(f"{count} {kind}" for kind, count in quarantined.reasons.items()),
+            quarantined.file,
+            quarantined.first,
         )
 
 

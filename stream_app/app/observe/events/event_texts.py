@@ -8,7 +8,7 @@ from dataclasses import asdict
 from stream_app.app.text.listing import size_text
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.epoch_parts import EpochParts
-from stream_app.spark.ingest.dead_letters import SetAside
+from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.compact.metrics import CompactionMetrics
 from stream_app.table.compact.report import CompactionReport
@@ -79,7 +79,7 @@ def epoch_event(report: EpochReport, columns: Event) -> Event:
         "bad": counts.bad,
         "decoder_errors": counts.decoder_errors,
         "skipped_messages": counts.skipped,
-        **set_aside_event(report.set_aside),
+        **quarantined_event(report.quarantined),
         **columns,
         "buckets": report.buckets,
         "files": report.files,
@@ -100,11 +100,11 @@ def rounded(parts: EpochParts) -> dict[str, float]:
     return {name: round(seconds, 4) for name, seconds in parts.by_name.items()}
 
 
-def set_aside_event(set_aside: SetAside | None) -> dict[str, object]:
-    """Records that were set aside."""
-    if set_aside is None:
+def quarantined_event(quarantined: Quarantined | None) -> dict[str, object]:
+    """Records that were quarantined."""
+    if quarantined is None:
         return {"bad_reasons": {}, "quarantine_file": None}
-    return {"bad_reasons": dict(set_aside.reasons), "quarantine_file": set_aside.file}
+    return {"bad_reasons": dict(quarantined.reasons), "quarantine_file": quarantined.file}
 
 
 def _snapshot_event(snapshot: Snapshot) -> dict[str, object]:

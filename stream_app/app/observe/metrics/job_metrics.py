@@ -39,8 +39,8 @@ from stream_app.cdc.column_drift import DriftKind
 from stream_app.clock import Clock, SystemClock
 from stream_app.model.row_kind import RowKind
 from stream_app.model.snapshot import Snapshot
-from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.report import CompactionReport
@@ -172,10 +172,10 @@ class JobMetrics:
         if newest:
             self._newest(newest[0])
 
-    def unassigned(self, set_aside: SetAside) -> None:
-        """Messages that belong to no table were set aside."""
-        self._counters["bad_records"].labels(self.table).inc(sum(set_aside.reasons.values()))
-        self._count_reasons(set_aside)
+    def unassigned(self, quarantined: Quarantined) -> None:
+        """Messages that belong to no table were quarantined."""
+        self._counters["bad_records"].labels(self.table).inc(sum(quarantined.reasons.values()))
+        self._count_reasons(quarantined)
 
     def quarantined(self, waiting: Mapping[str, int]) -> None:
         """How many records wait in quarantine.
@@ -208,14 +208,14 @@ class JobMetrics:
             self._operations.labels(self.table, kind.short).inc(max(0, counts.kinds[kind]))
         for part, seconds in (("read", counts.read_s), ("decode", counts.decode_s)):
             self._task_seconds.labels(self.table, part).inc(seconds)
-        if report.set_aside:
-            self._count_reasons(report.set_aside)
+        if report.quarantined:
+            self._count_reasons(report.quarantined)
         self._parts(report)
         self.source.committed(self.table, self.name, counts.ends)
         self.committed(report.snapshots, report.compactions)
 
-    def _count_reasons(self, set_aside: SetAside) -> None:
-        for reason, count in set_aside.reasons.items():
+    def _count_reasons(self, quarantined: Quarantined) -> None:
+        for reason, count in quarantined.reasons.items():
             self._reasons.labels(self.table, reason).inc(count)
 
     def _parts(self, report: EpochReport) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from stream_app.app.ops.quarantine.kept_records import COUNTED_MAX, Quarantine
+from stream_app.app.ops.quarantine.quarantine_folder import COUNTED_MAX, Quarantine
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError
 from stream_app.fileio.file_io import FileStatus

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.job.table_job import IdleReport
 
@@ -29,8 +29,8 @@ class JobListener:
     def idle_commit(self, table: str, report: IdleReport) -> None:
         """A compaction was committed between epochs."""
 
-    def set_aside(self, table: str, set_aside: SetAside) -> None:
-        """Messages without a table were set aside; those of a table come with its epoch."""
+    def quarantined(self, table: str, quarantined: Quarantined) -> None:
+        """Messages without a table were quarantined; those of a table come with its epoch."""
 
     def held(self, table: str, waiting: HeldTable | None) -> None:
         """A table is held back, or has all epochs again."""

@@ -1,4 +1,4 @@
-"""Tells a webhook when a job stops, holds a table back, or sets records aside.
+"""Tells a webhook when a job stops, holds a table back, or quarantines records.
 
 `Webhook` decides what is worth a notice. A thread of its own sends them, with a timeout and a few
 attempts each, so that no epoch waits for the receiver. When the receiver is away for long, the
@@ -27,8 +27,8 @@ from stream_app import __version__
 from stream_app.app.observe.monitoring.listener import JobListener
 from stream_app.clock import Clock
 from stream_app.http_request import opened
-from stream_app.spark.ingest.dead_letters import SetAside
 from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 
 _LOG = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class Receiver:
 
 @dataclass(slots=True)
 class _Growth:
-    """Records that a table has set aside since its last notice."""
+    """Records of a table that were quarantined since its last notice."""
 
     told_at: float | None = None
     reasons: dict[str, int] = field(default_factory=dict)
@@ -122,15 +122,15 @@ class Webhook(JobListener):
         self._tell("stopped", {"reason": reason, "is_error": error is not None})
 
     def epoch(self, table: str, report: EpochReport) -> None:
-        """An epoch may have set records aside."""
-        if report.set_aside is not None:
-            self.set_aside(table, report.set_aside)
+        """An epoch may have quarantined records."""
+        if report.quarantined is not None:
+            self.quarantined(table, report.quarantined)
 
-    def set_aside(self, table: str, set_aside: SetAside) -> None:
-        """Records were set aside; at once for the first, then every ten minutes at most."""
+    def quarantined(self, table: str, quarantined: Quarantined) -> None:
+        """Records were quarantined; a notice for the first, then every ten minutes at most."""
         with self._lock:
             growth = self._growth.setdefault(table, _Growth())
-            for reason, count in set_aside.reasons.items():
+            for reason, count in quarantined.reasons.items():
                 growth.reasons[reason] = growth.reasons.get(reason, 0) + count
         self._tell_growth()
 
@@ -148,7 +148,7 @@ class Webhook(JobListener):
             )
 
     def looked(self) -> None:
-        """Time has passed: what was set aside meanwhile may be due."""
+        """Time has passed: what was quarantined meanwhile may be due."""
         self._tell_growth()
 
     def _tell_growth(self, *, at_once: bool = False) -> None:

@@ -30,7 +30,7 @@ from stream_app.app.ops.check.source_replay import (
     own_messages,
     table_end,
 )
-from stream_app.app.ops.quarantine.kept_records import Quarantine
+from stream_app.app.ops.quarantine.quarantine_folder import Quarantine
 from stream_app.app.source.topic_messages import topic_messages
 from stream_app.app.source.uncompared import Uncompared
 from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from stream_app.app.ops.quarantine.kept_records import (
+from stream_app.app.ops.quarantine.quarantine_folder import (
     BACKFILLED,
     Identity,
-    KeptRecord,
     Mark,
     Quarantine,
+    QuarantinedRecord,
 )
 from stream_app.cdc.change_batch import whole_messages
 
@@ -90,4 +90,4 @@ def _identities(batch: pa.RecordBatch, offsets: dict[_Where, list[int]]) -> Iter
     for row in batch.filter(pa.array(is_there)).to_pylist():
         if row["offset"] in offsets.get((row["topic"], row["partition"]), ()):
             of_message = {key: row[key] for key in ("topic", "partition", "offset", "key", "value")}
-            yield KeptRecord(file="", timestamp=None, reason="", **of_message).identity
+            yield QuarantinedRecord(file="", timestamp=None, reason="", **of_message).identity

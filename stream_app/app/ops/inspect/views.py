@@ -174,5 +174,5 @@ _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
         "levels": lambda one: _span(one.meta.min_level, one.meta.max_level),
     },
 }
-VIEWS = ("files", *_COLUMNS, *PAIMONS)
+VIEWS = ("snapshots", "schemas", "files", *list(_COLUMNS)[2:], *PAIMONS)
 """Names of what can be listed."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from stream_app.app.ops.quarantine.kept_records import KeptRecord
+from stream_app.app.ops.quarantine.quarantine_folder import QuarantinedRecord
 from stream_app.errors import UsageError
 
 
@@ -32,11 +32,11 @@ class Choice:
         """Whether no condition is given."""
         return self == Choice()
 
-    def chosen(self, records: Iterable[KeptRecord]) -> list[KeptRecord]:
+    def chosen(self, records: Iterable[QuarantinedRecord]) -> list[QuarantinedRecord]:
         """The records that are meant, in their order."""
         return [record for record in records if self._means(record)]
 
-    def _means(self, record: KeptRecord) -> bool:
+    def _means(self, record: QuarantinedRecord) -> bool:
         first, last = self.offsets or (record.offset, record.offset)
         return (
             (not self.reasons or record.kind in self.reasons)

@@ -13,8 +13,8 @@ import pyarrow as pa
 from stream_app.app.config.tables_of_job import TablesOfJob, WholeDatabase
 from stream_app.app.ops.check.of_database import splitter_for
 from stream_app.app.ops.check.source_replay import own_messages
-from stream_app.app.ops.quarantine.kept_records import KeptRecord, Quarantine
 from stream_app.app.ops.quarantine.later_changes import ReadRange, Where, topic_reader
+from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, QuarantinedRecord
 from stream_app.app.ops.quarantine.replay import Replay, messages_of
 from stream_app.app.tables.table_pipeline import (
     LEFT_OUT_BY_REPLAY,
@@ -89,7 +89,7 @@ def _replay(
     read: ReadRange,
 ) -> Replay:
     # A record that stops the job where it is read must not stop a replay of others.
-    rows = job_rows(tables, table, sets_aside=True)
+    rows = job_rows(tables, table, quarantines=True)
     return Replay(
         quarantine=quarantine,
         table=table,
@@ -150,10 +150,10 @@ class _Database:
         splitter = splitter_for(self.tables, [name], self.origins)
         yield from own_messages(self.read(where, begin, end), splitter)
 
-    def _are_of(self, name: str, records: Sequence[KeptRecord]) -> Sequence[bool]:
+    def _are_of(self, name: str, records: Sequence[QuarantinedRecord]) -> Sequence[bool]:
         return [table == name for table in self._names(records)]
 
-    def _names(self, records: Sequence[KeptRecord]) -> list[str | None]:
+    def _names(self, records: Sequence[QuarantinedRecord]) -> list[str | None]:
         """The table of each record by the rules of today; None: none."""
         if not records:
             return []

@@ -24,15 +24,15 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.app.ops.quarantine.choice import Choice
-from stream_app.app.ops.quarantine.kept_records import (
+from stream_app.app.ops.quarantine.later_changes import LaterChanges, ReadRange, Where
+from stream_app.app.ops.quarantine.quarantine_folder import (
     OVERTAKEN,
     REPLAYED,
-    KeptRecord,
     Mark,
     Quarantine,
+    QuarantinedRecord,
     same_places,
 )
-from stream_app.app.ops.quarantine.later_changes import LaterChanges, ReadRange, Where
 from stream_app.app.text.listing import DRY_RUN, NOTHING, counted
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import MessageFormat
@@ -53,6 +53,7 @@ from stream_app.table.versions.waiting_rows import waiting_line
 
 _USER = "replay-"
 _ATTEMPTS = 5
+_WithText = tuple[QuarantinedRecord, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +70,11 @@ class Replayed:
         waiting: that rows wait for a compaction; empty: none does.
     """
 
-    replayed: Sequence[KeptRecord]
-    overtaken: Sequence[KeptRecord]
-    bad: Sequence[tuple[KeptRecord, str]]
-    early: Sequence[KeptRecord]
-    old: Sequence[KeptRecord]
+    replayed: Sequence[QuarantinedRecord]
+    overtaken: Sequence[QuarantinedRecord]
+    bad: Sequence[tuple[QuarantinedRecord, str]]
+    early: Sequence[QuarantinedRecord]
+    old: Sequence[QuarantinedRecord]
     rows: int
     snapshot: Snapshot | None
     waiting: str = ""
@@ -105,7 +106,7 @@ class Replay:
     source_tables: frozenset[str] = frozenset()
     passed: Mapping[Where, int] = field(default_factory=dict)
     rules: EvolutionRules | None = None
-    means: Callable[[Sequence[KeptRecord]], Sequence[bool]] | None = None
+    means: Callable[[Sequence[QuarantinedRecord]], Sequence[bool]] | None = None
     beside: Quarantine | None = None
     empties: bool = False
 
@@ -175,7 +176,7 @@ class Replay:
         self.quarantine.write_mark(replace(mark, snapshot=snapshot.snapshot_id))
         return replace(done, snapshot=snapshot, waiting=waiting_line(self.table, snapshot))
 
-    def _own(self, records: list[KeptRecord]) -> list[KeptRecord]:
+    def _own(self, records: list[QuarantinedRecord]) -> list[QuarantinedRecord]:
         if self.means is None or not records:
             return records
         return [
@@ -183,8 +184,11 @@ class Replay:
         ]
 
     def _rows(
-        self, ready: Sequence[KeptRecord], waiting: Sequence[KeptRecord], ends: Mapping[Where, int]
-    ) -> tuple[list[pa.RecordBatch], list[tuple[KeptRecord, str]], list[tuple[KeptRecord, str]]]:
+        self,
+        ready: Sequence[QuarantinedRecord],
+        waiting: Sequence[QuarantinedRecord],
+        ends: Mapping[Where, int],
+    ) -> tuple[list[pa.RecordBatch], list[_WithText], list[_WithText]]:
         """The rows to write, each good record's outcome, and the reasons of the bad ones."""
         kept: dict[Where, list[int]] = defaultdict(list)
         for record in waiting:
@@ -192,12 +196,12 @@ class Replay:
         schema = self.table.schema
         merges = schema.kind.merges_by_key
         later = LaterChanges(self.read, self.decode_all, schema.primary_keys, ends, kept, merges)
-        by_partition: dict[Where, list[KeptRecord]] = defaultdict(list)
+        by_partition: dict[Where, list[QuarantinedRecord]] = defaultdict(list)
         for record in ready:
             by_partition[_where(record)].append(record)
         rows: list[pa.RecordBatch] = []
-        marks: list[tuple[KeptRecord, str]] = []
-        bad: list[tuple[KeptRecord, str]] = []
+        marks: list[_WithText] = []
+        bad: list[_WithText] = []
         for where, records in by_partition.items():
             decoded = self.decode.decode(messages_of(records))
             self._check_tables(decoded.tables)
@@ -302,7 +306,7 @@ def replay_lines(done: Replayed, *, dry_run: bool) -> Iterator[str]:
             yield done.waiting
 
 
-def messages_of(records: Sequence[KeptRecord]) -> pa.RecordBatch:
+def messages_of(records: Sequence[QuarantinedRecord]) -> pa.RecordBatch:
     """Records as `MESSAGE_SCHEMA`."""
     millis = [None if record.timestamp is None else record.timestamp * 1000 for record in records]
     columns = [
@@ -319,7 +323,7 @@ def messages_of(records: Sequence[KeptRecord]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=MESSAGE_SCHEMA)
 
 
-def _where(record: KeptRecord) -> Where:
+def _where(record: QuarantinedRecord) -> Where:
     return record.topic, record.partition
 
 
@@ -339,7 +343,7 @@ def _farthest(some: Mapping[Where, int], others: Mapping[Where, int]) -> dict[Wh
     return {where: max(some.get(where, 0), others.get(where, 0)) for where in {*some, *others}}
 
 
-def _check_places(records: Sequence[KeptRecord]) -> None:
+def _check_places(records: Sequence[QuarantinedRecord]) -> None:
     if twice := same_places(records):
         raise UsageError(
             f"different records stand at the same place: {twice[0]}",

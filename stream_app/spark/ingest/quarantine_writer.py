@@ -24,7 +24,7 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetAside:
+class Quarantined:
     """The bad records of an epoch.
 
     Attributes:
@@ -39,7 +39,7 @@ class SetAside:
 
 
 @dataclass(slots=True)
-class DeadLetters:
+class QuarantineWriter:
     """Keeps bad records and counts them over a run of the job.
 
     Attributes:
@@ -51,7 +51,7 @@ class DeadLetters:
     bad_records_max: int | None
     _count: int = field(default=0)
 
-    def write(self, epoch: int, bad: pa.Table) -> SetAside | None:
+    def write(self, epoch: int, bad: pa.Table) -> Quarantined | None:
         """Keep an epoch's bad records; None when there are none.
 
         Args:
@@ -68,7 +68,7 @@ class DeadLetters:
         shown = [_shown(line) for line in itertools.islice(_lines(bad.slice(0, _SHOWN)), _SHOWN)]
         if self.bad_records_max is None or self._count <= self.bad_records_max:
             reasons = reason_counts(bad.column("reason").to_pylist())
-            return SetAside(file=file, first=shown[0], reasons=reasons)
+            return Quarantined(file=file, first=shown[0], reasons=reasons)
         kept = "" if file is None else f"; all of this epoch are in {file}"
         raise BadRecordsError(
             f"{self._count} records could not be decoded, {self.bad_records_max} are allowed",

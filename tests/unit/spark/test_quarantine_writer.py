@@ -12,7 +12,7 @@ import pytest
 from stream_app.cdc.change_batch import BAD_RECORD_SCHEMA
 from stream_app.errors import BadRecordsError
 from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.spark.ingest.dead_letters import DeadLetters, SetAside
+from stream_app.spark.ingest.quarantine_writer import Quarantined, QuarantineWriter
 from stream_app.spark.job_folder import Folder
 
 
@@ -37,7 +37,7 @@ def test_a_record_is_kept_as_it_came(tmp_path: Path) -> None:
         {"partition": 3, "offset": 7, "key": b"k", "value": '{"é": "\u2028\n'.encode()},
         {"key": None, "value": b"\xff\x00"},
     ).set_column(3, BAD_RECORD_SCHEMA.field("timestamp"), stamp)
-    DeadLetters(local(folder), None).write(12, bad)
+    QuarantineWriter(local(folder), None).write(12, bad)
     assert [file.name for file in folder.iterdir()] == ["epoch-12.jsonl"]
     assert lines_of(folder / "epoch-12.jsonl") == [
         {
@@ -63,25 +63,25 @@ def test_a_record_is_kept_as_it_came(tmp_path: Path) -> None:
 
 def test_an_epoch_that_is_done_again_is_there_once(tmp_path: Path) -> None:
     for _ in range(2):
-        DeadLetters(local(tmp_path), None).write(3, records({"offset": 1}, {"offset": 2}))
+        QuarantineWriter(local(tmp_path), None).write(3, records({"offset": 1}, {"offset": 2}))
     assert [file.name for file in tmp_path.iterdir()] == ["epoch-3.jsonl"]
     assert [line["offset"] for line in lines_of(tmp_path / "epoch-3.jsonl")] == [1, 2]
 
 
 def test_records_of_another_checkpoint_are_not_overwritten(tmp_path: Path) -> None:
     for offset in (1, 2, 3):
-        DeadLetters(local(tmp_path), None).write(0, records({"offset": offset}))
+        QuarantineWriter(local(tmp_path), None).write(0, records({"offset": offset}))
     kept = {file.name: lines_of(file)[0]["offset"] for file in tmp_path.iterdir()}
     assert kept == {"epoch-0.jsonl": 3, "epoch-0.old-1.jsonl": 1, "epoch-0.old-2.jsonl": 2}
 
 
 def test_no_bad_records_no_file(tmp_path: Path) -> None:
-    DeadLetters(local(tmp_path / "q"), 0).write(0, records())
+    QuarantineWriter(local(tmp_path / "q"), 0).write(0, records())
     assert not (tmp_path / "q").exists()
 
 
 def test_the_limit_counts_over_the_run_and_names_the_first_reasons(tmp_path: Path) -> None:
-    letters = DeadLetters(local(tmp_path), 3)
+    letters = QuarantineWriter(local(tmp_path), 3)
     letters.write(0, records({}, {}))
     letters.write(1, records({}))
     with pytest.raises(BadRecordsError) as caught:
@@ -97,7 +97,7 @@ def test_the_limit_counts_over_the_run_and_names_the_first_reasons(tmp_path: Pat
 
 def test_without_a_quarantine_the_first_one_stops_the_job() -> None:
     with pytest.raises(BadRecordsError) as caught:
-        DeadLetters(None, 0).write(0, records({"reason": "r"}))
+        QuarantineWriter(None, 0).write(0, records({"reason": "r"}))
     assert caught.value.where == "topic t, partition 0, offset 0: r"
 
 
@@ -106,10 +106,10 @@ def test_what_is_told_of_an_epoch(tmp_path: Path) -> None:
         {"partition": 2, "offset": 7, "reason": "is empty"}, {"reason": "column 'v' is wrong"},
         {"reason": "is not JSON: why"},
     )  # fmt: skip
-    told = DeadLetters(local(tmp_path), None).write(4, bad)
-    assert told == SetAside(
+    told = QuarantineWriter(local(tmp_path), None).write(4, bad)
+    assert told == Quarantined(
         file=f"{tmp_path}/epoch-4.jsonl",
         first="topic t, partition 2, offset 7: is empty",
         reasons={"not-json": 2, "value": 1},
     )
-    assert DeadLetters(local(tmp_path), None).write(5, records()) is None
+    assert QuarantineWriter(local(tmp_path), None).write(5, records()) is None

@@ -1,7 +1,8 @@
 """The files of a quarantine → its records, and the marks that records are done with.
 
-`spark.ingest.dead_letters` writes the files. A mark is a file beside them, ``mark-….json``, that
-names records by place and content. So it holds for a record that a repeated epoch writes again.
+`spark.ingest.quarantine_writer` writes the files. A mark is a file beside them, ``mark-….json``,
+that names records by place and content. So it holds for a record that a repeated epoch writes
+again.
 
 A replay writes its mark before it commits. Such a mark counts once the table has the commit: the
 commit user is the mark's own, so the table's record of epochs tells. `settle` writes the snapshot
@@ -32,8 +33,8 @@ Identity = tuple[str, int, int, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptRecord:
-    """A record as it came, and why it was set aside.
+class QuarantinedRecord:
+    """A record as it came, and why it is quarantined.
 
     Attributes:
         file: its name in the folder.
@@ -113,7 +114,7 @@ class Quarantine:
         """The quarantine of one of these tables."""
         return Quarantine(f"{self.location}/{name}", self.files)
 
-    def records(self, *, newest_first: bool = False) -> Iterator[KeptRecord]:
+    def records(self, *, newest_first: bool = False) -> Iterator[QuarantinedRecord]:
         """All records of all files, file by file in the order of epochs.
 
         Raises:
@@ -123,14 +124,14 @@ class Quarantine:
             if name.endswith(".jsonl"):
                 yield from self._records_of(name, newest_first=newest_first)
 
-    def waiting(self, committed: Collection[str]) -> list[KeptRecord]:
+    def waiting(self, committed: Collection[str]) -> list[QuarantinedRecord]:
         """The records with which nothing was done, each once.
 
         Args:
             committed: commit users that have a commit in the table.
         """
         done = self._done(committed)
-        waiting: dict[Identity, KeptRecord] = {}
+        waiting: dict[Identity, QuarantinedRecord] = {}
         for record in self.records():
             known = waiting.get(record.identity)
             if record.identity not in done and (known is None or known.is_old):
@@ -139,7 +140,7 @@ class Quarantine:
 
     def each_waiting(
         self, committed: Collection[str] = (), *, newest_first: bool = False
-    ) -> Iterator[KeptRecord]:
+    ) -> Iterator[QuarantinedRecord]:
         """The records of `waiting`, of which only a number each stays in memory.
 
         Of the copies of a record it gives the first.
@@ -184,7 +185,7 @@ class Quarantine:
             if mark.snapshot is None and mark.user in snapshots:
                 self.write_mark(replace(mark, snapshot=snapshots[mark.user]))
 
-    def remove(self, records: Sequence[KeptRecord]) -> None:
+    def remove(self, records: Sequence[QuarantinedRecord]) -> None:
         """Remove records from their files; a file without records is deleted."""
         gone = {record.identity for record in records}
         for name in sorted(self._names()):
@@ -212,16 +213,16 @@ class Quarantine:
         except FileNotFoundError:
             return []
 
-    def _records_of(self, name: str, *, newest_first: bool = False) -> Iterator[KeptRecord]:
+    def _records_of(self, name: str, *, newest_first: bool = False) -> Iterator[QuarantinedRecord]:
         lines = self.files.read_bytes(f"{self.location}/{name}").splitlines()
         for line in reversed(lines) if newest_first else lines:
             if line.strip():
                 yield self._record(name, line)
 
-    def _record(self, name: str, line: bytes) -> KeptRecord:
+    def _record(self, name: str, line: bytes) -> QuarantinedRecord:
         try:
             document = json.loads(line)
-            return KeptRecord(
+            return QuarantinedRecord(
                 file=name,
                 **{field: document[field] for field in ("topic", "partition", "offset", "reason")},
                 timestamp=document.get("timestamp"),
@@ -272,7 +273,7 @@ def open_quarantine(location: str, options: dict[str, str] | Any) -> Quarantine:
     return Quarantine(*file_io_of(location, options))
 
 
-def same_places(records: Iterable[KeptRecord]) -> list[str]:
+def same_places(records: Iterable[QuarantinedRecord]) -> list[str]:
     """Places at which records with different contents stand, as of a topic that was made anew."""
     seen: dict[tuple[str, int, int], Identity] = {}
     twice = []
