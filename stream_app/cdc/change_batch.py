@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.cdc.column_drift import Column, Sighting, sightings_together
-from stream_app.cdc.columns.arrow_buffers import Int32s, valid_of
+from stream_app.cdc.columns.arrow_buffers import Bools, Int32s, valid_of
 from stream_app.errors import WrongSourceError
 from stream_app.model.schema.source_table import SourceTable, merged
 from stream_app.model.schema.table_schema import VALUE_KIND
@@ -87,6 +87,13 @@ class ChangeBatch:
     def __post_init__(self) -> None:
         assert self.rows.num_rows == len(self.message_index), "one message index per row"
 
+    def where(self, kept: Bools) -> ChangeBatch:
+        """The rows that are kept: bool [n]."""
+        if kept.all():
+            return self
+        rows = self.rows.filter(pa.array(kept))
+        return ChangeBatch(rows=rows, message_index=self.message_index[kept])
+
     def behind(self, position: int) -> ChangeBatch:
         """The rows of later messages than the one at a position."""
         begin = int(np.searchsorted(self.message_index, position, side="right"))
@@ -137,16 +144,13 @@ class DecodedBatch:
         """
         if not reasons:
             return self
-        changes = self.changes
-        kept = ~np.isin(changes.message_index, list(reasons))
-        return replace(
-            self,
-            changes=ChangeBatch(
-                rows=changes.rows.filter(pa.array(kept)),
-                message_index=changes.message_index[kept],
-            ),
-            bad=in_order(self.bad, bad_records(messages, reasons)),
-        )
+        kept = ~np.isin(self.changes.message_index, list(reasons))
+        bad = in_order(self.bad, bad_records(messages, reasons))
+        return replace(self, changes=self.changes.where(kept), bad=bad)
+
+    def with_rows(self, rows: pa.RecordBatch) -> DecodedBatch:
+        """The same with other rows of the same messages."""
+        return replace(self, changes=replace(self.changes, rows=rows))
 
 
 def moved(decoded: DecodedBatch, at: Int32s) -> DecodedBatch:

@@ -121,13 +121,8 @@ class ColumnAliases:
             for name in self.schema.names
         ]
         nulls = self._nulls(arrays, decoded.changes)
-        changes = ChangeBatch(
-            rows=rebuilt(rows, arrays, self.schema),
-            message_index=decoded.changes.message_index,
-        )
         renamed = replace(
-            decoded,
-            changes=changes,
+            decoded.with_rows(rebuilt(rows, arrays, self.schema)),
             columns={key: seen for key, seen in decoded.columns.items() if key[1] not in names},
         )
         return renamed.setting_aside(messages, nulls)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stream_app.cdc.change_batch import ROW_KIND, ChangeBatch, DecodedBatch, place
+from stream_app.cdc.change_batch import ROW_KIND, DecodedBatch, place
 from stream_app.errors import WrongSourceError
 from stream_app.model.row_kind import RowKind
 
@@ -64,10 +64,7 @@ class InsertOnly:
         }
         left = replace(
             decoded,
-            changes=ChangeBatch(
-                rows=changes.rows.filter(pa.array(~dropped)),
-                message_index=changes.message_index[~dropped],
-            ),
+            changes=changes.where(~dropped),
             skipped=decoded.skipped + skipped,
         )
         return left.setting_aside(messages, reasons)

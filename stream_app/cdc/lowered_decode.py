@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.change_batch import (
     BAD_RECORD_ORDER,
-    ChangeBatch,
     DecodedBatch,
     change_schema,
     moved,
@@ -197,8 +196,7 @@ class LoweredDecode:
             (kind, name if kind is DriftKind.UNKNOWN else name.lower()): sighting
             for (kind, name), sighting in decoded.columns.items()
         }
-        changes = ChangeBatch(rows=rows, message_index=decoded.changes.message_index)
-        return replace(decoded, changes=changes, columns=missing)
+        return replace(decoded.with_rows(rows), columns=missing)
 
     def _format(self, spelled: Mapping[str, str]) -> MessageFormat:
         """The format that reads columns by these names."""

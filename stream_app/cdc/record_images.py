@@ -21,7 +21,7 @@ from stream_app.cdc.columns.column_cast import cast_alone
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
 from stream_app.cdc.columns.cut_digits import cut_digits, may_cut
 from stream_app.cdc.columns.decimal_columns import why_no_decimal
-from stream_app.cdc.columns.wire_values import wire_value
+from stream_app.cdc.columns.wire_values import by_kind
 from stream_app.cdc.images import RowRules
 from stream_app.cdc.row_assembly import (
     RowPlan,
@@ -151,23 +151,12 @@ def _unchanged(records: Sequence[RecordImages]) -> dict[str, npt.NDArray[np.bool
 
 
 def _column(reading: ColumnReading, images: Sequence[Image | None], rules: RowRules) -> _Column:
-    by_kind: dict[JsonKind, list[object]] = {}
-    misfits: dict[int, str] = {}
     cells = [None if image is None else image.get(reading.name) for image in images]
-    for row, cell in enumerate(cells):
-        if cell is None or cell[0] is JsonKind.NULL:
-            continue
-        try:
-            kind, value = wire_value(reading, *cell)
-        except ValueError as problem:
-            misfits[row] = _misfit(reading, cell, str(problem))
-            continue
-        if kind not in by_kind:
-            by_kind[kind] = [None] * len(cells)
-        by_kind[kind][row] = value
+    wires_of, problems = by_kind(reading, cells)
+    misfits = {row: _misfit(reading, cells[row], why) for row, why in problems.items()}
     values = pa.nulls(len(cells), reading.arrow_type)
     cut: set[int] = set()
-    for kind, wires in by_kind.items():
+    for kind, wires in wires_of.items():
         part, failed = cast_alone(reading, kind, wires)
         values = pc.coalesce(values, part)
         cut.update(_cut_rows(reading, kind, wires, rules))

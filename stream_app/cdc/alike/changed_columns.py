@@ -22,9 +22,8 @@ from stream_app.cdc.columns.arrow_buffers import (
     slices_of,
     valid_of,
 )
+from stream_app.cdc.columns.byte_patterns import places_of_word
 from stream_app.cdc.row_assembly import Ops
-
-_WORDS_AT_ONCE = 1 << 16
 
 
 def ops_of(texts: pa.Array, ops: Mapping[str, int]) -> Ops:
@@ -95,16 +94,7 @@ def first_of_each(values: pa.Array, marker: bytes) -> dict[bytes, int]:
 
 def places_of(data: Bytes, text: bytes) -> Int64s:
     """Where a text of four bytes or more begins, in ascending order."""
-    word = np.frombuffer(text[:4], np.uint32)[0]
-    parts = [np.empty(0, np.int64)]
-    for shift in range(4):
-        words = data[shift : shift + (len(data) - shift) // 4 * 4].view(np.uint32)
-        # In blocks that stay in the processor's cache: what counts is how often memory is read.
-        for start in range(0, len(words), _WORDS_AT_ONCE):
-            hits = np.flatnonzero(words[start : start + _WORDS_AT_ONCE] == word)
-            if len(hits):
-                parts.append(4 * (hits + start) + shift)
-    places = np.sort(np.concatenate(parts))
+    places = places_of_word(data, text[:4])
     for at, byte in enumerate(text[4:], 4):
         places = places[data.take(places + at, mode="clip") == byte]
     return places

@@ -123,10 +123,9 @@ class AlikeDecoder:
         """Step 2; returns which of the values are left for step 3."""
         odd = ~alike
 
-        def decode(rows: Int64s) -> bool:
+        def decode(part: pa.Array, rows: Int64s) -> bool:
             if not len(rows):
                 return True
-            part = values if len(rows) == len(values) else values.take(pa.array(rows))
             decoded = self.reads.in_columns(part, index[rows], group, outcome)
             if decoded is None:
                 return False
@@ -135,21 +134,23 @@ class AlikeDecoder:
             return True
 
         rows = np.flatnonzero(alike)
-        if decode(rows):
+        part = values if len(rows) == len(values) else values.take(pa.array(rows))
+        if decode(part, rows):
             return odd
         # Learn the commonest shape again, and keep it for later batches.
-        texts = values.take(pa.array(rows)).to_pylist()
+        texts = part.to_pylist()
         group.shape, fits = shape_of(texts, group.readings, self.policy, self.images_of)
         odd[rows[~fits]] = True
-        parts = [rows[fits]]
+        parts = [(part.filter(pa.array(fits)), rows[fits])]
         while parts:  # find the few values that the parser refuses among many of the same shape
-            rows = parts.pop()
-            if decode(rows):
+            part, rows = parts.pop()
+            if decode(part, rows):
                 continue
             if len(rows) <= _HALVE_ROWS_MIN:
                 odd[rows] = True
             else:
-                parts += [rows[len(rows) // 2 :], rows[: len(rows) // 2]]
+                half = len(rows) // 2
+                parts += [(part.slice(half), rows[half:]), (part.slice(0, half), rows[:half])]
         return odd
 
 

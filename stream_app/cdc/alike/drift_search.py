@@ -15,9 +15,9 @@ is neither first nor last. Whatever it lacks is null in records before and behin
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -75,7 +75,21 @@ def drift_in(
 ) -> dict[Column, Sighting]:
     """The unknown and missing columns of records, with the positions of the first ones."""
     sightings: dict[Column, Sighting] = {}
-    looks = _Looks(records.values, columns, images_of)
+
+    @functools.cache
+    def look(row: int) -> tuple[Drift, bool]:
+        """One record in full; and whether its bytes show all names: not with a blank behind one."""
+        value: bytes = records.values[row].as_py()
+        try:
+            images = images_of(orjson.loads(value))
+        except orjson.JSONDecodeError:
+            images = None
+        if images is None:
+            return NO_DRIFT, True
+        # A quote before a colon ends a name; in a text it is escaped.
+        names = value.count(_NAME_END) - value.count(_ESCAPED_END)
+        return images.drift(columns), names >= images.names
+
     classes, named, inner = records.classes, records.named, records.inner
     groups: Int64s = classes.astype(np.int64)
     if not _has_expected_names(named, classes, inner):
@@ -84,51 +98,17 @@ def drift_in(
     mixed = {
         int(groups[row])
         for row in records.nulls
-        if looks.drift(row) != looks.drift(int(members[int(groups[row])][0]))
+        if look(row)[0] != look(int(members[int(groups[row])][0]))[0]
     }
     for group, rows in members.items():
         first, last = int(rows[0]), int(rows[-1])
-        alike = group not in mixed and looks.is_countable(first)
-        if alike and looks.drift(first) == looks.drift(last):
-            add_sighting(sightings, looks.drift(first), Sighting(len(rows), first))
+        drift, is_countable = look(first)
+        if group not in mixed and is_countable and drift == look(last)[0]:
+            add_sighting(sightings, drift, Sighting(len(rows), first))
             continue
         for row in rows.tolist():
-            add_sighting(sightings, looks.drift(row), Sighting(1, row))
+            add_sighting(sightings, look(row)[0], Sighting(1, row))
     return sightings
-
-
-@dataclass(slots=True)
-class _Looks:
-    """Records that are read in full, each once."""
-
-    values: pa.Array
-    columns: frozenset[str]
-    images_of: ImagesOf
-    _seen: dict[int, tuple[Drift, bool]] = field(default_factory=dict)
-
-    def drift(self, row: int) -> Drift:
-        return self._look(row)[0]
-
-    def is_countable(self, row: int) -> bool:
-        """Whether the bytes show all names: not with a blank between a name and its colon."""
-        return self._look(row)[1]
-
-    def _look(self, row: int) -> tuple[Drift, bool]:
-        if row not in self._seen:
-            self._seen[row] = self._read(self.values[row].as_py())
-        return self._seen[row]
-
-    def _read(self, value: bytes) -> tuple[Drift, bool]:
-        try:
-            document: Any = orjson.loads(value)
-        except orjson.JSONDecodeError:
-            return NO_DRIFT, True
-        images = self.images_of(document)
-        if images is None:
-            return NO_DRIFT, True
-        # A quote before a colon ends a name; in a text it is escaped.
-        names = value.count(_NAME_END) - value.count(_ESCAPED_END)
-        return images.drift(self.columns), names >= images.names
 
 
 def _has_expected_names(named: pa.Array, classes: Classes, inner: Int64s) -> bool:

@@ -220,8 +220,7 @@ class Outcome:
     def _see(self, columns: Mapping[Column, Sighting], index: npt.NDArray[np.integer[Any]]) -> None:
         for column, sighting in columns.items():
             moved = Sighting(sighting.records, int(index[sighting.first]))
-            known = self.columns.get(column)
-            self.columns[column] = moved if known is None else moved.plus(known)
+            self.columns[column] = moved.plus(self.columns.get(column, Sighting(0, moved.first)))
 
     def _ask(self, index: Index, questions: Questions) -> None:
         if questions.any():

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -24,21 +23,6 @@ from stream_app.cdc.images import Images
 from stream_app.cdc.row_assembly import CREATE, DELETE, UPDATE
 
 OPS = {"INSERT": CREATE, "ROW": CREATE, "UPDATE": UPDATE, "DELETE": DELETE}
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """The rows of n messages behind one another.
-
-    Attributes:
-        values: struct array [m].
-        start: int64 [n]; for each message the place of its first row.
-        count: int64 [n]; how many rows it has.
-    """
-
-    values: pa.Array
-    start: Int64s
-    count: Int64s
 
 
 def parse_columns(values: pa.Array, table: Table, kinds: Sequence[JsonKind]) -> Parsed | None:
@@ -62,26 +46,25 @@ def parse_columns(values: pa.Array, table: Table, kinds: Sequence[JsonKind]) -> 
     message_ops = ops_of(kind, OPS)
     odd = (message_ops == 0) | bools_of(is_ddl)
     is_update = message_ops == UPDATE
-    now, then = _rows(data), _rows(old)
-    odd |= (now.count == 0) | (is_update & (then.count != now.count))
-    message = np.repeat(np.arange(len(values)), now.count)  # step 2
+    (now, now_start, now_count), (then, then_start, then_count) = _rows(data), _rows(old)
+    odd |= (now_count == 0) | (is_update & (then_count != now_count))
+    message = np.repeat(np.arange(len(values)), now_count)  # step 2
     ops = message_ops[message]
     has_old = (is_update & ~odd)[message]
-    places = then.start[message] + np.arange(len(message)) - now.start[message]
-    places = np.where(has_old, places, -1)
-    before = [taken(column, places) for column in children_of(then.values)]
-    after = children_of(now.values)
-    looked_at = nulls_behind(values, is_update & ~odd, b'"old":')
+    in_message = np.arange(len(message)) - now_start[message]
+    places = np.where(has_old, then_start[message] + in_message, -1)
+    before = [taken(column, places) for column in children_of(then)]
+    after = children_of(now)
     nulls, doubtful = told_nulls(
         values,
-        looked_at,
+        nulls_behind(values, is_update & ~odd, b'"old":'),
         [reading.name for reading in table.readings],
-        lambda document, at: enumerate(document["old"], int(now.start[at])),
+        lambda document, at: enumerate(document["old"], int(now_start[at])),
     )
     odd[doubtful] = True
-    is_row = valid_of(now.values)
+    is_row = valid_of(now)
     # An update's row that has no object in `old` has nothing that it was before.
-    is_row &= ~has_old | valid_of(taken(then.values, places))
+    is_row &= ~has_old | valid_of(taken(then, places))
     odd[message[~is_row]] = True
     befores = filled_up(before, after, nulls)
     for place, reading in enumerate(table.readings):  # step 3
@@ -104,7 +87,7 @@ def parse_columns(values: pa.Array, table: Table, kinds: Sequence[JsonKind]) -> 
     return Parsed(images, message, odd)
 
 
-def _rows(lists: pa.Array) -> _Rows:
+def _rows(lists: pa.Array) -> tuple[pa.Array, Int64s, Int64s]:
+    """The rows of n messages behind one another; of each message its first and how many it has."""
     count = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
-    start = np.cumsum(count) - count
-    return _Rows(lists.flatten(), start, count)
+    return lists.flatten(), np.cumsum(count) - count, count

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from stream_app.cdc.columns.arrow_buffers import Bools, Bytes, Int64s
 
 _BLOCK_BYTES = 1 << 16
-_WORDS_AT_ONCE = 1 << 18
+_WORDS_AT_ONCE = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,19 +86,21 @@ class Words:
         return is_there
 
 
-def words_like(data: Bytes, pair: bytes) -> Iterator[tuple[int, Bools]]:
-    """Where words of two bytes are this pair, a part at a time; with the first one's place.
+def words_like(data: Bytes, word: bytes) -> Iterator[tuple[int, Bools]]:
+    """Where words of two or four bytes are this word, a part at a time; with the first one's place.
 
     In parts that stay in the processor's cache: what counts is how often memory is read.
     """
-    wanted = np.frombuffer(pair, np.uint16)[0]
-    for shift in (0, 1):
-        words = data[shift : shift + (len(data) - shift) // 2 * 2].view(np.uint16)
+    size = len(word)
+    for shift in range(size):
+        words = data[shift : shift + (len(data) - shift) // size * size].view(f"<u{size}")
         for start in range(0, len(words), _WORDS_AT_ONCE):
-            yield 2 * start + shift, words[start : start + _WORDS_AT_ONCE] == wanted
+            same = words[start : start + _WORDS_AT_ONCE] == int.from_bytes(word, "little")
+            yield size * start + shift, same
 
 
-def places_of_pair(data: Bytes, pair: bytes) -> Int64s:
-    """Where two bytes stand, ascending."""
-    places = [start + 2 * np.flatnonzero(same) for start, same in words_like(data, pair)]
+def places_of_word(data: Bytes, word: bytes) -> Int64s:
+    """Where a word of two or four bytes stands, ascending."""
+    size = len(word)
+    places = [start + size * np.flatnonzero(same) for start, same in words_like(data, word)]
     return np.sort(np.concatenate([np.empty(0, np.int64), *places]))

@@ -51,7 +51,9 @@ def decimals_from_bytes(
     """
     digits = target.precision - (target.scale - scale)
     if not 1 <= digits <= target.precision or _unusual_widths(values).any():
-        return _one_by_one(values, scale, target)
+        return _one_by_one(
+            values, lambda value: exact_decimal(number_text(value, scale), target), target
+        )
     # So few digits that the zeros of the larger scale have room behind them.
     numbers, failed = within_precision(_unscaled(values, pa.decimal128(digits, scale)))
     return (numbers if scale == target.scale else numbers.cast(target)), failed
@@ -147,17 +149,15 @@ def _not_below(high: Int64s, low: Int64s, bound: int) -> Bools:
 
 
 def _one_by_one(
-    values: pa.Array, scale: int, target: pa.Decimal128Type
+    values: pa.Array, convert: Callable[[bytes], object], target: pa.DataType
 ) -> tuple[pa.Array, Bools | None]:
-    """The rare rest: numbers of a larger scale, or with more than 16 bytes."""
-    out: list[decimal.Decimal | None] = []
+    """The rare rest: numbers of a larger scale, of no bytes, or with too many."""
+    out: list[object] = []
     failed = np.zeros(len(values), np.bool_)
     for row, value in enumerate(values.to_pylist()):
         out.append(None)
-        if value is None:
-            continue
         try:
-            out[row] = exact_decimal(number_text(value, scale), target)
+            out[row] = None if value is None else convert(value)
         except ValueError:
             failed[row] = True
     return pa.array(out, target), any_of(failed)
@@ -196,7 +196,7 @@ def plain_texts(values: pa.Array, scale: int) -> tuple[pa.Array, Bools | None]:
     if abs(scale) <= _SCALE_MAX and not _unusual_widths(values).any():
         numbers, failed = within_precision(_unscaled(values, pa.decimal128(_DIGITS_MAX, 0)))
     if numbers is None or failed is not None:
-        return _texts_one_by_one(values, scale)
+        return _one_by_one(values, lambda value: plain_text(value, scale), pa.string())
     texts = numbers.cast(pa.string())
     if scale <= 0:
         zeros = pc.if_else(pc.equal(texts, "0"), "", "0" * -scale)
@@ -208,19 +208,6 @@ def plain_texts(values: pa.Array, scale: int) -> tuple[pa.Array, Bools | None]:
     )
     whole = pc.binary_join_element_wise(sign, whole, "")
     return pc.binary_join_element_wise(whole, fraction, "."), None
-
-
-def _texts_one_by_one(values: pa.Array, scale: int) -> tuple[pa.Array, Bools | None]:
-    """The rare rest: numbers of more than 38 digits, or of no bytes."""
-    out: list[str | None] = []
-    failed = np.zeros(len(values), np.bool_)
-    for row, value in enumerate(values.to_pylist()):
-        out.append(None)
-        try:
-            out[row] = None if value is None else plain_text(value, scale)
-        except ValueError:
-            failed[row] = True
-    return pa.array(out, pa.string()), any_of(failed)
 
 
 def by_scale(

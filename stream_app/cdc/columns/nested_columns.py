@@ -23,12 +23,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import Bools, valid_of
+from stream_app.cdc.columns.arrow_buffers import Bools, any_of, valid_of
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
 from stream_app.cdc.columns.json_lines import may_be_misread, parse_objects
 from stream_app.cdc.columns.nesting import deep_ones, nests_too_deeply
 from stream_app.cdc.columns.time_columns import Casted
-from stream_app.cdc.columns.wire_values import wire_value
+from stream_app.cdc.columns.wire_values import by_kind
 from stream_app.model.schema.data_type import TypeRoot
 
 _WRAP = "v"
@@ -155,8 +155,7 @@ def _of_documents(reading: ColumnReading, documents: Sequence[Any], casts: Casts
             values, failed = _rows(reading, parts, valid)
         case _:
             return _scalars(reading, documents, casts)
-    failed = broken if failed is None else failed | broken
-    return values, failed if failed.any() else None
+    return values, any_of(failed, broken)
 
 
 def _of_type(documents: Sequence[Any], wanted: type) -> tuple[list[Any], Bools, Bools]:
@@ -178,29 +177,22 @@ def _lengths(parts: Iterable[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def _scalars(reading: ColumnReading, documents: Sequence[Any], casts: Casts) -> Casted:
-    by_kind: dict[JsonKind, list[object]] = {}
-    failed = np.zeros(len(documents), np.bool_)
-    for place, document in enumerate(documents):
-        if document is None:
-            continue
-        try:
-            kind, wire = wire_value(reading, *_cell(document))
-        except ValueError:
-            failed[place] = True
-            continue
-        if kind not in by_kind:
-            by_kind[kind] = [None] * len(documents)
-        by_kind[kind][place] = wire
+    cells = [_cell(document) for document in documents]
+    wires_of, problems = by_kind(reading, cells)
+    given = zip(documents, cells, strict=True)
+    failed: Bools = np.array([one is not None and cell is None for one, cell in given], np.bool_)
+    failed[list(problems)] = True
     values = pa.nulls(len(documents), reading.arrow_type)
-    for kind, wires in by_kind.items():
+    for kind, wires in wires_of.items():
         part, unfit = casts.alone(reading, kind, wires)
         values = pc.coalesce(values, part)
         if unfit is not None:
             failed |= unfit
-    return values, failed if failed.any() else None
+    return values, any_of(failed)
 
 
-def _cell(document: Any) -> tuple[JsonKind, str]:
+def _cell(document: Any) -> tuple[JsonKind, str] | None:
+    """A scalar; None: null, or none."""
     match document:
         case _Number():
             return JsonKind.NUMBER, str(document)
@@ -209,7 +201,7 @@ def _cell(document: Any) -> tuple[JsonKind, str]:
         case str():
             return JsonKind.STRING, document
         case _:
-            raise ValueError("is an array or an object")
+            return None
 
 
 def _lists(

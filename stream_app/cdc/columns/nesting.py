@@ -45,30 +45,11 @@ def deep_ones(values: pa.Array, levels: int = NESTING_MAX) -> Bools:
         values: binary [n] without nulls.
     """
     deep: Bools = np.zeros(len(values), np.bool_)
-    # Each object has a bracket of its own; where few others are left, no value has many.
-    if _count_openings(values) < len(values) + levels and _begin_with_a_brace(values):
-        return deep
     # Few values have so many brackets at all; those are examined one by one.
     openings = _openings(values)
     for row in _rows_of_many_brackets(offsets_of(values), openings, lengths_of(values), levels):
         deep[row] = nests_too_deeply(values[row].as_py(), levels)
     return deep
-
-
-def _begin_with_a_brace(values: pa.Array) -> bool:
-    offsets = offsets_of(values)
-    if len(values) == 0 or not lengths_of(values).all():
-        return False
-    return bool((bytes_of(values)[offsets[:-1]] == ord("{")).all())
-
-
-def _count_openings(values: pa.Array) -> int:
-    offsets, data = offsets_of(values), bytes_of(values)
-    ends = range(int(offsets[0]), int(offsets[-1]), _SEARCH_BYTES)
-    return sum(
-        int(np.count_nonzero(data[at : min(at + _SEARCH_BYTES, offsets[-1])] | 32 == ord("{")))
-        for at in ends
-    )
 
 
 def _openings(values: pa.Array) -> Int64s:

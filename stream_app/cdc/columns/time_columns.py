@@ -10,7 +10,6 @@ Source: Paimon `docs/concepts/data-types.md` (ranges), `utils/DateTimeUtils.java
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -56,15 +55,13 @@ _ZONED_DATE = rf"^({_DATE})Z$"
 
 def dates_from_days(days: pa.Array) -> Casted:
     """int64 days since 1970-01-01 → date32."""
-    return _finish(
-        int64s_of(days), days, low=_YEAR_0000_DAY, high=_YEAR_9999_DAY, target=pa.date32()
-    )
+    return _dates(int64s_of(days), days)
 
 
 def dates_from_epoch(values: pa.Array, digits: int) -> Casted:
     """int64 units of 10^-digits seconds since the epoch → the UTC day as date32."""
     days = np.floor_divide(int64s_of(values), _DAY_SECONDS * 10**digits)
-    return _finish(days, values, low=_YEAR_0000_DAY, high=_YEAR_9999_DAY, target=pa.date32())
+    return _dates(days, values)
 
 
 def dates_from_iso(texts: pa.Array) -> Casted:
@@ -251,8 +248,9 @@ def _outside(numbers: Int64s, values: pa.Array, low: int, high: int) -> Bools | 
     return any_of(failed & valid_of(values))
 
 
-def _finish(numbers: Int64s, values: pa.Array, *, low: int, high: int, target: Any) -> Casted:
-    return _build(numbers, values, _outside(numbers, values, low, high), target)
+def _dates(days: Int64s, values: pa.Array) -> Casted:
+    outside = _outside(days, values, _YEAR_0000_DAY, _YEAR_9999_DAY)
+    return _build(days, values, outside, pa.date32())
 
 
 def _build(numbers: Int64s, like: pa.Array, failed: Bools | None, target: pa.DataType) -> Casted:

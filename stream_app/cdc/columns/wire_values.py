@@ -6,6 +6,7 @@ The slow path beside the parser that reads whole columns; `column_cast` takes ov
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -50,6 +51,26 @@ def wire_value(  # noqa: C901 - a line for each kind of column
         # Text is cast to a FLOAT in one step; through Python's float it would be rounded twice.
         return (JsonKind.STRING, text) if family is Family.FLOAT else (kind, _int64(text))
     return kind, text
+
+
+def by_kind(
+    reading: ColumnReading, cells: Sequence[tuple[JsonKind, str] | None]
+) -> tuple[dict[JsonKind, list[object]], dict[int, str]]:
+    """The wire values of each kind, None where there is none of it; and why cells have none."""
+    wires: dict[JsonKind, list[object]] = {}
+    problems: dict[int, str] = {}
+    for row, cell in enumerate(cells):
+        if cell is None or cell[0] is JsonKind.NULL:
+            continue
+        try:
+            kind, value = wire_value(reading, *cell)
+        except ValueError as problem:
+            problems[row] = str(problem)
+            continue
+        if kind not in wires:  # no setdefault: it would make a list for each cell
+            wires[kind] = [None] * len(cells)
+        wires[kind][row] = value
+    return wires, problems
 
 
 def _decimal_wire_value(

@@ -74,10 +74,7 @@ class GeneratedColumns:
             made.add_metadata(whole_messages(messages))
         made.add_computed(self.now_ms())
         columns = [made.column(name) for name in self.schema.names]
-        rows = rebuilt(changes.rows, columns, self.schema)
-        decoded = replace(
-            decoded, changes=ChangeBatch(rows=rows, message_index=changes.message_index)
-        )
+        decoded = decoded.with_rows(rebuilt(changes.rows, columns, self.schema))
         return decoded.setting_aside(messages, made.reasons)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import null_where, valid_of
+from stream_app.cdc.columns.arrow_buffers import any_of, null_where, valid_of
 from stream_app.cdc.columns.decimal_columns import within_precision
 from stream_app.cdc.columns.time_columns import Casted, cast_isolating
 
@@ -24,8 +24,7 @@ def truncate_integers(values: pa.Array, width: int) -> Casted:
     fits = valid_of(values) & (numbers >= _INT64_MIN + rest)
     truncated = pa.array(np.where(fits, numbers, rest) - rest)
     integers = cast_isolating(null_where(truncated, ~fits), values.type)
-    failed = valid_of(values) & ~valid_of(integers)
-    return integers, failed if failed.any() else None
+    return integers, any_of(valid_of(values) & ~valid_of(integers))
 
 
 def truncate_decimals(values: pa.Array, width: int) -> Casted:
@@ -48,5 +47,4 @@ def truncate_decimals(values: pa.Array, width: int) -> Casted:
     truncated = pa.Array.from_buffers(
         values.type, len(values), [None, pa.py_buffer(result.tobytes())]
     )
-    decimals, failed = within_precision(null_where(truncated, ~valid_of(values)))
-    return decimals, failed
+    return within_precision(null_where(truncated, ~valid_of(values)))

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.columns.arrow_buffers import Bools, Int64s, int64s_of, valid_of
+from stream_app.cdc.columns.arrow_buffers import Bools, Int64s, any_of, int64s_of, valid_of
 from stream_app.cdc.columns.time_columns import (
     UNIT_DIGITS,
     Casted,
@@ -64,7 +64,7 @@ def time_field(values: pa.Array, field: str, precision: int | None) -> Casted:
     """One field of each instant, such as ``year``: int32 [n]."""
     instants = instants_of(values, precision)
     numbers = _FIELDS[field](instants.seconds)
-    return pa.array(numbers.astype(np.int32), mask=~instants.valid), _any(instants.failed)
+    return pa.array(numbers.astype(np.int32), mask=~instants.valid), any_of(instants.failed)
 
 
 def date_format(
@@ -84,7 +84,7 @@ def date_format(
         texts = _formatted(different, np.zeros_like(different), parts).take(encoded.indices)
     if not instants.valid.all():
         texts = pc.if_else(pa.array(instants.valid), texts, pa.scalar(None, pa.string()))
-    return texts, _any(instants.failed)
+    return texts, any_of(instants.failed)
 
 
 def instants_of(values: pa.Array, precision: int | None) -> Instants:
@@ -224,7 +224,3 @@ _LETTERS: Mapping[str, Callable[[Int64s], Int64s]] = {
     "m": _FIELDS["minute"],
     "s": _FIELDS["second"],
 }
-
-
-def _any(failed: Bools) -> Bools | None:
-    return failed if failed.any() else None

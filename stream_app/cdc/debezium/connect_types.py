@@ -16,37 +16,38 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family
-from stream_app.cdc.source_types.connect import SOURCE_TYPE
+from stream_app.cdc.source_types.connect import (
+    BITS,
+    CONNECT,
+    DECIMAL,
+    SOURCE_TYPE,
+    TIME,
+    VARIABLE_SCALE,
+)
 
-_TIME = "io.debezium.time."
-_CONNECT = "org.apache.kafka.connect.data."
-_DECIMAL = _CONNECT + "Decimal"
-_VARIABLE_SCALE = "io.debezium.data.VariableScaleDecimal"
-_BITS = "io.debezium.data.Bits"
 _COUNTS = frozenset({"int8", "int16", "int32", "int64"})
 _SINGLE = frozenset({"float", "float32"})
 _SCALE_MAX = 1000
 _TEXT_TYPES = frozenset({"CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"})
 
-_DAYS = frozenset({Family.DATE, Family.TIMESTAMP})
 _CLOCK = frozenset({Family.TIME})
 _INSTANT = frozenset({Family.DATE, Family.TIMESTAMP})
 _TIMES: dict[str, tuple[Encoding, frozenset[Family]]] = {
-    _CONNECT + "Date": (Encoding.EPOCH_DAYS, _DAYS),
-    _TIME + "Date": (Encoding.EPOCH_DAYS, _DAYS),
-    _TIME + "IsoDate": (Encoding.ISO, _DAYS),
-    _CONNECT + "Time": (Encoding.EPOCH_MILLIS, _CLOCK),
-    _TIME + "Time": (Encoding.EPOCH_MILLIS, _CLOCK),
-    _TIME + "MicroTime": (Encoding.EPOCH_MICROS, _CLOCK),
-    _TIME + "NanoTime": (Encoding.EPOCH_NANOS, _CLOCK),
-    _TIME + "IsoTime": (Encoding.ISO, _CLOCK),
-    _TIME + "ZonedTime": (Encoding.ISO, _CLOCK),
-    _CONNECT + "Timestamp": (Encoding.EPOCH_MILLIS, _INSTANT),
-    _TIME + "Timestamp": (Encoding.EPOCH_MILLIS, _INSTANT),
-    _TIME + "MicroTimestamp": (Encoding.EPOCH_MICROS, _INSTANT),
-    _TIME + "NanoTimestamp": (Encoding.EPOCH_NANOS, _INSTANT),
-    _TIME + "IsoTimestamp": (Encoding.ISO, frozenset({Family.TIMESTAMP})),
-    _TIME + "ZonedTimestamp": (Encoding.ISO, frozenset({Family.TIMESTAMP})),
+    CONNECT + "Date": (Encoding.EPOCH_DAYS, _INSTANT),
+    TIME + "Date": (Encoding.EPOCH_DAYS, _INSTANT),
+    TIME + "IsoDate": (Encoding.ISO, _INSTANT),
+    CONNECT + "Time": (Encoding.EPOCH_MILLIS, _CLOCK),
+    TIME + "Time": (Encoding.EPOCH_MILLIS, _CLOCK),
+    TIME + "MicroTime": (Encoding.EPOCH_MICROS, _CLOCK),
+    TIME + "NanoTime": (Encoding.EPOCH_NANOS, _CLOCK),
+    TIME + "IsoTime": (Encoding.ISO, _CLOCK),
+    TIME + "ZonedTime": (Encoding.ISO, _CLOCK),
+    CONNECT + "Timestamp": (Encoding.EPOCH_MILLIS, _INSTANT),
+    TIME + "Timestamp": (Encoding.EPOCH_MILLIS, _INSTANT),
+    TIME + "MicroTimestamp": (Encoding.EPOCH_MICROS, _INSTANT),
+    TIME + "NanoTimestamp": (Encoding.EPOCH_NANOS, _INSTANT),
+    TIME + "IsoTimestamp": (Encoding.ISO, frozenset({Family.TIMESTAMP})),
+    TIME + "ZonedTimestamp": (Encoding.ISO, frozenset({Family.TIMESTAMP})),
 }
 """Semantic types with an encoding, and the families of columns in which they mean something.
 
@@ -54,8 +55,8 @@ The others (Year, Interval, MicroDuration, NanoDuration, …) are no date and no
 """
 
 _FINE_TIMES = {
-    _TIME + "MicroTime": Encoding.EPOCH_MICROS,
-    _TIME + "NanoTime": Encoding.EPOCH_NANOS,
+    TIME + "MicroTime": Encoding.EPOCH_MICROS,
+    TIME + "NanoTime": Encoding.EPOCH_NANOS,
 }
 """Times of day that Paimon's TIME cannot hold."""
 
@@ -126,16 +127,16 @@ def _is_text_of_bytes(reading: ColumnReading, field: ConnectField) -> bool:
 def _told(reading: ColumnReading, field: ConnectField, *, is_chosen: bool) -> ColumnReading:
     family = reading.family
     if is_chosen:
-        has_scale = field.semantic == _DECIMAL and reading.encoding is Encoding.BASE64
+        has_scale = field.semantic == DECIMAL and reading.encoding is Encoding.BASE64
         return _unscaled_decimal(reading, field) if has_scale else reading
-    if field.semantic in (_DECIMAL, _VARIABLE_SCALE):
+    if field.semantic in (DECIMAL, VARIABLE_SCALE):
         if family not in _AS_SENT:
             return _refusing(reading, field)
-        if field.semantic == _DECIMAL:
+        if field.semantic == DECIMAL:
             return _unscaled_decimal(reading, field)
         return reading.with_encoding(Encoding.NUMBER)
     is_bare_count = field.literal in _COUNTS and not field.semantic
-    if field.semantic.startswith((_TIME, _CONNECT)) or (is_bare_count and family in _TIME_FAMILIES):
+    if field.semantic.startswith((TIME, CONNECT)) or (is_bare_count and family in _TIME_FAMILIES):
         return _told_time(reading, field)
     if field.literal == "bytes":
         return _told_bytes(reading, field)
@@ -160,7 +161,7 @@ def _told_time(reading: ColumnReading, field: ConnectField) -> ColumnReading:
 def _told_bytes(reading: ColumnReading, field: ConnectField) -> ColumnReading:
     match reading.family:
         case Family.BINARY:
-            is_bits = field.semantic == _BITS
+            is_bits = field.semantic == BITS
             return reading.with_encoding(
                 Encoding.BASE64_LITTLE_ENDIAN if is_bits else Encoding.BASE64
             )
@@ -177,14 +178,14 @@ def _unscaled_decimal(reading: ColumnReading, field: ConnectField) -> ColumnRead
         return reading.with_encoding(Encoding.BASE64, int(text))
     shown = repr(text[:40]) if text else "none"
     return reading.refusing(
-        f"is an {_DECIMAL} whose schema has no scale that can be read (scale: {shown})"
+        f"is an {DECIMAL} whose schema has no scale that can be read (scale: {shown})"
     )
 
 
 def _refusing(reading: ColumnReading, field: ConnectField) -> ColumnReading:
     name, hint = field.semantic, ""
     is_count = not name and field.literal in _COUNTS
-    if reading.family in _TIME_FAMILIES and (is_count or name.startswith(_TIME)):
+    if reading.family in _TIME_FAMILIES and (is_count or name.startswith(TIME)):
         hint = f" (column.{reading.name}.encoding can tell another)"
     what = f"{'an' if name[0] in 'aeio' else 'a'} {name}" if name else "bytes"
     if is_count:

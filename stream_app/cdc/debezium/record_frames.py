@@ -36,7 +36,7 @@ from stream_app.cdc.columns.arrow_buffers import (
     offsets_of,
     slices_of,
 )
-from stream_app.cdc.columns.byte_patterns import BytePattern, Words, byte_pattern, places_of_pair
+from stream_app.cdc.columns.byte_patterns import BytePattern, Words, byte_pattern, places_of_word
 from stream_app.cdc.columns.nesting import nests_too_deeply
 from stream_app.cdc.debezium.record_reader import ROW_OPS, TABLE_FIELDS
 from stream_app.cdc.record_images import UnreadableRecordError
@@ -376,7 +376,7 @@ def _middles(word: Words, firsts: Int64s, lasts: Int64s) -> Int64s:
 def _middles_by_search(data: Bytes, firsts: Int64s, lasts: Int64s) -> Int64s:
     heads = slices_of(data, firsts, lasts)
     offsets, copied = offsets_of(heads), bytes_of(heads)
-    places = places_of_pair(copied, b"},") + 1
+    places = places_of_word(copied, b"},") + 1
     places = places[places < len(copied) - len(_MIDDLE)]
     places = places[_is_middle(Words(copied), places)]
     owners = np.searchsorted(offsets, places, side="right") - 1

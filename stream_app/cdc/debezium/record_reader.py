@@ -22,7 +22,7 @@ from stream_app.cdc.alike.documents import (
     json_text,
     load_document,
 )
-from stream_app.cdc.column_drift import Drift, drift_of
+from stream_app.cdc.column_drift import NO_DRIFT, Drift
 from stream_app.cdc.record_images import RecordImages, UnreadableRecordError
 from stream_app.cdc.source_tables import table_name
 from stream_app.model.schema.origin import Origin
@@ -153,10 +153,8 @@ def _envelope(
     needed = "before" if op == "d" else "after"
     if (before if op == "d" else after) is None:
         raise UnreadableRecordError(f"has op {op!r} and no {needed!r}")
-    fields = document.get("before"), document.get("after")
-    drift = drift_of(columns, *fields)
     connector, *names = _texts(document.get("source"), "connector", *TABLE_FIELDS)
-    return RowRecord(op, before, after, drift, connector, table_name(*names))
+    return RowRecord(op, before, after, _drift(document, columns), connector, table_name(*names))
 
 
 def _flat(document: dict[str, Any], columns: frozenset[str]) -> RowRecord | Truncate:
@@ -174,8 +172,7 @@ def _flat(document: dict[str, Any], columns: frozenset[str]) -> RowRecord | Trun
         raise UnreadableRecordError(f"has the unknown {OP_FIELD} {str(op)[:40]!r}")
     image = image_of(document, "record", columns)
     before, after = (image, None) if op == "d" else (None, image)
-    fields = (document, None) if op == "d" else (None, document)
-    drift = drift_of(columns, *fields, ignored=ADDED_PREFIX)
+    drift = _drift(document, columns)
     table = table_name(*_texts(document, *FLAT_FIELDS))
     return RowRecord(op, before, after, drift, "", table, is_told or op == "d")
 
@@ -189,6 +186,11 @@ def _is_no_row(document: dict[str, Any], *, has_row: bool) -> bool:
         or fields >= {"ddl", "databaseName"}
         or (document.get("op") == "m" and not (has_row and document.get("message") is None))
     )
+
+
+def _drift(document: dict[str, Any], columns: frozenset[str]) -> Drift:
+    images = images_of(document)
+    return NO_DRIFT if images is None else images.drift(columns)
 
 
 def images_of(document: dict[str, Any]) -> DocumentImages | None:

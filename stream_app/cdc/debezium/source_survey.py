@@ -66,100 +66,93 @@ class DebeziumSurvey:
         if not self.rules.primary_key:
             return
         for records in self.seen.values():
-            notice = self._uncertain(records) or self._doubtful(records) or self._made_up(records)
-            if notice is not None or (notice := self._wider_key(records)):
-                yield notice
-            if notice := self._unseen_deletes(records) or self._invented(records):
-                yield notice
+            checks = self._uncertain, self._doubtful, self._made_up, self._wider_key
+            for group in (checks, (self._unseen_deletes, self._invented)):
+                notices = (check(seen) for check in group for seen in records)
+                if (notice := next(filter(None, notices), None)) is not None:
+                    yield notice
 
-    def _uncertain(self, records: Sequence[SeenRecord]) -> Notice | None:
-        for seen in records:
-            question = question_of(self.rules, seen.record)
-            if not answers(self.rules, question, seen.fields):
-                return Notice(
-                    stops=not self.quarantines,
-                    what=f"a record {uncertainty(self.rules, question, seen.fields)}",
-                    where=seen.place,
-                    fix=remedies(self.rules, seen.fields),
-                )
-        return None
+    def _uncertain(self, seen: SeenRecord) -> Notice | None:
+        question = question_of(self.rules, seen.record)
+        if answers(self.rules, question, seen.fields):
+            return None
+        return Notice(
+            stops=not self.quarantines,
+            what=f"a record {uncertainty(self.rules, question, seen.fields)}",
+            where=seen.place,
+            fix=remedies(self.rules, seen.fields),
+        )
 
-    def _doubtful(self, records: Sequence[SeenRecord]) -> Notice | None:
+    def _doubtful(self, seen: SeenRecord) -> Notice | None:
         """No update or delete was seen; what would become of one?"""
-        for seen in records:
-            deleted = replace(seen.record, op="d", before={}, after=None, is_op_told=True)
-            question = question_of(self.rules, deleted)
-            if not answers(self.rules, question, seen.fields):
-                why = uncertainty(self.rules, question, seen.fields)
-                return Notice(
-                    what=f"the row of a delete or an update will not be certain: a record like "
-                    f"this {why}",
-                    where=seen.place,
-                    fix=remedies(self.rules, seen.fields),
-                )
-        return None
+        deleted = replace(seen.record, op="d", before={}, after=None, is_op_told=True)
+        question = question_of(self.rules, deleted)
+        if answers(self.rules, question, seen.fields):
+            return None
+        why = uncertainty(self.rules, question, seen.fields)
+        return Notice(
+            what="the row of a delete or an update will not be certain: a record like this " + why,
+            where=seen.place,
+            fix=remedies(self.rules, seen.fields),
+        )
 
-    def _made_up(self, records: Sequence[SeenRecord]) -> Notice | None:
+    def _made_up(self, seen: SeenRecord) -> Notice | None:
         """A key of which a part is empty in a delete: PostgreSQL has not told it."""
         if self.rules.identity is ReplicaIdentity.FULL or self.rules.source_key is not None:
             return None
-        for seen in records:
-            record = seen.record
-            is_told = record.op != "d" or record.connector != POSTGRESQL
-            if is_told or record.before is None or seen.fields in (None, NO_KEY):
-                continue
-            for name in sorted(self.rules.primary_key):
-                if record.before.get(name) == (JsonKind.STRING, ""):
-                    return Notice(
-                        what=f"{name!r} is empty in the key of a delete: with "
-                        f"message.key.columns and REPLICA IDENTITY DEFAULT Debezium builds such "
-                        f"keys of invented values, so deleted and moved rows stay",
-                        where=seen.place,
-                        fix=remedies(self.rules, frozenset()),
-                    )
-        return None
-
-    def _wider_key(self, records: Sequence[SeenRecord]) -> Notice | None:
-        for seen in records:
-            more = (seen.fields or frozenset()) - self.rules.primary_key - {ROUTER_FIELD}
-            if more and (seen.fields or frozenset()) > self.rules.primary_key:
-                named = ", ".join(sorted(more))
+        record, has_key = seen.record, seen.fields not in (None, NO_KEY)
+        if record.op != "d" or record.connector != POSTGRESQL or not record.before or not has_key:
+            return None
+        for name in sorted(self.rules.primary_key):
+            if record.before.get(name) == (JsonKind.STRING, ""):
                 return Notice(
-                    what=f"the message's key has {named} beside the table's primary key: rows of "
-                    f"the source that differ in {named} alone are one row of the table",
+                    what=f"{name!r} is empty in the key of a delete: with "
+                    f"message.key.columns and REPLICA IDENTITY DEFAULT Debezium builds such "
+                    f"keys of invented values, so deleted and moved rows stay",
                     where=seen.place,
-                    fix="make all columns of the source's key the table's primary key, unless "
-                    "the other columns are unique",
+                    fix=remedies(self.rules, frozenset()),
                 )
         return None
 
-    def _unseen_deletes(self, records: Sequence[SeenRecord]) -> Notice | None:
-        for seen in records:
-            if not seen.record.is_op_told:
-                return Notice(
-                    what="the messages are flattened and have no __op: each counts as a create, "
-                    "and a delete is only a tombstone, which is skipped",
-                    where=seen.place,
-                    fix="in the transform ExtractNewRecordState set add.fields=op and "
-                    "delete.tombstone.handling.mode=rewrite, unless nothing is ever deleted",
-                )
-        return None
+    def _wider_key(self, seen: SeenRecord) -> Notice | None:
+        fields = seen.fields or frozenset()
+        more = fields - self.rules.primary_key - {ROUTER_FIELD}
+        if not more or not fields > self.rules.primary_key:
+            return None
+        named = ", ".join(sorted(more))
+        return Notice(
+            what=f"the message's key has {named} beside the table's primary key: rows of "
+            f"the source that differ in {named} alone are one row of the table",
+            where=seen.place,
+            fix="make all columns of the source's key the table's primary key, unless "
+            "the other columns are unique",
+        )
 
-    def _invented(self, records: Sequence[SeenRecord]) -> Notice | None:
+    def _unseen_deletes(self, seen: SeenRecord) -> Notice | None:
+        if seen.record.is_op_told:
+            return None
+        return Notice(
+            what="the messages are flattened and have no __op: each counts as a create, "
+            "and a delete is only a tombstone, which is skipped",
+            where=seen.place,
+            fix="in the transform ExtractNewRecordState set add.fields=op and "
+            "delete.tombstone.handling.mode=rewrite, unless nothing is ever deleted",
+        )
+
+    def _invented(self, seen: SeenRecord) -> Notice | None:
         """Values of before-images that the changelog would take at their word."""
         if not self.writes_changelog or self.rules.identity is ReplicaIdentity.DEFAULT:
             return None
-        for seen in records:
-            record = seen.record
-            if record.connector == POSTGRESQL and record.op == "u" and record.before is None:
-                return Notice(
-                    what="the source table has REPLICA IDENTITY DEFAULT: old rows in the changelog "
-                    "hold invented values",
-                    where=seen.place,
-                    fix="set source.debezium.replica-identity = 'default', which drops these "
-                    "values; or set REPLICA IDENTITY FULL on the source table, and 'full'",
-                )
-        return None
+        record = seen.record
+        if record.connector != POSTGRESQL or record.op != "u" or record.before is not None:
+            return None
+        return Notice(
+            what="the source table has REPLICA IDENTITY DEFAULT: old rows in the changelog "
+            "hold invented values",
+            where=seen.place,
+            fix="set source.debezium.replica-identity = 'default', which drops these "
+            "values; or set REPLICA IDENTITY FULL on the source table, and 'full'",
+        )
 
 
 def survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> DebeziumSurvey:

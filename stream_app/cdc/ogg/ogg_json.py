@@ -10,17 +10,16 @@ Source: Oracle "Using the Pluggable Formatters", operation JSON; Paimon
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.alike.changed_columns import filled_up, ops_of, rows_with
+from stream_app.cdc.alike.changed_columns import filled_up, ops_of, rows_with, told_nulls
 from stream_app.cdc.alike.description import untyped
 from stream_app.cdc.alike.dialect import Change, Dialect, NoRow, Parsed, Table, Truncate
 from stream_app.cdc.alike.dialect_format import DialectFormat
@@ -141,24 +140,19 @@ class OggDialect(Dialect):
         lacking &= updates
         if not lacking.any():
             return new
-        nulls: dict[str, list[int]] = {reading.name: [] for reading in table.readings}
-        rows = np.flatnonzero(lacking)
-        # A loop over updates whose after-image has a null or lacks a column.
-        for row, value in zip(rows.tolist(), values.take(pa.array(rows)).to_pylist(), strict=True):
-            try:
-                document = orjson.loads(value)
-            except orjson.JSONDecodeError:
-                odd[row] = True
-                continue
-            after, before = document["after"], document["before"]
-            for name, cell in after.items():
-                if cell is None and name in nulls:
-                    nulls[name].append(row)
+
+        def after_of(document: Any, row: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
+            before, after = document["before"], document["after"]
             odd[row] |= not self.takes_nulls and _lacks_values(before, after, table)
+            yield row, after
+
+        names = [reading.name for reading in table.readings]
+        nulls, unreadable = told_nulls(values, np.flatnonzero(lacking), names, after_of)
+        odd[unreadable] = True
         # Only updates are filled up: elsewhere a null is a value.
         others = pa.array(~updates)
         old = [pc.if_else(others, pa.scalar(None, column.type), column) for column in old]
-        return filled_up(new, old, list(nulls.values()))
+        return filled_up(new, old, nulls)
 
     def read(
         self, document: dict[str, Any], _key: bytes | None, table: Table

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from stream_app.cdc.source_types.mysql import mysql_type_of
+from stream_app.cdc.source_types.mysql import decimal_type, mysql_type_of
 from stream_app.cdc.source_types.postgresql import postgresql_type_of
 from stream_app.cdc.source_types.stored_times import StoredType, stored_type
 from stream_app.cdc.source_types.type_text import TypeText, parse_type_text
@@ -29,11 +29,11 @@ SOURCE_TYPE = "__debezium.source.column.type"
 SOURCE_LENGTH = "__debezium.source.column.length"
 SOURCE_SCALE = "__debezium.source.column.scale"
 
-_CONNECT = "org.apache.kafka.connect.data."
-_TIME = "io.debezium.time."
-_DECIMAL = _CONNECT + "Decimal"
-_VARIABLE_SCALE = "io.debezium.data.VariableScaleDecimal"
-_BITS = "io.debezium.data.Bits"
+CONNECT = "org.apache.kafka.connect.data."
+TIME = "io.debezium.time."
+DECIMAL = CONNECT + "Decimal"
+VARIABLE_SCALE = "io.debezium.data.VariableScaleDecimal"
+BITS = "io.debezium.data.Bits"
 
 LITERALS: dict[str, DataType] = {
     "int8": DataType(root=TypeRoot.TINYINT),
@@ -56,27 +56,27 @@ def _time(root: TypeRoot, precision: int) -> DataType:
 
 
 SEMANTICS: dict[str, DataType] = {
-    _CONNECT + "Date": DataType(root=TypeRoot.DATE),
-    _TIME + "Date": DataType(root=TypeRoot.DATE),
-    _TIME + "IsoDate": DataType(root=TypeRoot.DATE),
-    _CONNECT + "Time": _time(TypeRoot.TIME, 3),
-    _TIME + "Time": _time(TypeRoot.TIME, 3),
-    _TIME + "MicroTime": _time(TypeRoot.TIME, 3),
-    _TIME + "NanoTime": _time(TypeRoot.TIME, 3),
-    _TIME + "IsoTime": _time(TypeRoot.TIME, 3),
-    _CONNECT + "Timestamp": _time(TypeRoot.TIMESTAMP, 3),
-    _TIME + "Timestamp": _time(TypeRoot.TIMESTAMP, 3),
-    _TIME + "MicroTimestamp": _time(TypeRoot.TIMESTAMP, 6),
-    _TIME + "NanoTimestamp": _time(TypeRoot.TIMESTAMP, 9),
-    _TIME + "IsoTimestamp": _time(TypeRoot.TIMESTAMP, 6),
-    _TIME + "ZonedTimestamp": _time(TypeRoot.TIMESTAMP, 6),
+    CONNECT + "Date": DataType(root=TypeRoot.DATE),
+    TIME + "Date": DataType(root=TypeRoot.DATE),
+    TIME + "IsoDate": DataType(root=TypeRoot.DATE),
+    CONNECT + "Time": _time(TypeRoot.TIME, 3),
+    TIME + "Time": _time(TypeRoot.TIME, 3),
+    TIME + "MicroTime": _time(TypeRoot.TIME, 3),
+    TIME + "NanoTime": _time(TypeRoot.TIME, 3),
+    TIME + "IsoTime": _time(TypeRoot.TIME, 3),
+    CONNECT + "Timestamp": _time(TypeRoot.TIMESTAMP, 3),
+    TIME + "Timestamp": _time(TypeRoot.TIMESTAMP, 3),
+    TIME + "MicroTimestamp": _time(TypeRoot.TIMESTAMP, 6),
+    TIME + "NanoTimestamp": _time(TypeRoot.TIMESTAMP, 9),
+    TIME + "IsoTimestamp": _time(TypeRoot.TIMESTAMP, 6),
+    TIME + "ZonedTimestamp": _time(TypeRoot.TIMESTAMP, 6),
 }
 """Semantic types with a meaning of their own; a column of any other has its literal type.
 
 Paimon stores milliseconds of a TIME. It declares TIME(0), which here would cut the fraction off.
 """
 
-_TIME_DIGITS = {_TIME + "MicroTime": 6, _TIME + "NanoTime": 9, _TIME + "IsoTime": 9}
+_TIME_DIGITS = {TIME + "MicroTime": 6, TIME + "NanoTime": 9, TIME + "IsoTime": 9}
 """Digits of a second that such a time may have."""
 
 _DATABASES: dict[str, Callable[[TypeText, MappingOptions], DataType | None]] = {
@@ -116,15 +116,15 @@ def _nearest(
     options: MappingOptions,
 ) -> DataType:
     """The type of Paimon that means the same."""
-    if MappingMode.TO_STRING in options or semantic == _VARIABLE_SCALE:
+    if MappingMode.TO_STRING in options or semantic == VARIABLE_SCALE:
         return STRING
     database_type = _of_database(parameters, connector, options)
     if database_type is not None:
         return database_type
-    if semantic == _BITS:
+    if semantic == BITS:
         length = _number(parameters.get("length"))
         return DataType(root=TypeRoot.BINARY, length=(length + 7) // 8) if length else BYTES
-    if semantic == _DECIMAL:
+    if semantic == DECIMAL:
         return _decimal(parameters)
     return SEMANTICS.get(semantic) or LITERALS.get(literal, STRING)
 
@@ -150,9 +150,7 @@ def _decimal(parameters: Mapping[str, str]) -> DataType:
     if precision is None:
         # MySQL's BIGINT UNSIGNED is sent so, and nothing else without a fraction.
         precision = DECIMAL_PRECISION_MAX if scale else 20
-    if not (1 <= precision <= DECIMAL_PRECISION_MAX and 0 <= scale <= precision):
-        return STRING
-    return DataType(root=TypeRoot.DECIMAL, precision=precision, scale=scale)
+    return decimal_type(precision, scale)
 
 
 def _number(text: object) -> int | None:

@@ -70,7 +70,11 @@ def mysql_type_of(source_type: TypeText, options: MappingOptions) -> DataType | 
     if signed in _FLOATS:
         return DataType(root=_FLOATS[signed])
     if signed in _DECIMALS:
-        return _BARE_DECIMAL if length is None else _decimal(length, source_type.scale or 0)
+        return (
+            _BARE_DECIMAL
+            if length is None
+            else decimal_type(length, max(source_type.scale or 0, 0))
+        )
     if name in _TEXTS:
         is_bytes = name == "LONGTEXT" and MappingMode.LONGTEXT_TO_BYTES in options
         return BYTES if is_bytes else STRING
@@ -117,9 +121,10 @@ def _time(name: str, length: int | None) -> DataType | None:
             return None
 
 
-def _decimal(precision: int, scale: int) -> DataType:
-    if 1 <= precision <= DECIMAL_PRECISION_MAX and scale <= precision:
-        return DataType(root=TypeRoot.DECIMAL, precision=precision, scale=max(scale, 0))
+def decimal_type(precision: int, scale: int) -> DataType:
+    """DECIMAL of these digits; STRING where it cannot have them."""
+    if 1 <= precision <= DECIMAL_PRECISION_MAX and 0 <= scale <= precision:
+        return DataType(root=TypeRoot.DECIMAL, precision=precision, scale=scale)
     return STRING
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stream_app.cdc.source_types.mysql import bits_type, text_type
+from stream_app.cdc.source_types.mysql import bits_type, decimal_type, text_type
 from stream_app.cdc.source_types.type_text import TypeText, parse_type_text
 from stream_app.model.schema.data_type import (
     BYTES,
@@ -107,9 +107,7 @@ def postgresql_type_of(source_type: TypeText, options: MappingOptions) -> DataTy
 def _numeric(precision: int, scale: int) -> DataType:
     if precision <= 0:
         return _BARE_NUMERIC
-    if precision > DECIMAL_PRECISION_MAX or not 0 <= scale <= precision:
-        return STRING
-    return DataType(root=TypeRoot.DECIMAL, precision=precision, scale=scale)
+    return decimal_type(precision, scale)
 
 
 def _bits(name: str, length: int) -> DataType:

@@ -14,23 +14,21 @@ from typing import Any
 
 from stream_app.cdc.debezium.connect_types import ConnectField
 from stream_app.cdc.record_images import UnreadableRecordError
+from stream_app.cdc.source_types.connect import CONNECT, DECIMAL, TIME
 
 _PRIMITIVES = frozenset(["null", "boolean", "int", "long", "float", "double", "bytes", "string"])
 _LITERALS = {"int": "int32", "long": "int64", "enum": "string", "fixed": "bytes"}
-_CONNECT = "org.apache.kafka.connect.data."
-_TIME = "io.debezium.time."
-_DECIMAL = _CONNECT + "Decimal"
 _SMALL_INTEGERS = frozenset({"int8", "int16"})
 _LOGICAL = {
-    "date": _CONNECT + "Date",
-    "time-millis": _CONNECT + "Time",
-    "time-micros": _TIME + "MicroTime",
-    "timestamp-millis": _CONNECT + "Timestamp",
-    "timestamp-micros": _TIME + "MicroTimestamp",
-    "timestamp-nanos": _TIME + "NanoTimestamp",
-    "local-timestamp-millis": _CONNECT + "Timestamp",
-    "local-timestamp-micros": _TIME + "MicroTimestamp",
-    "local-timestamp-nanos": _TIME + "NanoTimestamp",
+    "date": CONNECT + "Date",
+    "time-millis": CONNECT + "Time",
+    "time-micros": TIME + "MicroTime",
+    "timestamp-millis": CONNECT + "Timestamp",
+    "timestamp-micros": TIME + "MicroTimestamp",
+    "timestamp-nanos": TIME + "NanoTimestamp",
+    "local-timestamp-millis": CONNECT + "Timestamp",
+    "local-timestamp-micros": TIME + "MicroTimestamp",
+    "local-timestamp-nanos": TIME + "NanoTimestamp",
 }
 """Logical types of Avro → the semantic type that counts alike, where Connect names none."""
 _DIGITS_MAX = 38
@@ -207,8 +205,8 @@ def connect_field(declared: AvroType, comment: str = "") -> ConnectField:
     parameters = {
         str(key): str(one) for key, one in attributes.get("connect.parameters", {}).items()
     }
-    if attributes.get("logicalType") == "decimal" and semantic in ("", _DECIMAL):
-        semantic = _DECIMAL
+    if attributes.get("logicalType") == "decimal" and semantic in ("", DECIMAL):
+        semantic = DECIMAL
         parameters.setdefault("scale", str(attributes.get("scale", 0)))
         if isinstance(digits := attributes.get("precision"), int) and digits <= _DIGITS_MAX:
             parameters.setdefault("connect.decimal.precision", str(digits))

@@ -11,6 +11,7 @@ import base64
 import binascii
 import datetime
 import decimal
+import enum
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,12 +20,27 @@ from stream_app.cdc.alike.documents import JsonNumber, check_once, json_text
 from stream_app.cdc.record_images import UnreadableRecordError
 
 _NO_NUMBERS = frozenset({"NaN", "Infinity", "-Infinity"})
+_REGEX = ("$regex", "$options")
 _UUID = 4
 _OLD_UUID = 3
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _PLAIN_MAX, _PLAIN_MIN = 7, -3
 """Between these powers of ten Java writes a double without an exponent."""
+
+
+class Kind(enum.Enum):
+    """What a value of MongoDB is."""
+
+    NULL = "null"
+    TEXT = "text"
+    NUMBER = "a number"
+    BOOLEAN = "a truth value"
+    MOMENT = "a moment"
+    OBJECT_ID = "an ObjectId"
+    BYTES = "bytes"
+    NESTED = "a document or an array"
+    OTHER = "of a kind that only a text can show"
 
 
 def converted(value: Any) -> Any:
@@ -41,7 +57,7 @@ def converted(value: Any) -> Any:
     check_once(value, names)
     if names in _OBJECTS:
         try:
-            return _OBJECTS[names](value)
+            return _OBJECTS[names][1](value)
         except (ValueError, TypeError, ArithmeticError, KeyError, binascii.Error):
             raise _none_of_its_kind(value) from None
     return {name: converted(item) for name, item in value.items()}
@@ -156,28 +172,48 @@ def _scoped(value: Mapping[str, Any]) -> Any:
     return {"$code": _text(value["$code"]), "$scope": converted(value["$scope"])}
 
 
-_OBJECTS: dict[frozenset[str], Callable[[Mapping[str, Any]], Any]] = {
-    frozenset({"$oid"}): lambda value: _text(value["$oid"]),
-    frozenset({"$numberInt"}): lambda value: _whole(value["$numberInt"]),
-    frozenset({"$numberLong"}): lambda value: _whole(value["$numberLong"]),
-    frozenset({"$numberDouble"}): lambda value: _double(value["$numberDouble"]),
-    frozenset({"$numberDecimal"}): lambda value: _decimal(value["$numberDecimal"]),
-    frozenset({"$date"}): lambda value: _date(value["$date"]),
-    frozenset({"$timestamp"}): lambda value: _whole(value["$timestamp"]["t"]),
-    frozenset({"$binary"}): _binary_of,
-    frozenset({"$binary", "$type"}): _binary_of,
-    frozenset({"$uuid"}): lambda value: str(uuid.UUID(_text(value["$uuid"]))),
-    frozenset({"$regularExpression"}): _pattern_of,
-    frozenset({"$regex", "$options"}): lambda value: _pattern(value["$regex"], value["$options"]),
-    frozenset({"$symbol"}): lambda value: _text(value["$symbol"]),
-    frozenset({"$code"}): lambda value: _text(value["$code"]),
-    frozenset({"$code", "$scope"}): _scoped,
-    frozenset({"$dbPointer"}): _pointer,
-    frozenset({"$undefined"}): lambda _: None,
-    frozenset({"$minKey"}): lambda _: "BsonMinKey",
-    frozenset({"$maxKey"}): lambda _: "BsonMaxKey",
+def kind_of(value: Any) -> Kind:
+    """What a value of extended JSON is."""
+    match value:
+        case None:
+            return Kind.NULL
+        case bool():
+            return Kind.BOOLEAN
+        case JsonNumber():
+            return Kind.NUMBER
+        case str():
+            return Kind.TEXT
+        case dict() if (names := frozenset(value)) in _OBJECTS:
+            return _OBJECTS[names][0]
+        case _:
+            return Kind.NESTED
+
+
+_OBJECTS: dict[frozenset[str], tuple[Kind, Callable[[Mapping[str, Any]], Any]]] = {
+    frozenset(names): (kind, convert)
+    for names, kind, convert in (
+        (("$oid",), Kind.OBJECT_ID, lambda value: _text(value["$oid"])),
+        (("$numberInt",), Kind.NUMBER, lambda value: _whole(value["$numberInt"])),
+        (("$numberLong",), Kind.NUMBER, lambda value: _whole(value["$numberLong"])),
+        (("$numberDouble",), Kind.NUMBER, lambda value: _double(value["$numberDouble"])),
+        (("$numberDecimal",), Kind.NUMBER, lambda value: _decimal(value["$numberDecimal"])),
+        (("$date",), Kind.MOMENT, lambda value: _date(value["$date"])),
+        (("$timestamp",), Kind.MOMENT, lambda value: _whole(value["$timestamp"]["t"])),
+        (("$binary",), Kind.BYTES, _binary_of),
+        (("$binary", "$type"), Kind.BYTES, _binary_of),
+        (("$uuid",), Kind.BYTES, lambda value: str(uuid.UUID(_text(value["$uuid"])))),
+        (("$regularExpression",), Kind.OTHER, _pattern_of),
+        (_REGEX, Kind.OTHER, lambda value: _pattern(*map(value.get, _REGEX))),
+        (("$symbol",), Kind.TEXT, lambda value: _text(value["$symbol"])),
+        (("$code",), Kind.OTHER, lambda value: _text(value["$code"])),
+        (("$code", "$scope"), Kind.OTHER, _scoped),
+        (("$dbPointer",), Kind.OTHER, _pointer),
+        (("$undefined",), Kind.NULL, lambda _: None),
+        (("$minKey",), Kind.OTHER, lambda _: "BsonMinKey"),
+        (("$maxKey",), Kind.OTHER, lambda _: "BsonMaxKey"),
+    )
 }
-"""Names of an object of each kind → its value."""
+"""Names of an object of each kind → what it is, and its value; all others are documents."""
 
 
 def java_double(value: float) -> str:

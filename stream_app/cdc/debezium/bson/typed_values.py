@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import base64
 import datetime
-import enum
 import json
 import re
 from collections.abc import Mapping
@@ -29,7 +28,14 @@ import pyarrow.compute as pc
 from stream_app.cdc.alike.documents import JsonNumber, json_text
 from stream_app.cdc.columns.arrow_buffers import Bools, bools_of
 from stream_app.cdc.columns.column_reading import Encoding, Family, family_of
-from stream_app.cdc.debezium.bson.extended_json import EPOCH, converted, milliseconds, raw_bytes
+from stream_app.cdc.debezium.bson.extended_json import (
+    EPOCH,
+    Kind,
+    converted,
+    kind_of,
+    milliseconds,
+    raw_bytes,
+)
 from stream_app.cdc.record_images import UnreadableRecordError
 from stream_app.model.schema.data_type import BINARY_ROOTS, DataType, TypeRoot
 
@@ -39,43 +45,6 @@ _ESCAPED_NAME = r'\\.[^"]*"\s*:'
 _NUMBER = r'-?[0-9]|\{\s*"\$number(?:Int|Long)"'
 _MOMENT = r'\{\s*"\$date"\s*:\s*-?[0-9]'
 
-
-class Kind(enum.Enum):
-    """What a value of MongoDB is."""
-
-    NULL = "null"
-    TEXT = "text"
-    NUMBER = "a number"
-    BOOLEAN = "a truth value"
-    MOMENT = "a moment"
-    OBJECT_ID = "an ObjectId"
-    BYTES = "bytes"
-    NESTED = "a document or an array"
-    OTHER = "of a kind that only a text can show"
-
-
-_KINDS: dict[frozenset[str], Kind] = {
-    frozenset({"$oid"}): Kind.OBJECT_ID,
-    **{
-        frozenset({f"$number{name}"}): Kind.NUMBER
-        for name in ("Int", "Long", "Double", "Decimal")
-    },
-    frozenset({"$date"}): Kind.MOMENT,
-    frozenset({"$timestamp"}): Kind.MOMENT,
-    frozenset({"$binary"}): Kind.BYTES,
-    frozenset({"$binary", "$type"}): Kind.BYTES,
-    frozenset({"$uuid"}): Kind.BYTES,
-    frozenset({"$symbol"}): Kind.TEXT,
-    frozenset({"$undefined"}): Kind.NULL,
-    **{
-        frozenset(names): Kind.OTHER
-        for names in (
-            ("$regularExpression",), ("$regex", "$options"), ("$code",), ("$code", "$scope"),
-            ("$dbPointer",), ("$minKey",), ("$maxKey",),
-        )
-    },
-}  # fmt: skip
-"""Names of an object of each kind; all others are documents."""
 
 _NUMBERS = frozenset({Kind.TEXT, Kind.NUMBER, Kind.BOOLEAN, Kind.MOMENT})
 _ALLOWED: Mapping[Family, frozenset[Kind]] = {
@@ -169,7 +138,7 @@ def typed_value(value: Any, column: TypedColumn) -> Any:
     Raises:
         UnreadableRecordError: the value has no meaning there, or is none of its kind.
     """
-    kind = _kind_of(value)
+    kind = kind_of(value)
     if not column.allows(kind):
         raise _misfit(value, column, f"is {kind.value}, {_remedy(column, kind)}")
     match family_of(column.data_type):
@@ -181,22 +150,6 @@ def typed_value(value: Any, column: TypedColumn) -> Any:
             return _nested(value, column)
         case _:
             return converted(value)
-
-
-def _kind_of(value: Any) -> Kind:
-    match value:
-        case None:
-            return Kind.NULL
-        case bool():
-            return Kind.BOOLEAN
-        case JsonNumber():
-            return Kind.NUMBER
-        case str():
-            return Kind.TEXT
-        case dict():
-            return _KINDS.get(frozenset(value), Kind.NESTED)
-        case _:
-            return Kind.NESTED
 
 
 def _remedy(column: TypedColumn, kind: Kind) -> str:
