@@ -15,10 +15,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.append_coordinator import AppendCompactCoordinator
 from stream_app.table.compact.append_planner import small_file_requests
 from stream_app.table.compact.append_task import compact_append
-from stream_app.table.compact.bucketed_append import (
-    bucketed_append_managers,
-    neighbour_requests,
-)
+from stream_app.table.compact.bucketed_append import bucketed_append_managers, neighbour_requests
 from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind import TableKind
@@ -32,12 +29,12 @@ def _bucket_writer(
     partition: bytes,
     bucket: int,
     *,
-    next_sequence_number: int,  # noqa: ARG001
+    next_sequence_number: int,
 ) -> AppendOnlyWriter:
     return AppendOnlyWriter(
         files=table.bucket_files(partition, bucket),
         # Files without buckets have no order that sequence numbers could record.
-        next_sequence_number=0,
+        next_sequence_number=next_sequence_number if table.kind.has_buckets else 0,
         ignored_kinds=ignored_kinds(table.options),
     )
 
@@ -62,20 +59,6 @@ APPEND_KIND = TableKind(
 )
 
 
-def _ordered_bucket_writer(
-    table: FileStoreTable,
-    partition: bytes,
-    bucket: int,
-    *,
-    next_sequence_number: int,
-) -> AppendOnlyWriter:
-    return AppendOnlyWriter(
-        files=table.bucket_files(partition, bucket),
-        next_sequence_number=next_sequence_number,
-        ignored_kinds=ignored_kinds(table.options),
-    )
-
-
 def _planned_neighbours(
     table: FileStoreTable,
     snapshot: Snapshot | None,
@@ -89,7 +72,7 @@ def _planned_neighbours(
 
 BUCKETED_APPEND_KIND = TableKind(
     bucket_assigner=lambda table, _: FixedBuckets(table.schema),
-    bucket_writer=_ordered_bucket_writer,
+    bucket_writer=_bucket_writer,
     compactions=lambda table, executor: CompactCoordinator(
         table, executor, bucketed_append_managers
     ),
