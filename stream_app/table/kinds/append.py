@@ -7,11 +7,6 @@ Source: Paimon `operation/AppendFileStoreWrite.java`, `operation/BucketedAppendF
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
-from stream_app.mergetree.compact.compact_executor import CompactRequest
-from stream_app.model.bucket_id import BucketId
-from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.append_coordinator import AppendCompactCoordinator
 from stream_app.table.compact.append_planner import small_file_requests
 from stream_app.table.compact.append_task import compact_append
@@ -39,35 +34,13 @@ def _bucket_writer(
     )
 
 
-def _planned_compactions(
-    table: FileStoreTable,
-    snapshot: Snapshot | None,
-    buckets: Collection[BucketId] | None = None,
-    *,
-    full: bool = False,  # noqa: ARG001 - there are no levels to fill
-) -> list[CompactRequest]:
-    partitions = None if buckets is None else {partition for partition, _ in buckets}
-    return small_file_requests(table, snapshot, partitions)
-
-
 APPEND_KIND = TableKind(
     bucket_assigner=lambda table, _: WithoutBuckets(table.schema),
     bucket_writer=_bucket_writer,
     compactions=AppendCompactCoordinator,
-    planned_compactions=_planned_compactions,
+    planned_compactions=small_file_requests,
     rewrite=compact_append,
 )
-
-
-def _planned_neighbours(
-    table: FileStoreTable,
-    snapshot: Snapshot | None,
-    buckets: Collection[BucketId] | None = None,
-    *,
-    full: bool = False,
-) -> list[CompactRequest]:
-    partitions = None if buckets is None else {partition for partition, _ in buckets}
-    return neighbour_requests(table, snapshot, partitions, full=full)
 
 
 BUCKETED_APPEND_KIND = TableKind(
@@ -76,6 +49,6 @@ BUCKETED_APPEND_KIND = TableKind(
     compactions=lambda table, executor: CompactCoordinator(
         table, executor, bucketed_append_managers
     ),
-    planned_compactions=_planned_neighbours,
+    planned_compactions=neighbour_requests,
     rewrite=compact_append,
 )
