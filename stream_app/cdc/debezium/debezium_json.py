@@ -40,8 +40,7 @@ from stream_app.cdc.columns.nesting import NESTING_MAX, deep_ones
 from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns, decode_framed
 from stream_app.cdc.debezium.connect_types import ConnectField, apply_schema
 from stream_app.cdc.debezium.description import describe, versions
-from stream_app.cdc.debezium.key_check import KeyCheck
-from stream_app.cdc.debezium.key_proof import ReplicaIdentity
+from stream_app.cdc.debezium.key_proof import KeyCheck, ReplicaIdentity
 from stream_app.cdc.debezium.options import (
     DECIMAL_MODE,
     OPTIONS,

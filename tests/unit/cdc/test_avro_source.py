@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.cdc.debezium.avro.avro_json import json_of
+from stream_app.cdc.debezium.avro.wire_format import json_of
 from stream_app.cdc.message_format import FormatSetup, SourceReader
 from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.message_formats import FORMATS, message_format, source_reader

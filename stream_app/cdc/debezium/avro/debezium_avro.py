@@ -32,11 +32,10 @@ from stream_app.cdc.columns.arrow_buffers import (
 )
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.debezium.avro.avro_columns import texts_of, wire_column
-from stream_app.cdc.debezium.avro.avro_json import json_of
 from stream_app.cdc.debezium.avro.avro_schema import AvroType, connect_field, parse_schema
 from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
 from stream_app.cdc.debezium.avro.walk import Values, Walk, walked
-from stream_app.cdc.debezium.avro.wire_format import by_number, schema_numbers
+from stream_app.cdc.debezium.avro.wire_format import by_number, json_of, schema_numbers
 from stream_app.cdc.debezium.columns import ParsedImages, decode_images, letters_of
 from stream_app.cdc.debezium.connect_types import apply_schema
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
