@@ -152,7 +152,7 @@ class ChangeFormat(Reads):
         )
         images_of = self._dialect.images_of
         sightings = drift_in(records, columns=self._table.columns, images_of=images_of)
-        return self._policy.told(sightings)
+        return self._policy.reported(sightings)
 
 
 def read_message(

@@ -22,6 +22,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.cdc.alike.changed_columns import ops_of
 from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome
 from stream_app.cdc.change_batch import DecodedBatch, present_values
 from stream_app.cdc.column_drift import Column, Drift, DriftKind, Sighting, drift_of
@@ -36,8 +37,7 @@ from stream_app.cdc.debezium.avro.avro_schema import AvroType, connect_field, pa
 from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
 from stream_app.cdc.debezium.avro.walk import Values, Walk, walked
 from stream_app.cdc.debezium.avro.wire_format import by_number, json_of, schema_numbers
-from stream_app.cdc.debezium.columns import ParsedImages, decode_images, letters_of
-from stream_app.cdc.debezium.connect_types import apply_schema
+from stream_app.cdc.debezium.columns import OPS, ParsedImages, decode_images
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
 from stream_app.cdc.debezium.options import (
@@ -50,6 +50,7 @@ from stream_app.cdc.debezium.options import (
 )
 from stream_app.cdc.debezium.record_reader import TABLE_FIELDS
 from stream_app.cdc.debezium.records import decode_records
+from stream_app.cdc.debezium.schema import apply_schema
 from stream_app.cdc.images import StackedImages
 from stream_app.cdc.message_format import (
     Format,
@@ -212,7 +213,7 @@ class DebeziumAvro(DebeziumJson):
         after_at, _ = _places(rows[1], kept, count)
         source = message.fields.get("source")
         source_fields = {} if source is None else source.fields
-        ops = letters_of(texts_of(message.fields.get("op"), walk, kept).filter(pa.array(kept)))
+        ops = ops_of(texts_of(message.fields.get("op"), walk, kept).filter(pa.array(kept)), OPS)
         suspects = lacks_image(ops, before_at >= 0, after_at >= 0)
         for wire in wires:
             if wire.odd.any():
@@ -241,7 +242,7 @@ class DebeziumAvro(DebeziumJson):
             seen = np.flatnonzero(rows & has_after if column[0] is DriftKind.MISSING else rows)
             if len(seen):
                 sightings[column] = Sighting(len(seen), int(seen[0]))
-        return self._settings.policy.told(sightings)
+        return self._settings.policy.reported(sightings)
 
     def _one_by_one(self, values: pa.Array, index: Index, plan: _Plan, outcome: Outcome) -> None:
         """Step 3."""
