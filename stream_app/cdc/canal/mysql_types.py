@@ -129,8 +129,6 @@ def geometry_json(text: str) -> str:
 
 
 class _Reader:
-    """Reads well-known binary from a place on."""
-
     def __init__(self, data: bytes, at: int) -> None:
         self._data = data
         self.at = at

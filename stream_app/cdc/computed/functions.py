@@ -204,7 +204,6 @@ def _cast(_: DataType, literals: tuple[str, ...], arrow_type_of: ArrowTypeOf) ->
 
 
 def _constant(value: str, data_type: DataType, arrow_type: pa.DataType) -> pa.Array:
-    """One value of the type, from its text: array [1]."""
     family = family_of(data_type)
     is_time = family in (Family.DATE, Family.TIME, Family.TIMESTAMP)
     reading = ColumnReading(

@@ -149,7 +149,6 @@ class DebeziumJson:
         return self._keys.uncertain(outcome.messages, index, questions)
 
     def _read_by(self, fields: Mapping[str, ConnectField]) -> tuple[ColumnReading, ...]:
-        """The readings of messages with this schema."""
         options = self._options
         return apply_schema(
             self._readings,

@@ -180,7 +180,6 @@ def _connector(payloads: Iterable[dict[str, Any]]) -> str:
 
 
 def _row_names(payload: dict[str, Any]) -> Iterator[str]:
-    """The columns of one record."""
     if is_envelope(payload):
         for image in (payload.get("after"), payload.get("before")):
             yield from image if isinstance(image, dict) else ()

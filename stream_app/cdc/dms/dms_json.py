@@ -213,7 +213,6 @@ def _without_prefix(reading: ColumnReading, column: pa.Array) -> pa.Array:
 
 
 def _cells(data: dict[str, Any], table: Table) -> Image:
-    """The cells of a row."""
     image = dict(image_of(data, "data", table.columns) or {})
     for reading in table.readings:
         cell = image.get(reading.name)

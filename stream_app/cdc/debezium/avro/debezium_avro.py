@@ -287,7 +287,6 @@ def _places(rows: Int64s, kept: Bools, first: int) -> tuple[Int64s, int]:
 def _checked(
     registries: Registries, options: Mapping[str, str], columns: RowType
 ) -> DebeziumOptions:
-    """See `message_format.Format.check`."""
     checked = parse_options(options, columns, _NAME, _OPTIONS)
     problems = [registries.url_problem(url) for url in _urls(options)]
     if any(problems):
