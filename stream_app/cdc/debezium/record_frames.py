@@ -132,24 +132,7 @@ class FramedRecords:
 class KnownFrames:
     """Frames from earlier records, those of the most records first."""
 
-    known: list[RecordFrame] = field(default_factory=list)
-
-    def matched(self, values: pa.Array) -> tuple[Int64s, Ops]:
-        """For each value its frame among the known ones, and its op; -1 and 0 without a frame."""
-        data, offsets = bytes_of(values), offsets_of(values).astype(np.int64)
-        codes: Int64s = np.full(len(values), -1, np.int64)
-        # In blocks that stay in the processor's cache: what counts is how often memory is read.
-        for at in range(0, len(values), _BLOCK_ROWS):
-            block, so_far = codes[at : at + _BLOCK_ROWS], codes[: at + _BLOCK_ROWS]
-            self._match_tails(data, offsets[at : at + _BLOCK_ROWS + 1], block)
-            if 2 * np.count_nonzero(so_far >= 0) < len(so_far):
-                break  # a parser is as fast
-        ops: Ops = np.zeros(len(values), np.uint8)
-        rows = np.flatnonzero(codes >= 0)
-        if len(rows):
-            behind_op = np.array([len(frame.tail) - frame.op_place for frame in self.known])
-            ops[rows] = data[offsets[1:][rows] - behind_op[codes[rows]]]
-        return codes, ops
+    _frames: list[RecordFrame] = field(default_factory=list)
 
     def framed(self, values: pa.Array) -> FramedRecords | None:
         """The records with a frame that is known, or learnt now; None: too few to be worth it.
@@ -166,52 +149,72 @@ class KnownFrames:
         Args:
             values: binary [n] without nulls.
         """
-        codes, ops = self.matched(values)
+        data, offsets = bytes_of(values), offsets_of(values).astype(np.int64)
+        codes: Int64s = np.full(len(values), -1, np.int64)
+        heads = Heads(
+            np.repeat(offsets[:-1], 4).reshape(-1, 4), np.zeros((len(values), 2), np.bool_)
+        )
+        ops: Ops = np.zeros(len(values), np.uint8)
+        # In blocks that stay in the processor's cache: what counts is how often memory is read.
+        for at in range(0, len(values), _BLOCK_ROWS):
+            block = slice(at, at + _BLOCK_ROWS)
+            part = Heads(heads.bounds[block], heads.is_image[block])
+            ends = offsets[at : at + _BLOCK_ROWS + 1]
+            self._find_block(data, ends, codes[block], part, ops[block])
+            if 2 * np.count_nonzero(codes[: block.stop] >= 0) < min(block.stop, len(values)):
+                self._keep_the_commonest(codes[codes >= 0])
+                return None
         rows = np.flatnonzero(codes >= 0)
-        starts, ends = offsets_of(values)[:-1].astype(np.int64), offsets_of(values)[1:]
-        heads = Heads(np.repeat(starts, 4).reshape(-1, 4), np.zeros((len(values), 2), np.bool_))
-        sizes = np.array([len(frame.tail) for frame in self.known])
-        for at in range(0, len(rows), _BLOCK_ROWS):
-            some = rows[at : at + _BLOCK_ROWS]
-            is_whole = heads.find(bytes_of(values), some, ends[some] - sizes[codes[some]])
-            codes[some[~is_whole]] = -1
-        rows = np.flatnonzero(codes >= 0)
-        kept_codes, frames = codes[rows], tuple(self.known)
-        self._keep_the_commonest(kept_codes)
-        if 2 * len(rows) < len(values) or not heads.is_image.any():
+        if not heads.is_image.any():
             return None
-        return FramedRecords(
+        records = FramedRecords(
             rows=rows,
             images=_images(values, heads),
             has_before=heads.is_image[rows, 0],
             has_after=heads.is_image[rows, 1],
             ops=ops[rows],
-            codes=kept_codes,
-            frames=frames,
+            codes=codes[rows],
+            frames=tuple(self._frames),
         )
+        self._keep_the_commonest(records.codes)
+        return records
+
+    def _find_block(
+        self, data: Bytes, offsets: Int64s, codes: Int64s, heads: Heads, ops: Ops
+    ) -> None:
+        """Find frames and images of some values, and fill in what is found."""
+        ends = offsets[1:]
+        self._match_tails(data, offsets, codes)
+        rows = np.flatnonzero(codes >= 0)
+        if len(rows):
+            known = codes[rows]
+            tails = ends[rows] - np.array([len(frame.tail) for frame in self._frames])[known]
+            is_known = heads.find(data, rows, tails)
+            codes[rows[~is_known]] = -1
+            ops[rows] = data[tails + np.array([frame.op_place for frame in self._frames])[known]]
 
     def _match_tails(self, data: Bytes, offsets: Int64s, codes: Int64s) -> None:
         """Give each value the position of its frame; learn new ones."""
         lengths, ends = np.diff(offsets), offsets[1:]
         left = np.flatnonzero(lengths > _HEAD_MIN)
-        for code, frame in enumerate(self.known):
+        for code, frame in enumerate(self._frames):
             left = _match(frame, code, data, ends, lengths, left, codes)
         misses = 0
-        while len(left) and misses < _MISSES_MAX and len(self.known) < 2 * _FRAMES_KEPT:
+        while len(left) and misses < _MISSES_MAX and len(self._frames) < 2 * _FRAMES_KEPT:
             row, before = int(left[0]), len(left)
             learnt = frame_of(data[offsets[row] : offsets[row + 1]].tobytes())
             if learnt is not None:
-                left = _match(learnt, len(self.known), data, ends, lengths, left, codes)
+                left = _match(learnt, len(self._frames), data, ends, lengths, left, codes)
             if learnt is None or len(left) == before:
                 left = left[1:]
             else:
-                self.known.append(learnt)
+                self._frames.append(learnt)
             misses += before - len(left) <= len(codes) // _RARE_SHARE
 
     def _keep_the_commonest(self, codes: Int64s) -> None:
-        counts = np.bincount(codes, minlength=len(self.known))
+        counts = np.bincount(codes, minlength=len(self._frames))
         order = np.argsort(-counts, kind="stable")[:_FRAMES_KEPT]
-        self.known = [self.known[at] for at in order.tolist()]
+        self._frames = [self._frames[at] for at in order.tolist()]
 
 
 def frame_of(value: bytes) -> RecordFrame | None:
