@@ -7,7 +7,8 @@ import re
 from tests.tidy.project_files import modules, text_of
 
 WHOLE = {
-    "app/cli/arguments/compact", "app/cli/verbs/backfill", "app/cli/verbs/ingest",
+    "app/cli/arguments/compact", "app/cli/arguments/configuration", "app/cli/verbs/backfill",
+    "app/cli/verbs/ingest",
     "app/cli/verbs/quarantine", "app/config/app_config", "app/config/toml_text",
     "app/job/ingest_job", "app/observe/watched_job", "app/ops/doctor/examination",
     "app/submit/ingest_program", "app/submit/page_of_job", "app/web/job_site",
