@@ -139,7 +139,7 @@ class _OneRequest:
             await self.app(scope, receive, closing)
 
 
-class _Server(uvicorn.Server):
+class _GuardedServer(uvicorn.Server):
     """Uvicorn behind a guard."""
 
     def __init__(self, config: uvicorn.Config, guard: Guard) -> None:
@@ -166,7 +166,7 @@ def _server(actions: Actions, names: Collection[str]) -> uvicorn.Server:
     )  # fmt: skip
     config.load()
     config.http_protocol_class = guard.around(config.http_protocol_class)  # type: ignore[assignment]
-    return _Server(config, guard)
+    return _GuardedServer(config, guard)
 
 
 def _is_address(name: str) -> bool:
