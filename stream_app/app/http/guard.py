@@ -141,11 +141,6 @@ class Guard:
         """A connection is closed."""
         self._stages.pop(connection, None)
 
-    def close(self) -> None:
-        """Close all connections."""
-        for connection in list(self._stages):
-            connection.drop()
-
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         if isinstance(error, OSError) and error.errno in _NO_DESCRIPTORS:
@@ -187,7 +182,8 @@ class _Guarded(asyncio.Protocol):
         self._own.data_received(data)
 
     def eof_received(self) -> bool | None:
-        return self._own.eof_received()
+        # A client that has sent all, such as `nc -N`, gets its answer.
+        return self._own.eof_received() or self._stage is Stage.ANSWER
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._deadline is not None:

@@ -6,23 +6,20 @@ that it has pointed here; nobody can do so with an address.
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import socket
-import threading
-from collections.abc import Collection, Iterator, MutableMapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
-import uvicorn
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from stream_app.app.http.guard import BACKLOG, Guard, Limits, is_taken, limit_for_port, listening
+from stream_app.app.http.asgi_server import Server
+from stream_app.app.http.guard import Guard, Limits, is_taken, limit_for_port, listening
 from stream_app.app.web.actions import PATIENCE_S, Actions
 from stream_app.app.web.server import web_app
 from stream_app.app.web.site import Site
@@ -92,16 +89,10 @@ def serving(
     """
     with _listening(host, port) as listener:
         actions = Actions(site, token, patience_s=patience_s)
-        server = _server(actions, {host, *names})
-        thread = threading.Thread(
-            target=server.run, kwargs={"sockets": [listener]}, name="web", daemon=True
-        )
-        thread.start()
         try:
-            yield _address(listener)
+            with _server(actions, {host, *names}).serving(listener):
+                yield _address(listener)
         finally:
-            server.should_exit = True
-            thread.join()
             actions.close()
 
 
@@ -115,7 +106,8 @@ class _Named:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         asked = Headers(scope=scope).get("host", "")
         if answers_to(asked, self.names):
-            await self.app(scope, receive, send)
+            with suppress(ClientDisconnect):  # amid the form that it sends
+                await self.app(scope, receive, send)
         else:
             refusal = (
                 "the page does not answer to this name; add it to stream.web-names, or --name\n"
@@ -123,50 +115,14 @@ class _Named:
             await PlainTextResponse(refusal, 400)(scope, receive, send)
 
 
-@dataclass(frozen=True, slots=True)
-class _OneRequest:
-    """Ends a connection after its answer, so that the guard knows what each one waits for."""
-
-    app: ASGIApp
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def closing(message: MutableMapping[str, Any]) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
-            await send(message)
-
-        with suppress(ClientDisconnect):  # amid the form that it sends
-            await self.app(scope, receive, closing)
-
-
-class _GuardedServer(uvicorn.Server):
-    """Uvicorn behind a guard."""
-
-    def __init__(self, config: uvicorn.Config, guard: Guard) -> None:
-        super().__init__(config)
-        self._guard = guard
-
-    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        self._guard.watch(asyncio.get_running_loop())
-        await super().serve(sockets)
-
-
-def _server(actions: Actions, names: Collection[str]) -> uvicorn.Server:
+def _server(actions: Actions, names: Collection[str]) -> Server:
     known = {name.lower() for name in (_LOCAL, socket.gethostname(), *names)}
-    app = _OneRequest(_Named(web_app(actions.site, actions), frozenset(known)))
     guard = Guard(
         "the port of the page",
         Limits(connections=limit_for_port(_CONNECTIONS)),
         lambda line: line.startswith(_EVENTS),
     )
-    # Of level error: uvicorn would warn of each request that is no HTTP.
-    config = uvicorn.Config(
-        app, http="h11", ws="none", lifespan="off", log_level="error", backlog=BACKLOG,
-        timeout_graceful_shutdown=1,
-    )  # fmt: skip
-    config.load()
-    config.http_protocol_class = guard.around(config.http_protocol_class)  # type: ignore[assignment]
-    return _GuardedServer(config, guard)
+    return Server(_Named(web_app(actions.site, actions), frozenset(known)), guard)
 
 
 def _is_address(name: str) -> bool:

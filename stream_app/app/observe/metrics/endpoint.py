@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import asyncio
+import gzip
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from urllib.parse import parse_qs
 
-from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
 
-from stream_app.app.http import one_answer
+from stream_app.app.http.asgi_server import Application, Message, Receive, Send, Server
 from stream_app.app.http.guard import Guard, Limits, is_taken, limit_for_port, listening
 from stream_app.app.observe.metrics.health import JobHealth
 from stream_app.errors import UsageError
 
-_PLAIN = ("Content-Type", "text/plain; charset=utf-8")
+_PLAIN = {"content-type": "text/plain; charset=utf-8"}
+_Answer = tuple[int, Mapping[str, str], bytes]
+"""Status, headers and body."""
 _CONNECTIONS = 64
 Checks = Mapping[str, Callable[[], Sequence[str]]]
 """Path → the problems that make its answer a 503."""
@@ -50,23 +55,41 @@ def serving(
             fix=fix if is_taken(error) else "choose an address of this machine, or another port",
         ) from None
     guard = Guard("the metrics port", Limits(connections=limit_for_port(_CONNECTIONS)))
-    with one_answer.serving(listener, _application(registry, checks), guard):
+    with Server(_application(registry, checks), guard).serving(listener):
         yield
 
 
-def _application(registry: CollectorRegistry, checks: Checks) -> one_answer.Application:
-    metrics: Any = make_wsgi_app(registry)
-
-    def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-        path = environ["PATH_INFO"]
-        if path == "/metrics":
-            scraped: Iterable[bytes] = metrics(environ, start)
-            return scraped
-        if path not in checks:  # a probe with a mistyped path must not succeed
-            start("404 Not Found", [_PLAIN])
-            return [f"there are {', '.join(['/metrics', *checks])}\n".encode()]
-        problems = checks[path]()
-        start("503 Service Unavailable" if problems else "200 OK", [_PLAIN])
-        return ["".join(f"{line}\n" for line in problems or ["ok"]).encode()]
+def _application(registry: CollectorRegistry, checks: Checks) -> Application:
+    async def answer(scope: Message, _: Receive, send: Send) -> None:
+        # In a thread: a slow scrape must not delay a probe.
+        status, headers, body = await asyncio.to_thread(_answer, registry, checks, scope)
+        fields = {**headers, "content-length": str(len(body))}
+        pairs = [(name.encode(), value.encode()) for name, value in fields.items()]
+        await send({"type": "http.response.start", "status": status, "headers": pairs})
+        await send({"type": "http.response.body", "body": body})
 
     return answer
+
+
+def _answer(registry: CollectorRegistry, checks: Checks, scope: Message) -> _Answer:
+    if scope["method"] not in ("GET", "HEAD"):
+        return 405, {"allow": "GET, HEAD"}, b""
+    path = scope["path"]
+    if path == "/metrics":
+        return _metrics(registry, scope)
+    if path not in checks:  # a probe with a mistyped path must not succeed
+        return 404, _PLAIN, f"there are {', '.join(['/metrics', *checks])}\n".encode()
+    problems = checks[path]()
+    body = "".join(f"{line}\n" for line in problems or ["ok"]).encode()
+    return 503 if problems else 200, _PLAIN, body
+
+
+def _metrics(registry: CollectorRegistry, scope: Message) -> _Answer:
+    asked = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    encode, kind = choose_encoder(asked.get("accept", ""))
+    names = parse_qs(scope["query_string"].decode("latin-1")).get("name[]")
+    body = encode(registry.restricted_registry(names) if names else registry)
+    headers = {"content-type": kind}
+    if "gzip" in asked.get("accept-encoding", ""):
+        return 200, {**headers, "content-encoding": "gzip"}, gzip.compress(body)
+    return 200, headers, body

@@ -1,0 +1,66 @@
+"""Serves an ASGI application with uvicorn, behind a guard: one request to a connection."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+from stream_app.app.http.guard import BACKLOG, Guard
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Message, Receive, Send], Awaitable[None]]
+"""As ASGI declares it."""
+
+
+class Server(uvicorn.Server):
+    """Uvicorn behind a guard; one answer ends a connection, so the guard knows its stage."""
+
+    def __init__(self, application: Application, guard: Guard) -> None:
+        async def one_request(scope: Message, receive: Receive, send: Send) -> None:
+            async def closing(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
+                await send(message)
+
+            await application(scope, receive, closing)
+
+        # Of level error: uvicorn would warn of each request that is no HTTP.
+        config = uvicorn.Config(
+            one_request, http="h11", ws="none", lifespan="off", log_level="error", backlog=BACKLOG,
+            timeout_graceful_shutdown=1,
+        )  # fmt: skip
+        config.load()
+        make = guard.around(config.http_protocol_class)
+        config.http_protocol_class = make  # type: ignore[assignment]
+        super().__init__(config)
+        self._guard = guard
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until the server should exit."""
+        self._guard.watch(asyncio.get_running_loop())
+        await super().serve(sockets)
+
+    @contextmanager
+    def serving(self, listener: socket.socket) -> Iterator[None]:
+        """Serve within the block, in a thread; closes the socket."""
+        thread = threading.Thread(
+            target=self.run,
+            kwargs={"sockets": [listener]},
+            name=self._guard.name,
+            daemon=True,
+        )
+        with listener:
+            thread.start()
+            try:
+                yield
+            finally:
+                self.should_exit = True
+                thread.join()
