@@ -1,7 +1,7 @@
 """The ports of a CDC format: what it declares, what it is made from, what it does.
 
-Implemented by the rooms of formats (`debezium`), listed by `formats`. A format is made once on
-the driver, where its options are checked, and shipped to the tasks by pickle.
+Implemented by the rooms of formats (`debezium`), listed by `message_formats`. A format is made once
+on the driver, where its options are checked, and shipped to the tasks by pickle.
 """
 
 from __future__ import annotations

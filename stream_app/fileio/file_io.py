@@ -11,8 +11,8 @@
    then each deletion for itself may be undone by a crash of the machine.
 
 Committed files are immutable: they are written once, made safe by `sync`, and only then named by a
-snapshot. Implemented by `local_file_io`, `s3_file_io`, `hdfs_file_io` and, for one process,
-`memory_file_io`. `file_io_registry` chooses, and ``tests/unit/fileio/test_file_io_contract.py``
+snapshot. Implemented by `local_file_io`, `s3_file_io` and
+`hdfs_file_io`. `file_io_registry` chooses, and ``tests/unit/fileio/test_file_io_contract.py``
 holds them all to it.
 
 Errors are `OSError` and its kinds. Names may hold blanks, percent signs and any letters.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,7 +19,7 @@ from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX, hdfs_file_io
 from stream_app.fileio.local_file_io import LocalFileIO, local_path
 from stream_app.fileio.s3.s3_file_io import S3FileIO
-from stream_app.fileio.s3.s3_options import S3_OPTION_NAMES, is_s3_option, s3_options
+from stream_app.fileio.s3.s3_options import is_s3_option, s3_options
 
 _HADOOP = ("hdfs", "viewfs")
 _S3 = ("s3", "s3a", "s3n")
@@ -32,6 +32,8 @@ _STORES = {
     **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs", "az"), "Azure Storage"),
 }
 """Those that Paimon knows."""
+STORE_OPTIONS = f"those that begin with s3. or {HDFS_OPTION_PREFIX}"
+"""The options of file systems, for messages."""
 
 
 def file_io_of(location: str, options: Mapping[str, str] | None = None) -> tuple[str, FileIO]:
@@ -46,12 +48,10 @@ def file_io_of(location: str, options: Mapping[str, str] | None = None) -> tuple
         UsageError: no such file system, or a wrong option.
         StorageError: its client cannot be used here.
     """
-    for key in options or {}:
-        if not is_s3_option(key) and not key.startswith(HDFS_OPTION_PREFIX):
-            raise UsageError(
-                f"option {key!r} belongs to no known file system",
-                fix=f"known: {', '.join(S3_OPTION_NAMES)}, {HDFS_OPTION_PREFIX}…",
-            )
+    for key in unknown_store_options(options or {}):
+        raise UsageError(
+            f"option {key!r} belongs to no known file system", fix=f"known: {STORE_OPTIONS}"
+        )
     scheme = scheme_of(location)
     if scheme in _S3:
         return _s3(location, options or {})
@@ -61,6 +61,16 @@ def file_io_of(location: str, options: Mapping[str, str] | None = None) -> tuple
     if scheme in _STORES:
         raise _elsewhere(location)
     return local_path(location), LocalFileIO()
+
+
+def unknown_store_options(options: Iterable[str]) -> list[str]:
+    """The keys that belong to no file system."""
+    return [key for key in options if not (is_s3_option(key) or key.startswith(HDFS_OPTION_PREFIX))]
+
+
+def can_open(location: str) -> bool:
+    """Whether `file_io_of` has a file system for a location; Spark may reach others."""
+    return is_local(location) or is_on_s3(location) or is_on_hdfs(location)
 
 
 def path_beside(root: str, location: str) -> str:

@@ -20,7 +20,7 @@ from stream_app.message_formats import message_format
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import RowType, parse_columns
 from stream_app.table.opening import open_table
-from stream_app.table.write.column_defaults import default_values
+from stream_app.table.steps.column_defaults import default_values
 from tests.support.normal_rows import normal_rows
 from tests.support.paimon_java import PaimonJava
 from tests.support.small_table import Change, SmallTable

@@ -21,11 +21,7 @@ from stream_app.app.config.secrets import HIDDEN, Secrets, is_secret
 from stream_app.app.config.settings import read_settings, secret_texts, shown
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.stream_config import StreamConfig, with_limit
-from stream_app.app.config.sync_config import (
-    OneSetting,
-    SyncConfig,
-    of_one_table,
-)
+from stream_app.app.config.sync_config import OneSetting, SyncConfig, of_one_table
 from stream_app.app.config.sync_problems import drift_problems, sync_problems
 from stream_app.app.config.table_config import TableConfig, table_problems
 from stream_app.app.config.tables_of_job import SingleTable, WholeDatabase
@@ -40,8 +36,8 @@ from stream_app.app.config.values import (
 )
 from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
 from stream_app.errors import UsageError
-from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
-from stream_app.fileio.s3.s3_options import is_s3_option, s3_options
+from stream_app.fileio.file_io_registry import STORE_OPTIONS, unknown_store_options
+from stream_app.fileio.s3.s3_options import s3_options
 from stream_app.message_formats import FORMATS
 from stream_app.model.near_names import nearest, unknown_name
 from stream_app.model.schema.data_type import RowType
@@ -260,9 +256,8 @@ def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tupl
 
 
 def _file_system_problems(options: Mapping[str, str], warehouse: str) -> Iterator[str]:
-    for key in options:
-        if not is_s3_option(key) and not key.startswith(HDFS_OPTION_PREFIX):
-            yield f"unknown key {key!r}; known: those that begin with s3. or {HDFS_OPTION_PREFIX}"
+    for key in unknown_store_options(options):
+        yield f"unknown key {key!r}; known: {STORE_OPTIONS}"
     try:
         s3_options(options, {}, bucket=urlsplit(warehouse).netloc)
     except UsageError as error:

@@ -24,6 +24,7 @@ from stream_app.fileio.atomic_create import probe_atomic_create
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import (
     absolute_location,
+    can_open,
     file_io_of,
     is_local,
     is_on_hdfs,
@@ -98,7 +99,7 @@ def open_folder(
         UsageError: a wrong location or option.
         StorageError: the client of the file system is not usable here.
     """
-    if is_reached_without_spark(location):
+    if can_open(location):
         return Folder(*file_io_of(location, options))
     return Folder(location.rstrip("/"), HadoopFiles(session()))
 
@@ -112,18 +113,13 @@ def checkpoint_of(tables: TablesOfJob, *, fix: str) -> Folder:
     Raises:
         UsageError: only Spark reaches it.
     """
-    if not is_reached_without_spark(tables.checkpoint):
+    if not can_open(tables.checkpoint):
         raise UsageError(
             "the checkpoint lies on a file system that only Spark reaches",
             where="stream.checkpoint",
             fix=fix,
         )
     return Folder(*file_io_of(tables.checkpoint, tables.file_system))
-
-
-def is_reached_without_spark(location: str) -> bool:
-    """Whether no JVM is needed to read and write there."""
-    return is_local(location) or is_on_s3(location) or is_on_hdfs(location)
 
 
 def make_local(location: str) -> None:

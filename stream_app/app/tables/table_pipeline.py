@@ -37,11 +37,11 @@ from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import And, column_names, to_expression
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.schema.alter import EvolutionRules
-from stream_app.table.schema.narrowed_columns import NarrowedColumns, column_times
-from stream_app.table.write.column_defaults import default_values
-from stream_app.table.write.located_rows import lookup_hints, named_partitions
-from stream_app.table.write.mergeable_values import mergeable_values
-from stream_app.table.write.refused_partitions import dated_partitions, nameable_partitions
+from stream_app.table.steps.column_defaults import default_values
+from stream_app.table.steps.located_rows import lookup_hints, named_partitions
+from stream_app.table.steps.mergeable_values import mergeable_values
+from stream_app.table.steps.narrowed_columns import NarrowedColumns, column_times
+from stream_app.table.steps.refused_partitions import dated_partitions, nameable_partitions
 
 NOTHING: frozenset[Place] = frozenset()
 FILTERS = frozenset({Place.FILTER_OF_MESSAGES, Place.FILTER_OF_ROWS})

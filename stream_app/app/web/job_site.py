@@ -25,7 +25,7 @@ from stream_app.app.ops.inspect.table_facts import RememberedFacts
 from stream_app.app.ops.quarantine.choice import Choice
 from stream_app.app.ops.quarantine.job_replay import job_replays
 from stream_app.app.ops.quarantine.later_changes import ReadRange
-from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, can_open, open_quarantine
+from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, open_quarantine
 from stream_app.app.ops.quarantine.replay import replay_lines
 from stream_app.app.ops.resume import resume_tables
 from stream_app.app.source.preflight import source_ends
@@ -41,6 +41,7 @@ from stream_app.app.web.site import Site
 from stream_app.app.web.table_parts import QUARANTINED_READ
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
+from stream_app.fileio.file_io_registry import can_open
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.ingest.job_state import state_of
 from stream_app.spark.job_folder import Folder

@@ -89,7 +89,7 @@ class HdfsFileIO:
         """Open a new file for writing; missing folders are made."""
         writer = self._patiently(path, lambda: self._create(self._place(path)))
         return pa.BufferedOutputStream(
-            pa.PythonFile(_Output(path, writer), mode="w"), _SMALL_WRITES_BYTES
+            pa.PythonFile(_HdfsOutput(path, writer), mode="w"), _SMALL_WRITES_BYTES
         )
 
     def sync(self, path: str) -> None:
@@ -270,7 +270,7 @@ class HdfsFileIO:
             pause_s = min(2 * pause_s, _PAUSE_S_MAX)
 
 
-class _Output:
+class _HdfsOutput:
     """A file that is written, for ``pyarrow.PythonFile``."""
 
     def __init__(self, path: str, writer: FileWriter) -> None:

@@ -112,7 +112,7 @@ class S3FileIO:
     def open_output(self, path: str) -> pa.NativeFile:
         """Open a new file for writing; large ones are sent in parts."""
         return pa.BufferedOutputStream(
-            pa.PythonFile(_Output(self, path), mode="w"), _SMALL_WRITES_BYTES
+            pa.PythonFile(_S3Output(self, path), mode="w"), _SMALL_WRITES_BYTES
         )
 
     def sync(self, path: str) -> None:
@@ -293,7 +293,7 @@ class S3FileIO:
         return text
 
 
-class _Output:
+class _S3Output:
     """A file that is written, for ``pyarrow.PythonFile``."""
 
     def __init__(self, file_io: S3FileIO, path: str) -> None:

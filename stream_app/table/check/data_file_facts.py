@@ -155,7 +155,7 @@ def measure(table: FileStoreTable, entry: ManifestEntry, *, keys_repeat: bool) -
 
 
 @dataclass(slots=True)
-class _Column:
+class _ColumnCounts:
     """Counts of a column; a bound is None where the manifest has none."""
 
     field: DataField
@@ -167,7 +167,7 @@ class _Column:
     above: int = 0
 
     @classmethod
-    def of(cls, column: DataField, stats: ColumnStats) -> _Column:
+    def of(cls, column: DataField, stats: ColumnStats) -> _ColumnCounts:
         # NaN is outside of the bounds that Parquet keeps.
         known = column.data_type.root not in FLOAT_ROOTS
         try:
@@ -210,7 +210,7 @@ class _Measured:
     keys: list[bytes] = field(default_factory=list)
     sequence: tuple[int, int] | None = None
     last_row: pa.RecordBatch | None = None
-    columns: list[_Column] = field(default_factory=list)
+    columns: list[_ColumnCounts] = field(default_factory=list)
     hashes_alike: bool = True
 
     def __post_init__(self) -> None:
@@ -219,7 +219,8 @@ class _Measured:
         known = FileStats(schema.fields, schema_of).all(self.entry.file)
         self.hashes_alike = hashes_as_today(schema, schema_of)(self.entry.file.schema_id)
         self.columns = [
-            _Column.of(column, known.get(column.name, UNKNOWN_STATS)) for column in schema.fields
+            _ColumnCounts.of(column, known.get(column.name, UNKNOWN_STATS))
+            for column in schema.fields
         ]
 
     def add(self, batch: pa.RecordBatch) -> None:

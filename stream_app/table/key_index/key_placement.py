@@ -76,11 +76,11 @@ class KeyPlacement:
         check_mergeable(rows, schema.refused_rows, schema.primary_keys)
         if self._index is None or share != self._share:
             self._share, self._index = share, self.indexes.at(share, self.snapshot_id)
-        part = _Part(self.table, self.rule, self._index, share, rows)
+        part = _PlacedRows(self.table, self.rule, self._index, share, rows)
         while len(refused := part.cannot_move):
             self.refused.append(_refusal(rows, refused))
             rows = rows.take(pa.array(np.setdiff1d(np.arange(rows.num_rows), refused)))
-            part = _Part(self.table, self.rule, self._index, share, rows)
+            part = _PlacedRows(self.table, self.rule, self._index, share, rows)
         if rows.num_rows:
             yield from part.placed()
 
@@ -104,7 +104,7 @@ def _refusal(rows: pa.RecordBatch, refused: Rows) -> pa.RecordBatch:
 
 
 @dataclass
-class _Part:
+class _PlacedRows:
     """Rows of one share that are placed together."""
 
     table: FileStoreTable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
+from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_change import BucketChange, LookUp
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.table.file_store_table import FileStoreTable
@@ -17,7 +17,6 @@ from stream_app.table.write.bucket_writer import BucketWriter
 from stream_app.table.write.table_write import TableWrite
 
 __all__ = [
-    "CompactExecutor",
     "CompactRequest",
     "bucket_assigner",
     "bucket_writer",

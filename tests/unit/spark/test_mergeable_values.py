@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stream_app.cdc.pipeline import Place
-from stream_app.table.write.mergeable_values import mergeable_values
+from stream_app.table.steps.mergeable_values import mergeable_values
 from tests.support.function_columns import FUNCTION_COLUMNS
 from tests.support.small_table import small_table
 from tests.support.table_writer import read_rows

@@ -10,7 +10,7 @@ import pytest
 from stream_app.cdc.pipeline import Pipeline, Place
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
-from stream_app.table.write.refused_partitions import dated_partitions
+from stream_app.table.steps.refused_partitions import dated_partitions
 from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of
 
 STRICT = {"partition.timestamp-format.strict": "true"}

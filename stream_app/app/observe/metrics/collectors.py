@@ -33,7 +33,7 @@ _Metrics = TypeVar("_Metrics")
 class TablesCollector(Collector, Generic[_Metrics]):
     """Numbers of all tables, collected in the thread of a scrape."""
 
-    def __init__(self, numbers: Callable[[_Metrics], Iterable[_Number]]) -> None:
+    def __init__(self, numbers: Callable[[_Metrics], Iterable[_TableNumber]]) -> None:
         self._numbers = numbers
         self._sources: list[tuple[str, Callable[[], _Metrics | None]]] = []
 
@@ -89,9 +89,9 @@ class StoreCollector(Collector):
             family.add_metric([self.label, label], total.get(event, 0))
         yield family
         numbers = (
-            _Number("lookup_copied_bytes", total.get(COPIED_BYTES, 0),
+            _TableNumber("lookup_copied_bytes", total.get(COPIED_BYTES, 0),
                     "Bytes of the local copies that were made.", is_counter=True),
-            _Number("lookup_disk_bytes", copies_bytes(self.copies),
+            _TableNumber("lookup_disk_bytes", copies_bytes(self.copies),
                     "Bytes of the local copies on the driver's machine."),
         )  # fmt: skip
         yield from _families((self.label, number) for number in numbers)
@@ -129,7 +129,7 @@ class DiskCollector(Collector):
 
 
 @dataclass(frozen=True, slots=True)
-class _Number:
+class _TableNumber:
     """A number of one table.
 
     Attributes:
@@ -143,7 +143,7 @@ class _Number:
     together: Callable[[Iterable[float]], float] = sum
 
 
-def expiry_numbers(done: MaintenanceMetrics) -> Iterator[_Number]:
+def expiry_numbers(done: MaintenanceMetrics) -> Iterator[_TableNumber]:
     """The numbers of expiry under their Prometheus names."""
     for name, value, meaning in (
         ("snapshots_expired", done.snapshots_expired, "Snapshots that have expired."),
@@ -153,10 +153,10 @@ def expiry_numbers(done: MaintenanceMetrics) -> Iterator[_Number]:
         ("expire_failed", done.failures, "Expiries that ended with an error."),
         ("expire_seconds", done.seconds, "Time that expiry has taken."),
     ):
-        yield _Number(name, value, meaning, is_counter=True)
+        yield _TableNumber(name, value, meaning, is_counter=True)
 
 
-def compaction_numbers(metrics: CompactionMetrics) -> Iterator[_Number]:
+def compaction_numbers(metrics: CompactionMetrics) -> Iterator[_TableNumber]:
     """The compaction numbers under their Prometheus names."""
     for name, value, meaning, together in (
         ("buckets", metrics.buckets, "Buckets that the job has touched.", sum),
@@ -178,7 +178,7 @@ def compaction_numbers(metrics: CompactionMetrics) -> Iterator[_Number]:
          "Bytes written by flushes and compactions for each flushed byte.", max),
     ):  # fmt: skip
         if value is not None:
-            yield _Number(name, value, meaning, together=together)
+            yield _TableNumber(name, value, meaning, together=together)
     for name, value, meaning in (
         ("compaction_seconds", metrics.seconds, "Time that compactions have worked."),
         ("compactions_begun", metrics.begun, "Compactions that were asked for."),
@@ -190,12 +190,12 @@ def compaction_numbers(metrics: CompactionMetrics) -> Iterator[_Number]:
         ("flushed_bytes", metrics.flushed_bytes, "Bytes of data files of level 0 committed."),
         ("back_pressure_seconds", metrics.waited_s, "Time that epochs waited for compaction."),
     ):
-        yield _Number(name, value, meaning, is_counter=True)
+        yield _TableNumber(name, value, meaning, is_counter=True)
 
 
-def _families(numbers: Iterable[tuple[str, _Number]]) -> Iterator[Metric]:
+def _families(numbers: Iterable[tuple[str, _TableNumber]]) -> Iterator[Metric]:
     """One family for each name, one sample for each label."""
-    by_name: dict[str, dict[str, list[_Number]]] = defaultdict(lambda: defaultdict(list))
+    by_name: dict[str, dict[str, list[_TableNumber]]] = defaultdict(lambda: defaultdict(list))
     for table, number in numbers:
         by_name[number.name][table].append(number)
     for name, by_table in by_name.items():

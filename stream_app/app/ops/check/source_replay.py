@@ -28,7 +28,7 @@ from stream_app.spark.epoch.unchanged_values import bad_records_of_refused, with
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.commit.job_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.schema.narrowed_columns import column_times
+from stream_app.table.steps.narrowed_columns import column_times
 
 CHUNK_ROWS = 200_000
 """Changes in memory before they are written to a sorted run of each bucket."""

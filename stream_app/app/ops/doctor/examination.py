@@ -34,11 +34,11 @@ from stream_app.app.ops.doctor.tables import (
 from stream_app.app.ops.inspect.job_status import JobStatus
 from stream_app.app.source.preflight import RECREATED_FIX, recreated
 from stream_app.app.tables.damaged_checkpoint import empty_files
-from stream_app.app.tables.job_folders import checkpoint_of, is_reached_without_spark, probe_local
+from stream_app.app.tables.job_folders import checkpoint_of, probe_local
 from stream_app.app.tables.one_table import changes_that_fail, wanted_schema
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError
-from stream_app.fileio.file_io_registry import file_io_of, is_local
+from stream_app.fileio.file_io_registry import can_open, file_io_of, is_local
 from stream_app.fileio.store_time import store_now_ms
 from stream_app.kafka.offset_ranges import lost_ranges
 from stream_app.model.options.core_options import CoreOptions
@@ -90,7 +90,7 @@ class Examination:
         yield from observed("checkpoint", self._checkpoint)
         if self.config.stream.quarantine is not None:
             folder = self.config.stream.quarantine
-            if is_reached_without_spark(folder):
+            if can_open(folder):
                 yield from observed("quarantine", partial(self._store, "quarantine", folder))
             else:
                 yield _needs_spark("quarantine", folder)
@@ -113,7 +113,7 @@ class Examination:
 
     def _checkpoint(self) -> Iterator[Observation]:
         location = self.config.stream.checkpoint
-        if not is_reached_without_spark(location):
+        if not can_open(location):
             yield _needs_spark("checkpoint", location)
             return
         folder = checkpoint_of(self.config.tables, fix=_START)
@@ -168,7 +168,7 @@ class Examination:
 
     def _tables(self) -> Iterator[Observation]:
         tables = self.config.tables
-        if is_reached_without_spark(tables.checkpoint):
+        if can_open(tables.checkpoint):
             checkpoint = checkpoint_of(tables, fix=_START)
             status = self._status(checkpoint)
             yield from held_tables(checkpoint)

@@ -22,7 +22,7 @@ from typing import Any
 from stream_app.cdc.bad_reasons import reason_kind
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.file_io import FileIO
-from stream_app.fileio.file_io_registry import file_io_of, is_local, is_on_hdfs, is_on_s3
+from stream_app.fileio.file_io_registry import can_open, file_io_of
 
 REPLAYED, OVERTAKEN, DROPPED, BACKFILLED = "replayed", "overtaken", "dropped", "backfilled"
 _MARK = "mark-"
@@ -248,11 +248,6 @@ class Quarantine:
                 where=path,
                 fix="move the file elsewhere, and look which of its records are in the table",
             ) from None
-
-
-def can_open(location: str) -> bool:
-    """Whether a folder's file system needs no JVM."""
-    return is_local(location) or is_on_s3(location) or is_on_hdfs(location)
 
 
 def open_quarantine(location: str, options: dict[str, str] | Any) -> Quarantine:

@@ -1,0 +1,1 @@
+"""Steps of a table's pipeline: they judge decoded records, before the shuffle."""
