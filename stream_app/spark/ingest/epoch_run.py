@@ -94,8 +94,8 @@ class EpochRun(Generic[Messages]):
     ) -> EpochBegun[Messages]:
         """Read, decode and sort out an epoch's messages for some of the tables.
 
-        Neither the tables nor what is known of them change. So it may run beside `finish` of the
-        epoch before.
+        It may run beside `finish` of the epoch before, and fails no table: `finish` fails one that
+        has no plan, and decodes anew what an outdated plan has decoded.
 
         Args:
             begins: by the table's name; see `TablePlan.begins`.
@@ -109,7 +109,7 @@ class EpochRun(Generic[Messages]):
 
         def planned() -> EpochPlan:
             parts = (
-                feed.plan().from_offsets(begins.get(feed.name, {})) if feed.name in wanted else None
+                self._plan_of(feed, begins.get(feed.name, {})) if feed.name in wanted else None
                 for feed in self.tables.feeds
             )
             return EpochPlan(tables=tuple(parts), shape=shape)
@@ -145,6 +145,10 @@ class EpochRun(Generic[Messages]):
         Args:
             feeds: the tables that lack the epoch, whether `begin` knew it or not.
             newcomers: makes tables that appear; None: the messages are of known tables.
+
+        Raises:
+            BaseException: the error of a table, if it stops the job.
+            CommitError: unknown tables appear in each round.
         """
         epoch = _Unfinished(begun=begun, lacking=list(feeds), newcomers=newcomers)
         while epoch.rounds < _ROUNDS_MAX:
@@ -155,11 +159,19 @@ class EpochRun(Generic[Messages]):
             epoch.rounds += 1
             if not epoch.is_done:
                 epoch.begun = self._begun_again(epoch)
-        raise CommitError(
-            f"epoch {begun.epoch} is outdated whenever it is written, {_ROUNDS_MAX} times by now",
-            where=", ".join(feed.job.table.location for feed in epoch.lacking),
-            fix="see which other job commits to the table so often, and stop one of both",
-        )
+        for feed in epoch.lacking:
+            error = CommitError(
+                f"epoch {begun.epoch} is outdated whenever it is written, {_ROUNDS_MAX} times",
+                where=feed.job.table.location,
+                fix="see which other job commits to the table so often, and stop one of both",
+            )
+            self.tables.fail(feed, error)
+        if epoch.newcomers is not None:
+            raise CommitError(
+                f"unknown tables appear in each of {_ROUNDS_MAX} rounds of epoch {begun.epoch}",
+                fix="start the job again: it goes on with this epoch",
+            )
+        return epoch.committed
 
     def _round(self, epoch: _Unfinished[Messages]) -> tuple[EpochOutput, list[TableFeed]]:
         """Write and commit the tables that can be; returns also those that need another round."""
@@ -240,7 +252,17 @@ class EpochRun(Generic[Messages]):
 
     def plan(self) -> EpochPlan:
         """The plan for all tables, before the first epoch."""
-        return EpochPlan(tables=tuple(feed.plan() for feed in self.tables.feeds), shape=self.shape)
+        parts = tuple(self._plan_of(feed, {}) for feed in self.tables.feeds)
+        return EpochPlan(tables=parts, shape=self.shape)
+
+    def _plan_of(self, feed: TableFeed, begins: Mapping[Where, int]) -> TablePlan | None:
+        """The table's plan for decoding; None: it has none, and `_part` fails it when it is due."""
+        try:
+            return feed.plan().from_offsets(begins)
+        except Exception:
+            if self.tables.stops:
+                raise
+            return None
 
     def _ready(self, epoch: _Unfinished[Messages]) -> tuple[EpochPlan, list[TableFeed]]:
         """The plan of the tables that can be written now, and those without blocks that fit."""

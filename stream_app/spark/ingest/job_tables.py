@@ -1,7 +1,7 @@
 """The tables of a job: which take part in an epoch, and what becomes of one that fails.
 
-The policy `OnFailure` is all that distinguishes a job of one table from a job of many. A table that
-is held back catches up later (`catch_up`). `micro_batch` calls all of this under its lock.
+The policy `OnFailure` decides what an error means. A table that is held back catches up later
+(`catch_up`). `micro_batch` calls this under its lock; to decode, it reads `feeds` without it.
 """
 
 from __future__ import annotations

@@ -220,7 +220,7 @@ class MicroBatch(Generic[Messages]):
 
     def _decode(self, messages: Messages, epoch: int) -> EpochBegun[Messages]:
         """Decode an epoch, for the tables that seem to lack it."""
-        feeds = [feed for feed in self.feeds if feed.job.is_open and feed.job.last_epoch < epoch]
+        feeds = [feed for feed in self.feeds if feed.job.seems_to_lack(epoch)]
         end = self.log.source_end(epoch)
         if self.log.goes_back:
             if self._committed is None:

@@ -103,6 +103,9 @@ class TableFeed:
     def plan(self, next_sequence_number: int | None = None) -> TablePlan:
         """The table's part in an epoch, from the current schema of the table's job.
 
+        The stream's thread and the committer's may ask at once. Whichever makes a format last, rows
+        decoded by another one are decoded anew.
+
         Args:
             next_sequence_number: see `TablePlan`; None: no task writes by this plan.
 
@@ -116,8 +119,8 @@ class TableFeed:
             known = TablePlan(table=table, message_format=self.format_of(table))
         if next_sequence_number is None:
             next_sequence_number = known.next_sequence_number
-        self._plan = known.of_next_epoch(next_sequence_number, self.job.index_basis)
-        return self._plan
+        self._plan = plan = known.of_next_epoch(next_sequence_number, self.job.index_basis)
+        return plan
 
     def has_others(self, plan: TablePlan, counts: DecodeCounts) -> bool:
         """Whether a plan's rows must be written anew, without those of other source tables.
