@@ -68,20 +68,21 @@ set_up() {
   rm "$venv/incomplete"
 }
 
-# Makes the virtual environment anew only when what it is made from has changed.
+# Makes the virtual environment anew only when what it is made from has changed. Looks at Java once, unless told not to.
 prepare() {
   local java=java stamp
   local locks=("$here/conf/requirements.lock")
   [ "$1" = dev ] && locks+=("$here/conf/requirements-dev.lock")
   [ -n "${JAVA_HOME:-}" ] && java=$JAVA_HOME/bin/java
-  stamp="$here $(command -v "$java" || true) ${STREAM_APP_PYSPARK:-} $(cat "${locks[@]}" "$here/pyproject.toml" | cksum)"
+  [ "${2:-}" = without-java ] || [ "$(cat "$venv/stamp-java" 2>/dev/null || echo none)" = "$(command -v "$java")" ] || find_java "$java"
+  stamp="$here ${STREAM_APP_PYSPARK:-} $(cat "${locks[@]}" "$here/pyproject.toml" | cksum)"
   if [ "$(cat "$venv/stamp-$1" 2>/dev/null)" != "$stamp" ]; then
-    find_java "$java"
     set_up "${locks[@]}"
     [ -z "${STREAM_APP_PYSPARK:-}" ] || # another Spark than the pinned one, for trials
       "$venv/bin/python" -m pip install -q --disable-pip-version-check "pyspark==$STREAM_APP_PYSPARK" >&2
     echo "$stamp" > "$venv/stamp-$1"
   fi
+  [ "${2:-}" = without-java ] || command -v "$java" > "$venv/stamp-java"
   # Spark starts its workers, and spark-submit its helpers, with the python3 of the path otherwise.
   export PATH="$venv/bin:$PATH" PYSPARK_PYTHON="$venv/bin/python" PYSPARK_DRIVER_PYTHON="$venv/bin/python"
   # The pinned Spark, whatever else is installed; its own scripts do not find it in a path with spaces.
@@ -103,17 +104,19 @@ case $verb in
   setup) prepare run; prepare dev; python -P -m stream_app.app.launch.jars kafka-broker > /dev/null; python -P -m stream_app.app.launch.class_archive > /dev/null ;; # fetch everything now: packages and jars
   check) # without a table, of the code: lint, format, types, import contracts
     [ $# -eq 1 ] || app "$@"
-    prepare dev; cd "$here"; check ;;
+    prepare dev without-java; cd "$here"; check ;;
   test) # check, then all tests; the fast ones, or those of one folder: test [quick|unit|datadriven|interop|…]
-    shift; prepare dev; cd "$here"
+    shift
+    case ${1:-} in quick | unit | datadriven | tidy) prepare dev without-java ;; *) prepare dev ;; esac
+    cd "$here"
     [ $# -gt 0 ] || { check; exec python -m pytest -n auto --maxprocesses=4 --dist loadfile --no-loadscope-reorder; }
     [ "$1" != quick ] || exec python -m pytest tests/datadriven tests/tidy tests/unit \
       -n auto --maxprocesses=4 -q -m "$fast and not slow" "${@:2}"
     [ -e "tests/$1" ] || { echo "run.sh: no tests/$1; there are: $(cd tests && ls -d */ | tr -d '\n')" >&2; exit 2; }
     exec python -m pytest "tests/$1" "${@:2}" ;;
-  coverage) shift; prepare dev; cd "$here" # lines and branches that the fast tests reach, and a floor: coverage
+  coverage) shift; prepare dev without-java; cd "$here" # lines and branches that the fast tests reach, and a floor: coverage
     exec python -m pytest tests/datadriven tests/unit tests/scenarios -q --cov --cov-report=term -m "$fast" "$@" ;;
-  docs) shift; prepare dev; cd "$here"; export NO_MKDOCS_2_WARNING=1 # build the documentation's site: docs [--serve]
+  docs) shift; prepare dev without-java; cd "$here"; export NO_MKDOCS_2_WARNING=1 # build the documentation's site: docs [--serve]
     [ "${1:-}" != --serve ] || exec mkdocs serve; exec mkdocs build --quiet "$@" ;;
   simulate) shift; prepare dev; cd "$here"; exec python -m tests.simulation "$@" ;; # a table through faults and crashes: simulate [--seeds N] [--from S] [--seed S]
   bench) shift; prepare dev; cd "$here"; exec python -m bench "$@" ;; # measure each step beside its limit

@@ -36,7 +36,7 @@ from bench.shop_changes import (
 )
 from stream_app.format.arrow_schema import key_value_file_schema
 from stream_app.format.binary_row import serialize_row
-from stream_app.format.key_value_parquet import parquet_writer, read_batches
+from stream_app.format.key_value_parquet import parquet_writer, placed_batches
 from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
@@ -248,7 +248,7 @@ def file_rows(table: FileStoreTable, bucket: BucketId, file: DataFileMeta) -> pa
     path = table.paths.data_file(*bucket, file)
     names = key_value_file_schema(table.schema, thin=False).names
     with pa.OSFile(path) as source:
-        return pa.Table.from_batches(list(read_batches(source, names, 65_536)))
+        return pa.Table.from_batches([batch for _, batch in placed_batches(source, names, 65_536)])
 
 
 def encode(table: FileStoreTable, rows: pa.Table, folder: Path) -> None:

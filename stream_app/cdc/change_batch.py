@@ -6,6 +6,7 @@ message is read stands in the formats.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -113,7 +114,7 @@ class DecodedBatch:
         decoder_errors: how many of the bad ones the decoder did not judge but fail at.
         columns: unknown and missing columns of records that were decoded.
         schemas: fingerprint of each schema that messages bring → the position of its first message.
-        told: what messages tell of the source's table, where that is not what the table has.
+        description: what messages tell of the source's table, where that is not what the table has.
         records: name of a source table → its records with rows; of `OwnTable` alone.
         others: records of source tables that the table does not take, which are bad.
         refusal: why nothing of the batch is decoded, where the job must first learn which source
@@ -129,7 +130,7 @@ class DecodedBatch:
     tables: Mapping[str, int] = field(default_factory=dict)
     columns: Mapping[Column, Sighting] = field(default_factory=dict)
     schemas: Mapping[str, int] = field(default_factory=dict)
-    told: SourceTable | None = None
+    description: SourceTable | None = None
     truncated: int | None = None
     records: Mapping[str, int] = field(default_factory=dict)
     others: int = 0
@@ -171,7 +172,7 @@ def moved(decoded: DecodedBatch, at: Int32s) -> DecodedBatch:
 
 def together(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
     """What came of two parts of a batch, at positions of the whole; without `OwnTable`'s counts."""
-    table = merged(left.told, right.told) if left.told and right.told else left.told or right.told
+    tables = [part.description for part in (left, right) if part.description is not None]
     emptied = [part.truncated for part in (left, right) if part.truncated is not None]
     return DecodedBatch(
         changes=concat_changes(left.changes.rows.schema, [left.changes, right.changes]),
@@ -181,7 +182,7 @@ def together(left: DecodedBatch, right: DecodedBatch) -> DecodedBatch:
         tables=_earliest(left.tables, right.tables),
         columns=sightings_together(left.columns, right.columns),
         schemas=_earliest(left.schemas, right.schemas),
-        told=table,
+        description=functools.reduce(merged, tables) if tables else None,
         truncated=max(emptied, default=None),
     )
 

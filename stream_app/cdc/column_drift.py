@@ -142,8 +142,8 @@ class ColumnPolicy:
         ]
         return min(refusals, key=lambda refusal: not refusal.stops, default=None)
 
-    def told(self, sightings: Mapping[Column, Sighting]) -> dict[Column, Sighting]:
-        """Those that are not to be ignored."""
+    def reported(self, sightings: Mapping[Column, Sighting]) -> dict[Column, Sighting]:
+        """Those that a reaction reports, which are all but the ignored ones."""
         reactions = {
             DriftKind.UNKNOWN: self.unknown,
             DriftKind.MISSING: self.missing,

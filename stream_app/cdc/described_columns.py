@@ -54,7 +54,7 @@ class DescribedColumns:
                 self.followed.clear()
                 self.followed.update(decoded.schemas)
             return decoded
-        return replace(decoded, told=table)
+        return replace(decoded, description=table)
 
     def _telling(self, decoded: DecodedBatch) -> Collection[int]:
         """Positions of messages whose columns the table gets."""

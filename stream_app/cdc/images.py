@@ -24,7 +24,7 @@ from stream_app.cdc.column_drift import Reaction
 from stream_app.cdc.columns.arrow_buffers import Bools, Int64s, valid_of
 from stream_app.cdc.columns.column_cast import cast_column
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
-from stream_app.cdc.columns.cut_digits import cut_digits
+from stream_app.cdc.columns.time_columns import cut_digits
 from stream_app.cdc.row_assembly import (
     Ops,
     RowPlan,

@@ -183,7 +183,6 @@ class LoweredDecode:
         spelled.update(spellings(dict.fromkeys([*self._names(messages, at), *others])))
 
     def _names(self, messages: pa.RecordBatch, at: int) -> list[str]:
-        """The columns of which a message tells."""
         picked = whole_messages(messages.slice(at, 1))
         table = self.describe(picked, self.setup.mapping or NO_MAPPING_OPTIONS)
         return [] if table is None else [column.name for column in table.columns]
@@ -199,7 +198,6 @@ class LoweredDecode:
         return replace(decoded.with_rows(rows), columns=missing)
 
     def _format(self, spelled: Mapping[str, str]) -> MessageFormat:
-        """The format that reads columns by these names."""
         names = tuple(spelled.get(name, name) for name in self.setup.columns.names)
         if names not in self._made:
             columns = RowType(

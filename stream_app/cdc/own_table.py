@@ -82,7 +82,7 @@ class OwnTable:
             topic = messages.column("topic")[0].as_py() if messages.num_rows else ""
             is_own = all(self.choice.takes(topic, name) for name in decoded.tables)
             if len(decoded.tables) <= 1 and is_own and decoded.truncated is None:
-                if decoded.told is not None and decoded.bad.num_rows:
+                if decoded.description is not None and decoded.bad.num_rows:
                     # A stranger's bad record must not tell the table's columns.
                     return replace(self._sorted_out(messages, decode), others=0)
                 rows = messages.num_rows - decoded.bad.num_rows - decoded.skipped

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from stream_app.cdc.column_drift import CUT_VALUES, Reaction
 from stream_app.cdc.columns.column_cast import cast_alone
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
-from stream_app.cdc.columns.cut_digits import cut_digits, may_cut
 from stream_app.cdc.columns.decimal_columns import why_no_decimal
+from stream_app.cdc.columns.time_columns import cut_digits, may_cut
 from stream_app.cdc.columns.wire_values import by_kind
 from stream_app.cdc.images import RowRules
 from stream_app.cdc.row_assembly import (

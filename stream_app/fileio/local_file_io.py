@@ -174,7 +174,6 @@ def _make_folder(folder: Path) -> None:
 
 
 def _folder_of(path: str) -> str:
-    """The folder of a file."""
     folder, slash, _ = path.rpartition("/")
     return folder or slash or "."
 

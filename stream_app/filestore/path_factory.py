@@ -125,21 +125,6 @@ class FileStorePathFactory:
         return f"{folder}/{file.file_name}"
 
 
-def new_manifest_name() -> str:
-    """A fresh name."""
-    return f"manifest-{uuid.uuid4()}-0"
-
-
-def new_manifest_list_name() -> str:
-    """A fresh name."""
-    return f"manifest-list-{uuid.uuid4()}-0"
-
-
-def new_index_manifest_name() -> str:
-    """A fresh name."""
-    return f"index-manifest-{uuid.uuid4()}-0"
-
-
-def new_index_file_name() -> str:
-    """A fresh name."""
-    return f"index-{uuid.uuid4()}-0"
+def new_name(kind: str) -> str:
+    """A fresh name of a manifest, manifest-list, index-manifest or index."""
+    return f"{kind}-{uuid.uuid4()}-0"

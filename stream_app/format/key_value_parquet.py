@@ -158,26 +158,15 @@ def described_columns(schema: pa.Schema) -> dict[int, bytes]:
     return dict(zip(places, (elements.parts[1:]), strict=True))
 
 
-def read_batches(
-    source: BinaryIO | pa.NativeFile,
-    columns: Sequence[str],
-    batch_rows: int,
-    row_groups_of: Callable[[pq.FileMetaData], Sequence[int]] | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """The named columns of a data file, in that order, with the file's types; see `conform`.
-
-    Args, Raises: as `placed_batches`.
-    """
-    return (batch for _, batch in placed_batches(source, columns, batch_rows, row_groups_of))
-
-
 def placed_batches(
     source: BinaryIO | pa.NativeFile,
     columns: Sequence[str],
     batch_rows: int,
     row_groups_of: Callable[[pq.FileMetaData], Sequence[int]] | None = None,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The same, and of each batch the place of its first row in the file.
+    """The named columns of a data file, in that order, with the file's types; see `conform`.
+
+    Each batch comes with the place of its first row in the file.
 
     Args:
         batch_rows: of a batch at most; fewer when rows are wide (see `BATCH_BYTES`).

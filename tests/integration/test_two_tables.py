@@ -44,7 +44,11 @@ def test_an_epoch_that_one_table_has_is_finished_for_the_other_after_a_restart(
     again = tables.started(runner)
     again(sent[1], 1)
     assert [report.skipped for at in (0, 1) for report in reports(again, at)] == [True, False]
-    assert (again.totals.messages, again.totals.changes, again.totals.bad) == (51, 50, 1)
+    assert (again.work.totals.messages, again.work.totals.changes, again.work.totals.bad) == (
+        51,
+        50,
+        1,
+    )
     assert (orders.snapshots.latest_id(), events.snapshots.latest_id()) == (2, 2)
     for table, rows in zip(tables.tables, tables.wanted(), strict=True):
         check_chain(table)

@@ -112,7 +112,7 @@ class Turns:
             commit.commit_epoch(epoch, written)
         except KilledError:
             again = self._job("ours", None)
-            assert again.is_committed(epoch)
+            assert again.state.is_committed(epoch)
             self._compact(again)
 
     def _job(self, user: str, identifier: int | None) -> StreamTableCommit:

@@ -174,7 +174,7 @@ class TableWriter:
 
     def attempt(self, epoch: int) -> EpochCommit | None:
         """Process an epoch of the model (again)."""
-        if self.commit.is_committed(epoch):
+        if self.commit.state.is_committed(epoch):
             return None
         first = self.commit.begin_epoch()
         changes, basis = self.model.changes[epoch], self.commit.index.basis

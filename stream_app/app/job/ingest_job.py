@@ -250,7 +250,7 @@ def _stream_in(driver: _Driver, prepared: _Prepared) -> None:
         batch = MicroBatch(_work(driver, prepared, feeds, runner, log))
         _run(driver, prepared, batch, runner, source)
         _check_none_held(batch.tables.held)
-        _check_not_all_bad(batch.totals, feeds.of_no_table, config.stream.quarantine)
+        _check_not_all_bad(batch.work.totals, feeds.of_no_table, config.stream.quarantine)
     finally:
         driver.signs.begin("Spark ends")
         feeds.close()
@@ -269,7 +269,7 @@ def _run(
     """Run the stream until its source is drained or it is stopped."""
     tables, stream = driver.config.tables, driver.config.stream
     log, checkpoint = driver.watched.log, prepared.state.folder
-    plan, unmet = batch.plan(), UnmetTables(tables.named, prepared.state)
+    plan, unmet = batch.work.plan(), UnmetTables(tables.named, prepared.state)
     running = RunningStream(
         batch=batch,
         drains=stream.is_available_now,

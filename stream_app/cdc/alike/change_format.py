@@ -152,7 +152,7 @@ class ChangeFormat(Reads):
         )
         images_of = self._dialect.images_of
         sightings = drift_in(records, columns=self._table.columns, images_of=images_of)
-        return self._policy.told(sightings)
+        return self._policy.reported(sightings)
 
 
 def read_message(
@@ -197,7 +197,6 @@ def _by_message(of: ImageRows, parsed: Parsed) -> ImageRows:
 
 
 def _of_messages(records: Bools, message: npt.NDArray[np.int64], suspects: Bools) -> Bools:
-    """Which messages have such a record, and are no suspects."""
     has_one = np.zeros(len(suspects), np.bool_)
     has_one[message[records]] = True
     return has_one & ~suspects

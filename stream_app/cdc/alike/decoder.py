@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from stream_app.cdc.alike.document_images import ImagesOf
+from stream_app.cdc.alike.dialect import ImagesOf
 from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome
 from stream_app.cdc.alike.record_shapes import RecordShape, shape_of
 from stream_app.cdc.column_drift import ColumnPolicy

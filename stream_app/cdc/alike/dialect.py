@@ -6,20 +6,51 @@ give back any of them as odd. `read` takes one, and its word is final.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from stream_app.cdc.alike.document_images import DocumentImages
-from stream_app.cdc.column_drift import NO_DRIFT, Drift
+from stream_app.cdc.column_drift import NO_DRIFT, Drift, drift_of
 from stream_app.cdc.columns.arrow_buffers import Bools, Int64s
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind
 from stream_app.cdc.images import Images
 from stream_app.cdc.record_images import RecordImages
 from stream_app.model.schema.mapping_options import MappingOptions
 from stream_app.model.schema.source_table import SourceTable
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentImages:
+    """The images of a message's rows, by field.
+
+    Attributes:
+        befores, afters: in the order of the message.
+        names: how many names of fields stand in the message and its images.
+        is_flat: whether the message itself is the image.
+        ignored: how fields begin that are no columns; None: all are.
+    """
+
+    befores: tuple[Mapping[str, Any], ...]
+    afters: tuple[Mapping[str, Any], ...]
+    names: int
+    is_flat: bool = False
+    ignored: str | None = None
+
+    def drift(self, columns: frozenset[str]) -> Drift:
+        """The columns by which the images differ from a table of these columns."""
+        before: set[str] = set().union(*self.befores)
+        if len(self.afters) <= 1:
+            after = next(iter(self.afters), None)
+        else:
+            before = before.union(*self.afters)
+            after = dict.fromkeys(set(self.afters[0]).intersection(*self.afters[1:]))
+        return drift_of(columns, before, after, ignored=self.ignored)
+
+
+ImagesOf = Callable[[dict[str, Any]], DocumentImages | None]
+"""The images of a message; None: it is no change of rows. Objects alone are images."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +121,7 @@ class Dialect(Protocol):
         return frozenset()
 
     def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
-        """See `document_images.ImagesOf`."""
+        """See `ImagesOf`."""
         ...
 
     def described(

@@ -24,7 +24,7 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from stream_app.cdc.alike.document_images import ImagesOf
+from stream_app.cdc.alike.dialect import ImagesOf
 from stream_app.cdc.column_drift import NO_DRIFT, Column, Drift, Sighting, add_sighting
 from stream_app.cdc.columns.arrow_buffers import (
     Bools,

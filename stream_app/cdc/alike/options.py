@@ -246,7 +246,6 @@ def _list_problems(key: str, value: str, columns: RowType) -> list[str]:
 
 
 def _encoded_column(key: str) -> str | None:
-    """The column of a key ``column.NAME.encoding``."""
     if key.startswith(_COLUMN_PREFIX) and key.endswith(_COLUMN_SUFFIX):
         return key[len(_COLUMN_PREFIX) : -len(_COLUMN_SUFFIX)]
     return None

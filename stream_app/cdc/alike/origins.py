@@ -59,7 +59,6 @@ class FieldsRead:
         self._read(values.filter(pa.array(~readable)), index[~readable])
 
     def _read(self, values: pa.Array, index: Index) -> None:
-        """The same one by one."""
         for at, value in zip(index.tolist(), values.to_pylist(), strict=True):
             try:
                 document = load_document(value)

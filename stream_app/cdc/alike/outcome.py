@@ -189,7 +189,7 @@ class Outcome:
             index[list(result.questions)], np.array(list(result.questions.values()), np.uint8)
         )
         self._see_tables(result.tables, index)
-        self._see(self.policy.told(result.columns), index)
+        self._see(self.policy.reported(result.columns), index)
         self.skipped += result.no_row + len(result.truncates)
         for position, reason in result.reasons.items():
             self.reasons[int(index[position])] = reason

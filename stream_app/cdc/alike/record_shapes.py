@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from stream_app.cdc.alike.document_images import ImagesOf
+from stream_app.cdc.alike.dialect import ImagesOf
 from stream_app.cdc.column_drift import ColumnPolicy
 from stream_app.cdc.columns.arrow_buffers import Bools
 from stream_app.cdc.columns.column_reading import ColumnReading, JsonKind, row_fields

@@ -1,7 +1,12 @@
 """Canal's flat messages → row changes: the format ``canal-json``.
 
 A message holds the rows of one statement in `data`; of an UPDATE `old` has, for each row, the
-changed columns with their values before. All values are text or null.
+changed columns with their values before. All values are text or null. Messages that look alike are
+parsed in columns:
+
+1. Parse all messages: lists of rows, lists of what they were before.
+2. Lay the rows of all messages behind one another, and beside each what it was before.
+3. Convert values of ENUM, SET, BIT and of geometries.
 
 Source: Canal `protocol/FlatMessage.java`; Paimon `format/canal/CanalRecordParser.java` and the
 messages of its tests.
@@ -14,13 +19,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.cdc.alike.changed_columns import filled_up, nulls_behind, ops_of, told_nulls
 from stream_app.cdc.alike.description import untyped
-from stream_app.cdc.alike.dialect import Change, Dialect, NoRow, Parsed, Table, Truncate
+from stream_app.cdc.alike.dialect import (
+    Change,
+    Dialect,
+    DocumentImages,
+    NoRow,
+    Parsed,
+    Table,
+    Truncate,
+)
 from stream_app.cdc.alike.dialect_format import DialectFormat
-from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import cell_of, check_once, image_of, text_of
 from stream_app.cdc.alike.options import (
     COLUMN_OPTIONS,
@@ -29,13 +43,14 @@ from stream_app.cdc.alike.options import (
     TRUNCATE_OPTION,
 )
 from stream_app.cdc.alike.origins import OriginFields, Told, change_times
-from stream_app.cdc.canal.columns import OPS, parse_columns
-from stream_app.cdc.canal.mysql_types import conversion
+from stream_app.cdc.canal.mysql_types import conversion, converted
 from stream_app.cdc.column_drift import Reaction
-from stream_app.cdc.columns.arrow_buffers import bools_of
-from stream_app.cdc.columns.column_reading import Encoding, Family, JsonKind, family_of
+from stream_app.cdc.columns.arrow_buffers import Int64s, bools_of, children_of, taken, valid_of
+from stream_app.cdc.columns.column_reading import Encoding, Family, JsonKind, family_of, row_fields
+from stream_app.cdc.columns.json_lines import parse_objects
+from stream_app.cdc.images import Images
 from stream_app.cdc.record_images import Image, RecordImages, UnreadableRecordError
-from stream_app.cdc.row_assembly import DELETE, UPDATE
+from stream_app.cdc.row_assembly import CREATE, DELETE, UPDATE
 from stream_app.cdc.source_tables import table_name
 from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.cdc.source_types.stored_times import stored_type
@@ -47,6 +62,7 @@ _DDL = frozenset({"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "D
 _NO_ROWS = _DDL | {"QUERY", "GTID", "XACOMMIT", "XAROLLBACK", "MHEARTBEAT"}
 _ENVELOPE = frozenset({"database", "table", "type", "isDdl", "data", "old", "mysqlType"})
 _OPTIONS = (TRUNCATE_OPTION, *COLUMN_OPTIONS, ENCODING_OPTION)
+OPS = {"INSERT": CREATE, "ROW": CREATE, "UPDATE": UPDATE, "DELETE": DELETE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +107,7 @@ class CanalDialect(Dialect):
         self, values: pa.Array, _keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind]
     ) -> Parsed | None:
         """See `dialect.Dialect`."""
-        return parse_columns(values, table, kinds)
+        return _parse_columns(values, table, kinds)
 
     def read(
         self, document: dict[str, Any], _key: bytes | None, table: Table
@@ -223,3 +239,71 @@ CANAL_JSON = DialectFormat(
     has_whole_before=_has_whole_before,
     signs=(frozenset({"database", "table", "type", "data", "isDdl"}),),
 ).declared()
+
+
+def _parse_columns(values: pa.Array, table: Table, kinds: Sequence[JsonKind]) -> Parsed | None:
+    """Parse messages in one go; None when they do not parse as these kinds."""
+    row = pa.struct(row_fields(table.readings, kinds))
+    texts = [
+        reading for reading in table.readings if reading.family in (Family.STRING, Family.BINARY)
+    ]
+    fields = [
+        *((name, pa.string()) for name in ("database", "table", "type")),
+        ("isDdl", pa.bool_()),
+        ("data", pa.list_(row)),
+        ("old", pa.list_(row)),
+    ]
+    if texts:
+        fields.append(("mysqlType", pa.struct([(reading.name, pa.string()) for reading in texts])))
+    columns = parse_objects(values, pa.schema(fields))  # step 1
+    if columns is None:
+        return None
+    database, name, kind, is_ddl, data, old, *types = columns
+    message_ops = ops_of(kind, OPS)
+    odd = (message_ops == 0) | bools_of(is_ddl)
+    is_update = message_ops == UPDATE
+    (now, now_start, now_count), (then, then_start, then_count) = _rows(data), _rows(old)
+    odd |= (now_count == 0) | (is_update & (then_count != now_count))
+    message = np.repeat(np.arange(len(values)), now_count)  # step 2
+    ops = message_ops[message]
+    has_old = (is_update & ~odd)[message]
+    in_message = np.arange(len(message)) - now_start[message]
+    places = np.where(has_old, then_start[message] + in_message, -1)
+    before = [taken(column, places) for column in children_of(then)]
+    after = children_of(now)
+    nulls, doubtful = told_nulls(
+        values,
+        nulls_behind(values, is_update & ~odd, b'"old":'),
+        [reading.name for reading in table.readings],
+        lambda document, at: enumerate(document["old"], int(now_start[at])),
+    )
+    odd[doubtful] = True
+    is_row = valid_of(now)
+    # An update's row that has no object in `old` has nothing that it was before.
+    is_row &= ~has_old | valid_of(taken(then, places))
+    odd[message[~is_row]] = True
+    befores = filled_up(before, after, nulls)
+    for place, reading in enumerate(table.readings):  # step 3
+        if reading in texts:
+            column = types[0].field(texts.index(reading)).take(pa.array(message))
+            for side in (befores, after):
+                side[place], failed = converted(reading.family, column, side[place])
+                odd[message[failed]] = True
+    is_delete = ops == DELETE
+    images = Images(
+        ops=ops,
+        has_before=is_delete | (ops == UPDATE),
+        has_after=~is_delete,
+        kinds=kinds,
+        before=befores,
+        after=after,
+        suspects=odd[message],
+        tables=(database.take(message), name.take(message)) if table.reads_tables else (),
+    )
+    return Parsed(images, message, odd)
+
+
+def _rows(lists: pa.Array) -> tuple[pa.Array, Int64s, Int64s]:
+    """The rows of n messages behind one another; of each message its first and how many it has."""
+    count = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
+    return lists.flatten(), np.cumsum(count) - count, count

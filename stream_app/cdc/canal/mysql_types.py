@@ -4,19 +4,22 @@ Canal sends the number of an ENUM's member, of a SET the bits of its members, a 
 and a geometry as MySQL's bytes. So such a value is read by the type of its own message.
 
 Source: Paimon `format/canal/CanalFieldParser.java` and `mysql/MySqlTypeUtils.java`. Different here:
-a SET becomes MySQL's own text, names with commas between them.
+a SET becomes MySQL's own text, names with commas between them. For geometries OGC "Simple
+Features", well-known binary, behind the number of a reference system.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import struct
 from collections.abc import Callable
 from functools import lru_cache, partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stream_app.cdc.canal.geometry import geometry_json
 from stream_app.cdc.columns.arrow_buffers import Bools, bools_of, null_where, valid_of
 from stream_app.cdc.columns.column_reading import Family
 
@@ -31,6 +34,16 @@ _GEOMETRY = re.compile(
 )
 _BITS = re.compile(r"\s*bit\s*(?:\(\s*(\d+)\s*\))?\s*$", re.IGNORECASE)
 _DIGITS_MAX = 20
+_GEOMETRY_NAMES = {
+    1: "Point",
+    2: "LineString",
+    3: "Polygon",
+    4: "MultiPoint",
+    5: "MultiLineString",
+    6: "MultiPolygon",
+    7: "GeometryCollection",
+}
+_GEOMETRY_DEPTH_MAX = 32
 
 
 @lru_cache(maxsize=4096)
@@ -94,3 +107,66 @@ def _or_none(convert: Conversion, text: str) -> str | None:
         return convert(text)
     except ValueError:
         return None
+
+
+def geometry_json(text: str) -> str:
+    """The GeoJSON of a geometry's bytes, which are text of ISO 8859-1.
+
+    Raises:
+        ValueError: they are no geometry.
+    """
+    try:
+        data = text.encode("latin-1")
+        (srid,) = struct.unpack_from("<I", data)
+        reader = _Reader(data, 4)
+        name, inner = reader.geometry(0)
+    except (UnicodeEncodeError, struct.error, KeyError, RecursionError):
+        raise ValueError("is not a geometry as MySQL stores it") from None
+    if reader.at != len(data):
+        raise ValueError("is not a geometry as MySQL stores it")
+    field = "geometries" if name == _GEOMETRY_NAMES[7] else "coordinates"
+    return json.dumps({field: inner, "type": name, "srid": srid}, separators=(",", ":"))
+
+
+class _Reader:
+    def __init__(self, data: bytes, at: int) -> None:
+        self._data = data
+        self.at = at
+
+    def geometry(self, depth: int) -> tuple[str, Any]:
+        """The name and the coordinates; of a collection its geometries."""
+        if depth > _GEOMETRY_DEPTH_MAX:
+            raise RecursionError
+        (order,) = self._take("<B")
+        end = ">" if order == 0 else "<"
+        (kind,) = self._take(f"{end}I")
+        name = _GEOMETRY_NAMES[kind]
+        match kind:
+            case 1:
+                return name, self._point(end)
+            case 2:
+                return name, self._points(end)
+            case 3:
+                return name, [self._points(end) for _ in range(self._count(end))]
+            case _:
+                parts = [self.geometry(depth + 1) for _ in range(self._count(end))]
+                if kind == 7:
+                    return name, [{"type": of, "coordinates": inner} for of, inner in parts]
+                return name, [inner for _, inner in parts]
+
+    def _point(self, end: str) -> list[float]:
+        return [int(one) if one.is_integer() else one for one in self._take(f"{end}2d")]
+
+    def _points(self, end: str) -> list[list[float]]:
+        return [self._point(end) for _ in range(self._count(end))]
+
+    def _count(self, end: str) -> int:
+        (count,) = self._take(f"{end}I")
+        if count > len(self._data):
+            raise struct.error
+        return int(count)
+
+    def _take(self, form: str) -> tuple[Any, ...]:
+        numbers = struct.unpack_from(form, self._data, self.at)
+        self.at += struct.calcsize(form)
+        return numbers

@@ -1,4 +1,4 @@
-"""Base64 and hexadecimal text → bytes, a whole column at a time.
+"""Text of base64, hexadecimal digits or ISO 8859-1 → bytes, a whole column at a time.
 
 Called by `column_cast`. All values of a column are consecutive in one buffer, and each base64 value
 has whole groups of four characters. So the buffer is decoded at once, and only the padding is
@@ -176,3 +176,39 @@ def _binary(texts: pa.Array, lengths: Int32s, data: Bytes) -> pa.Array:
         valid = pa.array(valid_of(texts)).buffers()[1]
     buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
     return pa.Array.from_buffers(pa.binary(), len(texts), buffers)
+
+
+def decode_latin_1(texts: pa.Array) -> tuple[pa.Array, Bools | None]:
+    """Decode text of ISO 8859-1, a character for each byte: strings [n] into binary [n].
+
+    UTF-8 has two bytes for characters from 128 to 255, of which the first is 0xC2 or 0xC3.
+    Four texts, of which the last has a character beyond 255::
+
+        texts     ["a", "ÿ", null, "€"]
+        utf-8     61 | C3 BF | | E2 82 AC
+        bytes     [61, FF, null, null]
+        failed    [F, F, F, T]
+
+    Returns:
+        The bytes, null where the text is null or has another character. And bool [n], where it
+        has; None when none has.
+    """
+    data, offsets = own_bytes(texts)
+    beyond = np.flatnonzero(data > 0xC3)
+    if len(beyond):
+        rows = np.searchsorted(offsets, beyond, side="right") - 1
+        failed: Bools = np.zeros(len(texts), np.bool_)
+        failed[rows] = True
+        return decode_latin_1(null_where(texts, failed))[0], failed
+    is_second = data & 0xC0 == 0x80
+    if not is_second.any():
+        return texts.cast(pa.binary()), None
+    values = data.copy()
+    second = np.flatnonzero(is_second)
+    values[second] |= (data[second - 1] & 3) << 6
+    is_first = data >= 0xC2
+    before = np.concatenate([[0], np.cumsum(is_first, dtype=np.int32)])
+    moved = (offsets - before[offsets]).astype(np.int32)
+    valid = pa.array(valid_of(texts)).buffers()[1] if texts.null_count else None
+    buffers = [valid, pa.py_buffer(moved), pa.py_buffer(values[~is_first])]
+    return pa.Array.from_buffers(pa.binary(), len(texts), buffers), None

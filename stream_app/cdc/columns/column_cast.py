@@ -24,6 +24,7 @@ from stream_app.cdc.columns.arrow_buffers import (
 from stream_app.cdc.columns.base64_columns import (
     decode_base64,
     decode_hex,
+    decode_latin_1,
     left_padded,
     reversed_bytes,
 )
@@ -40,7 +41,6 @@ from stream_app.cdc.columns.decimal_columns import (
     narrowed,
     plain_texts,
 )
-from stream_app.cdc.columns.latin_1_columns import decode_latin_1
 from stream_app.cdc.columns.nested_columns import Casts, cast_nested, cast_texts
 from stream_app.cdc.columns.time_columns import (
     Casted,

@@ -37,8 +37,6 @@ _BROKEN = object()
 
 
 class _Number(str):
-    """A number as it was written."""
-
     __slots__ = ()
 
 
@@ -233,7 +231,6 @@ def _lists(
 
 
 def _rows(reading: ColumnReading, parts: Sequence[Casted], valid: Bools) -> Casted:
-    """ROWs of fields that are cast; null where a field has failed."""
     failed = np.zeros(len(valid), np.bool_)
     for inner, part in zip(reading.inner(), parts, strict=True):
         failed |= _unfit(inner, part) & valid

@@ -2,7 +2,7 @@
 
 Called by `column_cast`. Digits finer than the column's precision are cut off towards the past, as
 in Paimon's cast to TIMESTAMP(p). Values outside the years 0000 to 9999 fail; PostgreSQL's
-``infinity`` comes as such a number.
+``infinity`` comes as such a number. `cut_digits` tells where digits are cut off.
 
 Source: Paimon `docs/concepts/data-types.md` (ranges), `utils/DateTimeUtils.java`.
 """
@@ -26,6 +26,7 @@ from stream_app.cdc.columns.arrow_buffers import (
     own_bytes,
     valid_of,
 )
+from stream_app.cdc.columns.column_reading import EPOCH_DIGITS, ColumnReading, Family, JsonKind
 
 Casted = tuple[pa.Array, Bools | None]
 
@@ -40,6 +41,9 @@ _ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)"
 
 
 _Forms = tuple[tuple[str, str | None], ...]
+_TIMES = frozenset({Family.DATE, Family.TIME, Family.TIMESTAMP})
+_SHORTEST = {Family.TIME: len("00:00:00."), Family.TIMESTAMP: len("0000-00-00T00:00:00.")}
+"""Characters of a text before the digits of its fraction."""
 
 
 def _forms(digits: int) -> _Forms:
@@ -260,3 +264,50 @@ def _build(numbers: Int64s, like: pa.Array, failed: Bools | None, target: pa.Dat
         numbers = numbers.astype(np.int32)
     array = pa.array(numbers, mask=invalid)
     return array.view(target), failed
+
+
+def cut_digits(reading: ColumnReading, kind: JsonKind, wire: pa.Array) -> Bools | None:
+    """Where values lose digits: bool [n]; None: nowhere.
+
+    Args:
+        kind, wire: as `cast_column` takes them. A value that fails there may count here too.
+    """
+    if not may_cut(reading) or wire.null_count == len(wire):
+        return None
+    if kind is JsonKind.NUMBER:
+        unit = _smallest_unit(reading)
+        cut: Bools = int64s_of(wire) % unit != 0 if unit > 1 else np.zeros(len(wire), np.bool_)
+        cut &= valid_of(wire)
+    elif kind is JsonKind.STRING and reading.family is not Family.DATE:
+        cut = _cut_texts(wire, _SHORTEST[reading.family], held_digits(reading))
+    else:
+        return None
+    return cut if cut.any() else None
+
+
+def may_cut(reading: ColumnReading) -> bool:
+    """Whether the column is one of times, which values can stand in."""
+    return reading.family in _TIMES and not reading.refusal
+
+
+def held_digits(reading: ColumnReading) -> int:
+    """The digits of a second that a column of times keeps."""
+    return min(reading.data_type.precision, UNIT_DIGITS[reading.arrow_type.unit])
+
+
+def _smallest_unit(reading: ColumnReading) -> int:
+    """What a count must be a multiple of to be kept whole; 1: every count is."""
+    digits = EPOCH_DIGITS.get(reading.encoding)
+    if digits is None:
+        return 1
+    if reading.family is Family.DATE:
+        return int(_DAY_SECONDS * 10**digits)
+    return int(10 ** max(digits - held_digits(reading), 0))
+
+
+def _cut_texts(texts: pa.Array, shortest: int, held: int) -> Bools:
+    # A glance at lengths spares the usual texts the pattern.
+    lengths = lengths_of(texts) - bools_of(pc.ends_with(texts, pattern="Z"))
+    if int(lengths.max()) <= shortest + held:
+        return np.zeros(len(texts), np.bool_)
+    return bools_of(pc.match_substring_regex(texts, rf"[.][0-9]{{{held}}}[0-9]*[1-9]"))

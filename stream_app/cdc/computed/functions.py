@@ -12,8 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from stream_app.cdc.columns.arrow_buffers import any_of, null_where, valid_of
 from stream_app.cdc.columns.column_cast import cast_alone
 from stream_app.cdc.columns.column_reading import (
     ColumnReading,
@@ -22,9 +25,10 @@ from stream_app.cdc.columns.column_reading import (
     JsonKind,
     family_of,
 )
-from stream_app.cdc.columns.time_columns import Casted
+from stream_app.cdc.columns.decimal_columns import within_precision
+from stream_app.cdc.columns.time_columns import Casted, cast_isolating
 from stream_app.cdc.columns.wire_values import wire_value
-from stream_app.cdc.computed import number_functions, text_functions
+from stream_app.cdc.computed import text_functions
 from stream_app.cdc.computed.date_pattern import parse_pattern
 from stream_app.cdc.computed.definition import Definition, DefinitionError
 from stream_app.cdc.computed.time_functions import PRECISIONS, date_format, time_field
@@ -52,6 +56,8 @@ _MOMENT = DataType(root=TypeRoot.TIMESTAMP, precision=3)
 _TEMPORAL = INTEGER_ROOTS | STRING_ROOTS | TIMESTAMP_ROOTS | {TypeRoot.DATE}
 _FEW = ("none", "one", "two", "three")
 _TEMPORAL_WORDS = "a date, a timestamp, a whole number or a text"
+WIDTH_MAX = 2**31 - 1
+_INT64_MIN = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,15 +174,15 @@ def _substring(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) ->
 
 def _truncate(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) -> Applied:
     _count(literals, 1, 1)
-    width = _whole(literals[0], "the width", 1, number_functions.WIDTH_MAX)
+    width = _whole(literals[0], "the width", 1, WIDTH_MAX)
     if argument.root in STRING_ROOTS:
         compute: Compute = partial(text_functions.substring, begin=0, end=width)
         return Applied(argument, compute, f"has fewer than {width} characters")
     too_small = "has no multiple of the width below it in that type"
     if argument.root in INTEGER_ROOTS:
-        compute = partial(number_functions.truncate_integers, width=width)
+        compute = partial(truncate_integers, width=width)
     elif argument.root is TypeRoot.DECIMAL:
-        compute = partial(number_functions.truncate_decimals, width=width)
+        compute = partial(truncate_decimals, width=width)
     else:
         raise DefinitionError(
             f"takes a whole number, a decimal or a text, not a column of type {argument}"
@@ -198,7 +204,6 @@ def _cast(_: DataType, literals: tuple[str, ...], arrow_type_of: ArrowTypeOf) ->
 
 
 def _constant(value: str, data_type: DataType, arrow_type: pa.DataType) -> pa.Array:
-    """One value of the type, from its text: array [1]."""
     family = family_of(data_type)
     is_time = family in (Family.DATE, Family.TIME, Family.TIMESTAMP)
     reading = ColumnReading(
@@ -277,3 +282,36 @@ FUNCTIONS: Mapping[str, Function] = {
     "lower": Function("lower(COLUMN)", partial(_case, text_functions.lower)),
     "trim": Function("trim(COLUMN)", partial(_case, text_functions.trim)),
 }
+
+
+def truncate_integers(values: pa.Array, width: int) -> Casted:
+    """``v - floormod(v, width)`` as integers of the same type; fails where that is too small."""
+    numbers = pc.fill_null(values, 0).cast(pa.int64()).to_numpy()
+    rest = np.mod(numbers, width)
+    fits = valid_of(values) & (numbers >= _INT64_MIN + rest)
+    truncated = pa.array(np.where(fits, numbers, rest) - rest)
+    integers = cast_isolating(null_where(truncated, ~fits), values.type)
+    return integers, any_of(valid_of(values) & ~valid_of(integers))
+
+
+def truncate_decimals(values: pa.Array, width: int) -> Casted:
+    """The same of the unscaled numbers [n]: 12.34 by 10 is 12.30.
+
+    An unscaled number is ``high * 2^64 + low``. The width is below 2^31, so all remainders and
+    their products fit into 64 bits.
+    """
+    if not len(values):
+        return values, None
+    words = np.frombuffer(values.buffers()[1], "<i8").reshape(-1, 2)
+    words = words[values.offset : values.offset + len(values)]
+    low, high = np.ascontiguousarray(words[:, 0]).view(np.uint64), words[:, 1]
+    shift = np.int64(2**64 % width)
+    rest = np.mod(high, width) * shift % width + (low % np.uint64(width)).astype(np.int64)
+    rest = np.mod(rest, width).astype(np.uint64)
+    result = np.empty((len(values), 2), np.int64)
+    result[:, 0] = (low - rest).view(np.int64)  # without a sign, it wraps around
+    result[:, 1] = high - (low < rest)
+    truncated = pa.Array.from_buffers(
+        values.type, len(values), [None, pa.py_buffer(result.tobytes())]
+    )
+    return within_precision(null_where(truncated, ~valid_of(values)))

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.cdc.alike.changed_columns import ops_of
 from stream_app.cdc.alike.drift_search import (
     NO_CLASS,
     SearchedRecords,
@@ -32,10 +33,7 @@ from stream_app.cdc.columns.arrow_buffers import (
     Bools,
     Int64s,
     bools_of,
-    bytes_of,
     children_of,
-    lengths_of,
-    offsets_of,
     valid_of,
 )
 from stream_app.cdc.columns.column_reading import ColumnReading, Encoding, Family, JsonKind
@@ -54,6 +52,7 @@ from stream_app.cdc.debezium.record_reader import (
     FLAT_FIELDS,
     HEARTBEAT_FIELDS,
     OP_FIELD,
+    ROW_OPS,
     TABLE_FIELDS,
     images_of,
 )
@@ -61,13 +60,12 @@ from stream_app.cdc.images import ImageRows, Images, RowRules, StackedImages, ro
 from stream_app.cdc.row_assembly import (
     CREATE,
     DELETE,
-    READ,
-    UPDATE,
     Ops,
     lacks_image,
 )
 
 _ENVELOPE_OP = "op"
+OPS = {letter: ord(letter) for letter in ROW_OPS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +142,7 @@ def decode_framed(
         kinds=shape.kinds,
         columns=columns,
         suspects=lacks_image(framed.ops, framed.has_before, framed.has_after),
-        tables=[framed.told(name) for name in TABLE_FIELDS] if settings.reads_tables else (),
+        tables=[framed.texts(name) for name in TABLE_FIELDS] if settings.reads_tables else (),
     )
     parsed = ParsedImages(images, np.array(whole)[framed.codes])
     return _decoded(values, framed.joined_images(), parsed, shape, settings)
@@ -224,7 +222,7 @@ def _drift(
         ),
         inner=_inner_names(images),
     )
-    return policy.told(drift_in(records, columns=policy.columns, images_of=images_of))
+    return policy.reported(drift_in(records, columns=policy.columns, images_of=images_of))
 
 
 def _parse_envelopes(
@@ -244,14 +242,15 @@ def _parse_envelopes(
     is_whole = np.zeros(len(values), np.bool_)
     if "connector" in names:
         is_whole = bools_of(pc.is_in(names.pop("connector"), pa.array(WHOLE_IMAGES)))
+    ops = ops_of(op, OPS)
     images = Images(
-        ops=letters_of(op),
+        ops=ops,
         has_before=valid_of(before),
         has_after=valid_of(after),
         kinds=shape.kinds,
         before=children_of(before),
         after=children_of(after),
-        suspects=lacks_image(letters_of(op), valid_of(before), valid_of(after)),
+        suspects=lacks_image(ops, valid_of(before), valid_of(after)),
         tables=tuple(names.values()),
     )
     return ParsedImages(images.stacked(), is_whole)
@@ -277,8 +276,8 @@ def _parse_flat(
     suspects: Bools = np.zeros(len(values), np.bool_)
     is_op_told = extra[OP_FIELD].null_count < len(values)
     if is_op_told:
-        ops = letters_of(extra[OP_FIELD])
-        suspects = ~np.isin(ops, (CREATE, READ, UPDATE, DELETE))
+        ops = ops_of(extra[OP_FIELD], OPS)
+        suspects = ops == 0
     else:
         # Without an op, a marker of the transaction topic could pass for a row with its "id".
         suspects = bools_of(pc.match_substring(values, '"data_collections":'))
@@ -338,14 +337,3 @@ def _holds_base64_beside_numbers(values: pa.Array, shape: RecordShape, *, is_fla
     row = pa.struct(bare)
     images = [pa.field("before", row), pa.field("after", row)]
     return parse_objects(values, pa.schema(bare if is_flat else images)) is None
-
-
-def letters_of(texts: pa.Array) -> Ops:
-    """The byte of each one-letter string; 0 for null and for any other."""
-    offsets, data, lengths = offsets_of(texts), bytes_of(texts), lengths_of(texts)
-    single = lengths == 1
-    if single.all():
-        return data[offsets[:-1]]
-    letters: Ops = np.zeros(len(texts), np.uint8)
-    letters[single] = data[offsets[:-1][single]]
-    return letters

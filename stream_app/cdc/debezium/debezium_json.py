@@ -38,10 +38,8 @@ from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.columns.json_lines import may_be_misread
 from stream_app.cdc.columns.nesting import NESTING_MAX, deep_ones
 from stream_app.cdc.debezium.columns import DecodeSettings, decode_columns, decode_framed
-from stream_app.cdc.debezium.connect_types import ConnectField, apply_schema
 from stream_app.cdc.debezium.description import describe, versions
-from stream_app.cdc.debezium.key_check import KeyCheck
-from stream_app.cdc.debezium.key_proof import ReplicaIdentity
+from stream_app.cdc.debezium.key_proof import KeyCheck, ReplicaIdentity
 from stream_app.cdc.debezium.options import (
     DECIMAL_MODE,
     OPTIONS,
@@ -57,7 +55,13 @@ from stream_app.cdc.debezium.origins import change_times, debezium_origins
 from stream_app.cdc.debezium.record_frames import KnownFrames
 from stream_app.cdc.debezium.record_reader import images_of
 from stream_app.cdc.debezium.records import decode_records
-from stream_app.cdc.debezium.schema import SCHEMAS_MAX, connect_fields, split_envelopes
+from stream_app.cdc.debezium.schema import (
+    SCHEMAS_MAX,
+    ConnectField,
+    apply_schema,
+    connect_fields,
+    split_envelopes,
+)
 from stream_app.cdc.debezium.source_survey import survey
 from stream_app.cdc.images import RowRules
 from stream_app.cdc.message_format import Format, FormatSetup, SourceReader
@@ -145,7 +149,6 @@ class DebeziumJson:
         return self._keys.uncertain(outcome.messages, index, questions)
 
     def _read_by(self, fields: Mapping[str, ConnectField]) -> tuple[ColumnReading, ...]:
-        """The readings of messages with this schema."""
         options = self._options
         return apply_schema(
             self._readings,

@@ -24,9 +24,8 @@ import numpy as np
 import pyarrow as pa
 
 from stream_app.cdc.alike.description import parsed, untyped, with_key
-from stream_app.cdc.debezium.connect_types import ConnectField
 from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, HEARTBEAT_FIELDS, is_envelope
-from stream_app.cdc.debezium.schema import connect_fields, has_columns, split_messages
+from stream_app.cdc.debezium.schema import ConnectField, connect_fields, has_columns, split_messages
 from stream_app.cdc.debezium.source_survey import ROUTER_FIELD
 from stream_app.cdc.message_format import ToldTable
 from stream_app.cdc.source_types.connect import connect_type
@@ -181,7 +180,6 @@ def _connector(payloads: Iterable[dict[str, Any]]) -> str:
 
 
 def _row_names(payload: dict[str, Any]) -> Iterator[str]:
-    """The columns of one record."""
     if is_envelope(payload):
         for image in (payload.get("after"), payload.get("before")):
             yield from image if isinstance(image, dict) else ()

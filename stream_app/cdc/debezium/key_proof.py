@@ -10,8 +10,8 @@ may be taken for a key of the table. A row is certain in two ways.
    is of a table without one. PostgreSQL allows updates and deletes there only with whole
    before-images.
 
-Called by `columns` and `records` (`questions_of`) and by `key_check`, which reads
-keys.
+`columns` and `records` call `questions_of`; `debezium_json` calls `KeyCheck` once a batch, which
+reads the keys.
 
 Source: Debezium's PostgreSQL connector, "Replica identity" and "Change event keys", and its
 `RelationalChangeRecordEmitter.java` for changes of the key; tests/fixtures/cdc has such messages.
@@ -20,15 +20,18 @@ The connectors of MySQL and MariaDB refuse a server whose `binlog_row_image` is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from stream_app.cdc.change_batch import place
 from stream_app.cdc.columns.arrow_buffers import Bools
-from stream_app.cdc.debezium.message_keys import NO_KEY, Fields
+from stream_app.cdc.debezium.message_keys import NO_KEY, Fields, MessageKeys
 from stream_app.cdc.row_assembly import DELETE, UPDATE, Ops
+from stream_app.errors import WrongSourceError
 
 Questions = npt.NDArray[np.uint8]
 
@@ -161,3 +164,75 @@ def remedies(rules: KeyRules, fields: Fields) -> str:
         other = f"make the source's key ({', '.join(sorted(known))}) the table's primary key"
         other += "; or, if it lacks only partition columns, set the option partition-lookup = true"
     return f"{full}; or {other}"
+
+
+@dataclass(slots=True)
+class KeyCheck:
+    """Judges the messages of one table.
+
+    Attributes:
+        quarantines: whether a record that is not certain becomes a bad one; else it stops the job.
+    """
+
+    rules: KeyRules
+    quarantines: bool
+    _keys: MessageKeys = field(default_factory=MessageKeys)
+
+    @property
+    def reads_keys(self) -> bool:
+        """Whether keys are read: not when an option names the source's key."""
+        return bool(self.rules.primary_key) and self.rules.source_key is None
+
+    def uncertain(
+        self, messages: pa.RecordBatch, index: npt.NDArray[np.int32], questions: Questions
+    ) -> dict[int, str]:
+        """Positions of the messages whose keys do not answer, and why.
+
+        Args:
+            messages: a batch; without a column `key` no message has one.
+            index: positions of the messages that ask, and what each of them asks.
+
+        Raises:
+            WrongSourceError: there is one, and it is not to be set aside.
+        """
+        codes, fields = self._fields(messages, index)
+        answered = np.array(
+            [[answers(self.rules, one, names) for one in Question] for names in fields]
+        )
+        failed = np.flatnonzero(~answered[codes, questions])
+        if not len(failed):
+            return {}
+        cases = {
+            (code, question): (question, names)
+            for code, names in enumerate(fields)
+            for question in Question
+            if not answered[code, question]
+        }
+        if not self.quarantines:
+            first = failed[np.argmin(index[failed])]
+            case = cases[codes[first], questions[first]]
+            raise _stop(messages, int(index[first]), self.rules, *case)
+        reasons = {
+            at: f"{uncertainty(self.rules, *case)}; {remedies(self.rules, case[1])}"
+            for at, case in cases.items()
+        }
+        # A loop over bad records.
+        return {int(index[at]): reasons[codes[at], questions[at]] for at in failed}
+
+    def _fields(
+        self, messages: pa.RecordBatch, index: npt.NDArray[np.int32]
+    ) -> tuple[npt.NDArray[np.int32], list[Fields]]:
+        if self.reads_keys and "key" in messages.schema.names:
+            return self._keys.fields_of(messages.column("key").take(pa.array(index)))
+        return np.zeros(len(index), np.int32), [NO_KEY]
+
+
+def _stop(
+    messages: pa.RecordBatch, at: int, rules: KeyRules, question: Question, fields: Fields
+) -> WrongSourceError:
+    return WrongSourceError(
+        f"the record {uncertainty(rules, question, fields)}",
+        where=place(messages, at),
+        fix=f"{remedies(rules, fields)}; source.debezium.unproven-keys = 'quarantine' sends such "
+        f"records to quarantine and continues",
+    )

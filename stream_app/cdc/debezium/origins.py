@@ -158,7 +158,6 @@ class _Search:
             self._one_by_one(some.filter(pa.array(odd)), places[odd])
 
     def _see(self, names: Sequence[pa.Array], chosen: Bools, index: Index) -> None:
-        """Note the tables of messages that were parsed."""
         database, schema, table = (column.filter(pa.array(chosen)) for column in names)
         origins = origins_of(database, schema, table, {})
         codes = np.array([self._code(table) for table in origins.tables], np.int32)

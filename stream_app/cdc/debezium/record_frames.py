@@ -101,7 +101,7 @@ class FramedRecords:
         before = np.where(self.has_before, firsts, -1)
         return before, np.where(self.has_after, firsts + self.has_before, -1)
 
-    def told(self, name: str) -> pa.DictionaryArray:
+    def texts(self, name: str) -> pa.DictionaryArray:
         """What the source of each record says by this name: dictionary of strings [m]."""
         texts = pa.array([frame.source[name] for frame in self.frames], pa.string())
         return pa.DictionaryArray.from_arrays(pa.array(self.codes), texts)

@@ -12,8 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from stream_app.cdc.alike.dialect import NoRow, Truncate
-from stream_app.cdc.alike.document_images import DocumentImages
+from stream_app.cdc.alike.dialect import DocumentImages, NoRow, Truncate
 from stream_app.cdc.alike.documents import (
     JsonNumber,
     cell_of,
@@ -194,7 +193,7 @@ def _drift(document: dict[str, Any], columns: frozenset[str]) -> Drift:
 
 
 def images_of(document: dict[str, Any]) -> DocumentImages | None:
-    """See `document_images.ImagesOf`."""
+    """See `dialect.ImagesOf`."""
     if not ("op" in document and ("after" in document or "before" in document)):
         is_delete = document.get(DELETED_FIELD) in ("true", True) or document.get(OP_FIELD) == "d"
         befores, afters = ((document,), ()) if is_delete else ((), (document,))

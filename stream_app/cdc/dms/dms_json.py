@@ -20,9 +20,16 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.alike.changed_columns import filled_up, ops_of, told_nulls
 from stream_app.cdc.alike.description import untyped
-from stream_app.cdc.alike.dialect import Change, Dialect, NoRow, Parsed, Table, Truncate
+from stream_app.cdc.alike.dialect import (
+    Change,
+    Dialect,
+    DocumentImages,
+    NoRow,
+    Parsed,
+    Table,
+    Truncate,
+)
 from stream_app.cdc.alike.dialect_format import DialectFormat
-from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import check_once, image_of, text_of
 from stream_app.cdc.alike.options import (
     COLUMN_OPTIONS,
@@ -206,7 +213,6 @@ def _without_prefix(reading: ColumnReading, column: pa.Array) -> pa.Array:
 
 
 def _cells(data: dict[str, Any], table: Table) -> Image:
-    """The cells of a row."""
     image = dict(image_of(data, "data", table.columns) or {})
     for reading in table.readings:
         cell = image.get(reading.name)

@@ -18,9 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.alike.description import untyped
-from stream_app.cdc.alike.dialect import Change, Dialect, NoRow, Parsed, Table, Truncate
+from stream_app.cdc.alike.dialect import (
+    Change,
+    Dialect,
+    DocumentImages,
+    NoRow,
+    Parsed,
+    Table,
+    Truncate,
+)
 from stream_app.cdc.alike.dialect_format import DialectFormat
-from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import image_of, load_document
 from stream_app.cdc.alike.options import (
     COLUMN_OPTIONS,

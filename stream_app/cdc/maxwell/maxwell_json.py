@@ -19,9 +19,16 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.alike.changed_columns import filled_up, nulls_behind, ops_of, told_nulls
 from stream_app.cdc.alike.description import untyped
-from stream_app.cdc.alike.dialect import Change, Dialect, NoRow, Parsed, Table, Truncate
+from stream_app.cdc.alike.dialect import (
+    Change,
+    Dialect,
+    DocumentImages,
+    NoRow,
+    Parsed,
+    Table,
+    Truncate,
+)
 from stream_app.cdc.alike.dialect_format import DialectFormat
-from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import check_once, image_of, text_of
 from stream_app.cdc.alike.options import COLUMN_OPTIONS, ENCODING_OPTION, texts_and_numbers
 from stream_app.cdc.alike.origins import OriginFields, Told, change_times

@@ -21,9 +21,16 @@ import pyarrow.compute as pc
 
 from stream_app.cdc.alike.changed_columns import filled_up, ops_of, rows_with, told_nulls
 from stream_app.cdc.alike.description import untyped
-from stream_app.cdc.alike.dialect import Change, Dialect, NoRow, Parsed, Table, Truncate
+from stream_app.cdc.alike.dialect import (
+    Change,
+    Dialect,
+    DocumentImages,
+    NoRow,
+    Parsed,
+    Table,
+    Truncate,
+)
 from stream_app.cdc.alike.dialect_format import DialectFormat
-from stream_app.cdc.alike.document_images import DocumentImages
 from stream_app.cdc.alike.documents import JsonNumber, check_once, image_of, text_of
 from stream_app.cdc.alike.options import (
     COLUMN_OPTIONS,

@@ -115,7 +115,6 @@ def _nearest(
     connector: str,
     options: MappingOptions,
 ) -> DataType:
-    """The type of Paimon that means the same."""
     if MappingMode.TO_STRING in options or semantic == VARIABLE_SCALE:
         return STRING
     database_type = _of_database(parameters, connector, options)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
-from stream_app.filestore.path_factory import FileStorePathFactory, new_index_file_name
+from stream_app.filestore.path_factory import FileStorePathFactory, new_name
 from stream_app.format.deletion_vector import (
     DeletionVector,
     decode_deletion_vectors,
@@ -118,7 +118,7 @@ class DeletionVectorFiles:
         for data, metas in encode_deletion_vector_files(vectors, target_size=target_size):
             file = IndexFileMeta(
                 index_type=DELETION_VECTORS,
-                file_name=new_index_file_name(),
+                file_name=new_name("index"),
                 file_size=len(data),
                 row_count=len(metas),
                 deletion_vectors=metas,

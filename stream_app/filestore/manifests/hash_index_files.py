@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
-from stream_app.filestore.path_factory import FileStorePathFactory, new_index_file_name
+from stream_app.filestore.path_factory import FileStorePathFactory, new_name
 from stream_app.format.hash_index import Hashes, decode_hashes, encode_hashes
 from stream_app.model.index_file_meta import HASH, IndexFileMeta, IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind
@@ -54,7 +54,7 @@ class HashIndexFiles:
             bucket=bucket,
             index_file=IndexFileMeta(
                 index_type=HASH,
-                file_name=new_index_file_name(),
+                file_name=new_name("index"),
                 file_size=len(data),
                 row_count=len(hashes),
             ),

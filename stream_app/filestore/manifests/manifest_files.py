@@ -13,12 +13,7 @@ from typing import TypeVar
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
-from stream_app.filestore.path_factory import (
-    FileStorePathFactory,
-    new_index_manifest_name,
-    new_manifest_list_name,
-    new_manifest_name,
-)
+from stream_app.filestore.path_factory import FileStorePathFactory, new_name
 from stream_app.format.avro.index_manifest_avro import decode_index_manifest, encode_index_manifest
 from stream_app.format.avro.manifest_avro import (
     decode_manifest,
@@ -93,14 +88,14 @@ class ManifestFiles:
 
     def write_index_manifest(self, entries: Sequence[IndexManifestEntry]) -> str:
         """Write all index files of a snapshot; the name for the snapshot."""
-        name = new_index_manifest_name()
+        name = new_name("index-manifest")
         data = encode_index_manifest(entries, codec=self.codec)
         self.file_io.write_bytes(self.paths.manifest(name), data)
         return name
 
     def write_list(self, metas: Sequence[ManifestFileMeta]) -> tuple[str, int]:
         """Write a manifest list; its name and its size in bytes."""
-        name = new_manifest_list_name()
+        name = new_name("manifest-list")
         data = encode_manifest_list(metas, codec=self.codec)
         self.file_io.write_bytes(self.paths.manifest(name), data)
         return name, len(data)
@@ -128,7 +123,7 @@ class ManifestFiles:
         return metas
 
     def _write_manifest(self, entries: Sequence[ManifestEntry], data: bytes) -> ManifestFileMeta:
-        name = new_manifest_name()
+        name = new_name("manifest")
         self.file_io.write_bytes(self.paths.manifest(name), data)
         return describe_manifest(
             entries,

@@ -110,7 +110,11 @@ class CompactManager:
             max_level=levels.max_level,
             total_buckets=self.total_buckets,
             rewrite_all=self.picker.rewrite_all,
-            above=self._above(unit) if self.looks_up else (),
+            above=(
+                files_above(levels.level_sorted_runs(), unit, levels.key_of)
+                if self.looks_up
+                else ()
+            ),
             runs=self.sorted_runs or 1,
         )
 
@@ -162,9 +166,6 @@ class CompactManager:
             self.picker.note_restored(self.levels, levels, self._unit)
         self.levels = levels
         self.is_overtaken = self._running is not None
-
-    def _above(self, unit: CompactUnit) -> tuple[DataFileMeta, ...]:
-        return files_above(self.levels.level_sorted_runs(), unit, self.levels.key_of)
 
     def _ended(self) -> None:
         self._running = self._unit = None

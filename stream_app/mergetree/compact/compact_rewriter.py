@@ -101,7 +101,9 @@ class CompactRewriter:
         writer = self.files.data_writer(level=output_level, source=FileSource.COMPACT)
         try:
             for section in sections:
-                for batch in self._merged(section):
+                for batch in merged_section(
+                    section, self.layout, self.merge_function, self.files, fan_in=self.fan_in
+                ):
                     kept = self.without_stale(batch) if drop_deletes else batch
                     if kept.num_rows:
                         writer.write(kept)
@@ -113,11 +115,6 @@ class CompactRewriter:
     def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
         """Move a file by metadata alone."""
         return WrittenFiles((file.upgraded(output_level),))
-
-    def _merged(self, section: Section) -> Iterator[pa.RecordBatch]:
-        return merged_section(
-            section, self.layout, self.merge_function, self.files, fan_in=self.fan_in
-        )
 
     def without_stale(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Neither deletes nor rows that are too old; nothing lies below that they still hide."""

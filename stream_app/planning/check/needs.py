@@ -8,57 +8,52 @@ Source: none; the commands are those of stream-app.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from stream_app.model.version_kind import VersionKind
 
+_NAMED_KINDS = {
+    VersionKind.SNAPSHOT: "snapshot",
+    VersionKind.CHANGELOG: "long-lived changelog",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionName:
-    """One version.
+    """One version, or its changes.
 
     Attributes:
         number: of its snapshot; None of a tag that cannot be read.
         tag: its name; empty unless it is a tag.
         branch: in which it lies; empty: the main one.
+        is_changes: whether its changes are meant, not its rows.
     """
 
     kind: VersionKind
     number: int | None
     tag: str = ""
     branch: str = ""
+    is_changes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """The versions that cannot do without a file.
-
-    Attributes:
-        rows: whose rows cannot be read without it.
-        changes: whose changes cannot be read without it.
-    """
-
-    rows: frozenset[VersionName] = frozenset()
-    changes: frozenset[VersionName] = frozenset()
-
-    def __or__(self, other: Needs) -> Needs:
-        return Needs(self.rows | other.rows, self.changes | other.changes)
-
-    def __bool__(self) -> bool:
-        return bool(self.rows or self.changes)
-
-
-def needs_text(needs: Needs) -> str:
+def needs_text(needs: Collection[VersionName]) -> str:
     """``snapshots 3 to 5, tag 'opening'; the changes of snapshot 4``."""
-    parts = [_names_text(needs.rows)] if needs.rows else []
-    if needs.changes:
-        parts.append(f"the changes of {_names_text(needs.changes)}")
+    parts = []
+    for is_changes, branch in sorted({(one.is_changes, one.branch) for one in needs}):
+        names = [one for one in needs if (one.is_changes, one.branch) == (is_changes, branch)]
+        suffix = f" of branch {branch!r}" if branch else ""
+        parts.append("the changes of " * is_changes + _names_text(names) + suffix)
     return "; ".join(parts)
 
 
-def next_step(location: str, versions: Sequence[VersionName], needs: Needs, damaged: Needs) -> str:
+def next_step(
+    location: str,
+    versions: Sequence[VersionName],
+    needs: Collection[VersionName],
+    damaged: Collection[VersionName],
+) -> str:
     """What to do about a damaged file that versions need.
 
     Args:
@@ -67,16 +62,23 @@ def next_step(location: str, versions: Sequence[VersionName], needs: Needs, dama
         needs: the versions that need the file.
         damaged: the versions that need any file found damaged so far; none of them is a target.
     """
-    main = [one for one in versions if not one.branch]
+    main = [one for one in versions if not one.branch and one.kind is not VersionKind.CHANGELOG]
     snapshots = [one for one in main if one.kind is VersionKind.SNAPSHOT]
     newest = max(snapshots, key=lambda one: one.number or 0, default=None)
-    if newest not in needs.rows:
-        verdict = "the newest version does not need it" if needs.rows else "no row depends on it"
+    if newest not in needs:
+        has_rows = any(not one.is_changes for one in needs)
+        verdict = "the newest version does not need it" if has_rows else "no row depends on it"
         return (
             f"{verdict}; restore it from a backup, or give up the versions that need it: "
             "stream-app expire-snapshots, delete-tag"
         )
-    target = _newest_whole(main, damaged)
+    # A tag of a damaged snapshot is no target: going back to it keeps the snapshot's own file.
+    lost = {None, *(one.number for one in damaged if not one.branch and not one.is_changes)}
+    target = max(
+        (one for one in main if one.number not in lost),
+        key=lambda one: (one.number or 0, one.kind is VersionKind.SNAPSHOT),
+        default=None,
+    )
     if target is None:
         return (
             "restore it from a backup: the newest version needs it, and no other version is whole"
@@ -88,55 +90,22 @@ def next_step(location: str, versions: Sequence[VersionName], needs: Needs, dama
     )
 
 
-def _newest_whole(versions: Iterable[VersionName], damaged: Needs) -> VersionName | None:
-    """The newest version without damage; of a snapshot and its tag the snapshot.
-
-    A tag of a damaged snapshot is no target: going back to it keeps the snapshot's own file.
-    """
-    lost = _numbers((one for one in damaged.rows if not one.branch), VersionKind.SNAPSHOT)
-    whole = [
-        (one.number, one.kind is VersionKind.SNAPSHOT, one)
-        for one in versions
-        if one.kind is not VersionKind.CHANGELOG
-        and one.number is not None
-        and one.number not in lost
-        and one not in damaged.rows
-    ]
-    return max(whole, key=lambda item: item[:2])[2] if whole else None
+def _names_text(names: Collection[VersionName]) -> str:
+    """Numbers that follow each other as a range."""
+    texts = []
+    for kind, what in _NAMED_KINDS.items():
+        numbers = sorted(one.number or 0 for one in names if one.kind is kind)
+        if numbers:
+            texts.append(f"{what}{'s' if len(numbers) > 1 else ''} {_ranges(numbers)}")
+    tags = sorted(one.tag for one in names if one.kind is VersionKind.TAG)
+    if tags:
+        texts.append(f"tag{'s' if len(tags) > 1 else ''} {', '.join(map(repr, tags))}")
+    return ", ".join(texts)
 
 
-def _numbers(versions: Iterable[VersionName], kind: VersionKind) -> list[int]:
-    return [one.number for one in versions if one.kind is kind and one.number is not None]
-
-
-def _names_text(names: Iterable[VersionName]) -> str:
-    """Branch after branch; numbers that follow each other as a range."""
-    parts = []
-    for branch in sorted({one.branch for one in names}):
-        here = [one for one in names if one.branch == branch]
-        quoted = [
-            _range_text(what, sorted(numbers))
-            for what, kind in (
-                ("snapshot", VersionKind.SNAPSHOT),
-                ("long-lived changelog", VersionKind.CHANGELOG),
-            )
-            if (numbers := _numbers(here, kind))
-        ]
-        tags = sorted(one.tag for one in here if one.kind is VersionKind.TAG)
-        if tags:
-            quoted.append(("tag " if len(tags) == 1 else "tags ") + ", ".join(map(repr, tags)))
-        of = f" of branch {branch!r}" if branch else ""
-        parts.append(", ".join(quoted) + of)
-    return "; ".join(parts)
-
-
-def _range_text(what: str, numbers: Sequence[int]) -> str:
+def _ranges(numbers: Sequence[int]) -> str:
     texts = []
     for _, run in groupby(enumerate(numbers), key=lambda item: item[1] - item[0]):
-        run_numbers = [number for _, number in run]
-        texts.append(
-            str(run_numbers[0])
-            if len(run_numbers) == 1
-            else f"{run_numbers[0]} to {run_numbers[-1]}"
-        )
-    return f"{what}{'s' if len(numbers) > 1 else ''} {', '.join(texts)}"
+        first, *others = [number for _, number in run]
+        texts.append(f"{first} to {others[-1]}" if others else str(first))
+    return ", ".join(texts)

@@ -56,8 +56,8 @@ class SubCoordinator:
 
     def with_files(self, new_files: Iterable[DataFileMeta]) -> SubCoordinator:
         """More files; the partition is young again."""
-        known = {file.file_name: file for file in self.files}
-        return SubCoordinator((*known.values(), *_unknown(new_files, known)))
+        by_name = {file.file_name: file for file in (*self.files, *new_files)}
+        return SubCoordinator(tuple(by_name.values()))
 
     def without(self, names: Collection[str]) -> SubCoordinator:
         """Without files that are gone."""
@@ -165,10 +165,6 @@ def pack_with_deletions(
         bins.append(tuple(gathered))
     more, rest = pack(others, rules)
     return bins + more, rest
-
-
-def _unknown(files: Iterable[DataFileMeta], known: Collection[str]) -> list[DataFileMeta]:
-    return list({f.file_name: f for f in files if f.file_name not in known}.values())
 
 
 def in_sequence(files: Iterable[DataFileMeta]) -> Files:

@@ -180,7 +180,7 @@ def evolution(
             )
         elif column is not None:
             changes += _changes_of(schema, column, source, options, kept)
-        elif _is_reserved(source.name):
+        elif source.name in RESERVED_NAMES or source.name.startswith(KEY_PREFIX):
             kept.append(KeptColumn(source.name, None, source.data_type, "Paimon reserves the name"))
         else:
             changes.append(
@@ -270,7 +270,3 @@ def _why_kept(schema: TableSchema, name: str, kind: MergeKind) -> str | None:
 
 def _may_be_relaxed(schema: TableSchema, column: DataField) -> bool:
     return not column.data_type.nullable and column.name not in schema.primary_keys
-
-
-def _is_reserved(name: str) -> bool:
-    return name in RESERVED_NAMES or name.startswith(KEY_PREFIX)

@@ -200,7 +200,7 @@ def counts_of_batch(
             column: ColumnSighting(sighting.records, *where, offsets[sighting.first].as_py())
             for column, sighting in decoded.columns.items()
         },
-        description=decoded.told,
+        description=decoded.description,
         truncated={} if decoded.truncated is None else {where: offsets[decoded.truncated].as_py()},
         records={(topic, name): count for name, count in decoded.records.items()},
         others=decoded.others,

@@ -212,10 +212,10 @@ class Round(Generic[Messages]):
                 "rows are deleted, and the later ones follow",
                 feed.job.table.location, topic, partition, offset,
             )  # fmt: skip
-        committed = feed.job.commit_epoch(
+        committed = feed.job.committer.commit_epoch(
             self.begun.epoch,
             output.changes,
-            properties,
+            properties=properties,
             empties=bool(output.counts.truncated),
             basis=share.plan.basis,
         )

@@ -317,4 +317,4 @@ def _is_outdated(routed: TablePlan, part: TablePlan, feed: TableFeed) -> bool:
     """
     if routed.message_format is not part.message_format:
         return True
-    return not routed.begins and not feed.job.is_well_routed(routed.basis)
+    return not routed.begins and not feed.job.committer.index.fits(routed.basis)

@@ -177,7 +177,7 @@ class JobTables:
         """
         if self.stops:
             return feed.job.begin_epoch()
-        if feed.job.must_wait():
+        if feed.job.committer.must_wait():
             raise CompactionWaitError(feed.job.table.location)
         return feed.job.next_sequence_number
 

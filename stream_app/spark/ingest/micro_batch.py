@@ -25,8 +25,6 @@ from typing import Generic
 from stream_app.errors import StoppedError
 from stream_app.kafka.job_position import JobPosition
 from stream_app.kafka.offset_ranges import Offsets
-from stream_app.spark.epoch.decode_counts import DecodeCounts
-from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.epoch_runner import Messages
 from stream_app.spark.ingest.catch_up import CatchUp
 from stream_app.spark.ingest.epoch_round import EpochBegun
@@ -107,11 +105,6 @@ class MicroBatch(Generic[Messages]):
         return self.tables.feeds
 
     @property
-    def totals(self) -> DecodeCounts:
-        """Of all epochs and tables that this run has committed."""
-        return self.work.totals
-
-    @property
     def position(self) -> JobPosition | None:
         """How far this run is; None: no epoch has begun, or the source has no offsets."""
         begun, committed = self._begun, self._committed
@@ -123,10 +116,6 @@ class MicroBatch(Generic[Messages]):
     def is_untouched(self) -> bool:
         """Whether no epoch has arrived yet."""
         return not self._is_begun
-
-    def plan(self) -> EpochPlan:
-        """The plan for all tables, before the first epoch."""
-        return self.work.plan()
 
     def while_idle(self) -> None:
         """Publish finished compactions, or do upkeep, unless an epoch is being committed.

@@ -119,7 +119,6 @@ def _parse(lines: pa.Array) -> list[pa.Array] | None:
 
 
 def _bad_line(lines: pa.Array, files: pa.Array) -> WrongSourceError:
-    """The error for the first line that is not a message."""
     at = next(at for at in range(len(lines)) if _parse(lines.slice(at, 1)) is None)
     line = lines[at].as_py()
     try:

@@ -9,8 +9,8 @@ Source: Paimon `operation/FileStoreScan.java` (the files of a version).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from stream_app.errors import CorruptFileError
@@ -18,7 +18,7 @@ from stream_app.filestore.versions.branches import branch_names
 from stream_app.model.manifest_entry import FileKind
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.model.version_kind import VersionKind
-from stream_app.planning.check.needs import Needs, VersionName
+from stream_app.planning.check.needs import VersionName
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.version_files import NamedVersion, named_versions
 
@@ -35,67 +35,52 @@ class FileNeeds:
 
     table: FileStoreTable
     versions: list[VersionName] = field(default_factory=list)
-    _named: defaultdict[str, list[VersionName]] = field(default_factory=lambda: defaultdict(list))
-    """By the name of metadata and index files: the versions whose rows they describe."""
-    _of_changes: defaultdict[str, list[VersionName]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    """By the name of metadata files: the versions whose changes they describe."""
+    _named: defaultdict[str, set[VersionName]] = field(default_factory=lambda: defaultdict(set))
+    """By the name of metadata and index files: the versions that they describe."""
     _gains: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """By the name of a data file: how often each manifest adds it, less how often it deletes it."""
-    _read: set[str] = field(default_factory=set)
 
-    def of(self, path: str) -> Needs:
+    def of(self, path: str) -> set[VersionName]:
         """The versions that need a file of metadata, data or changes, by its path.
 
         Empty for any other file. A version needs its own file when that cannot be read.
         """
         name = path.rpartition("/")[2]
-        rows = set(self._named.get(path, ())) | set(self._named.get(name, ()))
-        changes = set(self._of_changes.get(path, ())) | set(self._of_changes.get(name, ()))
         live: Counter[VersionName] = Counter()
-        for manifest, gained in self._gains.get(name, {}).items():
-            for version in self._named.get(manifest, ()):
+        for manifest, gained in self._gains[name].items():
+            for version in self._named[manifest]:
                 live[version] += gained
-            if gained > 0:
-                changes |= set(self._of_changes.get(manifest, ()))
-        rows |= {version for version, count in live.items() if count > 0}
-        return Needs(frozenset(rows), frozenset(changes))
+        return self._named[path] | self._named[name] | {one for one in live if live[one] > 0}
 
-    def add(self, version: NamedVersion, name: VersionName, *, flushed_is_changelog: bool) -> None:
-        """Take in a version and what it names."""
+    def add(self, version: NamedVersion, branch: str) -> None:
+        """Take in a version of a branch, and what it names."""
+        name, snapshot = _name(version, branch), version.snapshot
         self.versions.append(name)
-        snapshot = version.snapshot
         if snapshot is None:
-            is_changelog = version.kind is VersionKind.CHANGELOG
-            (self._of_changes if is_changelog else self._named)[version.path].append(name)
-        elif version.kind is VersionKind.CHANGELOG:
-            changes = snapshot.changelog_manifest_list
-            if changes is None and flushed_is_changelog and _is_append(snapshot):
-                changes = snapshot.delta_manifest_list
-            self._add_lists([changes], self._of_changes, name)
-        else:
-            lists = [snapshot.base_manifest_list, snapshot.delta_manifest_list]
-            self._add_lists(lists, self._named, name)
+            self._named[version.path].add(name)
+            return
+        if version.kind is not VersionKind.CHANGELOG:
+            self._add_list(snapshot.base_manifest_list, name)
+            self._add_list(snapshot.delta_manifest_list, name)
             self._add_index(snapshot.index_manifest, name)
-            if version.kind is VersionKind.SNAPSHOT:
-                self._add_lists([snapshot.changelog_manifest_list], self._of_changes, name)
+        if version.kind is not VersionKind.TAG:
+            changes = snapshot.changelog_manifest_list
+            if version.kind is VersionKind.CHANGELOG and self._is_flushed_changelog(snapshot):
+                changes = changes or snapshot.delta_manifest_list
+            self._add_list(changes, replace(name, is_changes=True))
 
-    def _add_lists(
-        self,
-        lists: Sequence[str | None],
-        names: defaultdict[str, list[VersionName]],
-        version: VersionName,
-    ) -> None:
-        for one in lists:
-            if one is None:
-                continue
-            names[one].append(version)
-            for meta in _unless_damaged(self.table.manifests.read_list, one):
-                names[meta.file_name].append(version)
-                if meta.file_name not in self._read:
-                    self._read.add(meta.file_name)
-                    self._add_manifest(meta.file_name)
+    def _is_flushed_changelog(self, snapshot: Snapshot) -> bool:
+        is_append = snapshot.commit_kind is CommitKind.APPEND
+        return is_append and not self.table.options.writes_changelog
+
+    def _add_list(self, manifest_list: str | None, version: VersionName) -> None:
+        if manifest_list is None:
+            return
+        self._named[manifest_list].add(version)
+        for meta in _unless_damaged(self.table.manifests.read_list, manifest_list):
+            if meta.file_name not in self._named:
+                self._add_manifest(meta.file_name)
+            self._named[meta.file_name].add(version)
 
     def _add_manifest(self, name: str) -> None:
         for entry in _unless_damaged(self.table.manifests.read_manifest, name):
@@ -106,9 +91,9 @@ class FileNeeds:
     def _add_index(self, manifest: str | None, version: VersionName) -> None:
         if manifest is None:
             return
-        self._named[manifest].append(version)
+        self._named[manifest].add(version)
         for entry in _unless_damaged(self.table.manifests.read_index_manifest, manifest):
-            self._named[entry.index_file.file_name].append(version)
+            self._named[entry.index_file.file_name].add(version)
 
 
 def file_needs(table: FileStoreTable) -> FileNeeds:
@@ -116,8 +101,7 @@ def file_needs(table: FileStoreTable) -> FileNeeds:
     needs = FileNeeds(table)
     for branch, there in [("", table), *_branches(table)]:
         for version in named_versions(there):
-            name = _name(version, branch)
-            needs.add(version, name, flushed_is_changelog=not table.options.writes_changelog)
+            needs.add(version, branch)
     return needs
 
 
@@ -132,15 +116,13 @@ def _branches(table: FileStoreTable) -> Iterable[tuple[str, FileStoreTable]]:
 
 
 def _name(version: NamedVersion, branch: str) -> VersionName:
-    file = version.path.rpartition("/")[2].removeprefix(f"{version.kind.value}-")
-    if version.kind is VersionKind.TAG:
-        number = None if version.snapshot is None else version.snapshot.snapshot_id
-        return VersionName(kind=VersionKind.TAG, number=number, tag=file, branch=branch)
-    return VersionName(kind=version.kind, number=int(file), branch=branch)
-
-
-def _is_append(snapshot: Snapshot) -> bool:
-    return snapshot.commit_kind is CommitKind.APPEND
+    kind, snapshot = version.kind, version.snapshot
+    file = version.path.rpartition("/")[2].removeprefix(f"{kind.value}-")
+    if kind is VersionKind.TAG:
+        number = None if snapshot is None else snapshot.snapshot_id
+        return VersionName(kind=kind, number=number, tag=file, branch=branch)
+    is_changes = kind is VersionKind.CHANGELOG
+    return VersionName(kind=kind, number=int(file), branch=branch, is_changes=is_changes)
 
 
 def _unless_damaged(read: Callable[[str], list[_T]], name: str) -> list[_T]:

@@ -21,7 +21,7 @@ from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.options.core_options import unknown_options
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.check.needs import Needs, needs_text, next_step
+from stream_app.planning.check.needs import VersionName, needs_text, next_step
 from stream_app.planning.compact.waiting_rows import unseen_by, waiting_fix, waiting_text
 from stream_app.table.check.changelog_check import ChangelogCheck
 from stream_app.table.check.data_file_facts import fact_findings, measure
@@ -92,7 +92,7 @@ class TableCheck:
     progress: Progress
     report: CheckReport = field(default_factory=CheckReport)
     _needs: FileNeeds | None = None
-    _lost: Needs = field(default_factory=Needs)
+    _lost: set[VersionName] = field(default_factory=set)
 
     def findings(self) -> Iterator[Finding]:
         """Every problem, as it is found; each once."""
@@ -117,10 +117,10 @@ class TableCheck:
         versions = self._needs.versions
         return replace(described, fix=next_step(self.table.location, versions, needs, self._lost))
 
-    def _lose(self, finding: Finding) -> Needs:
+    def _lose(self, finding: Finding) -> set[VersionName]:
         """Take in which versions need the file of a finding."""
         if finding.kind not in _DAMAGED | _WRONG:
-            return Needs()
+            return set()
         if self._needs is None:
             self._needs = file_needs(self.table)
         needs = self._needs.of(finding.where)

@@ -276,7 +276,7 @@ class FileStoreCommit:
         there = snapshots.write_hints(snapshot.snapshot_id)
         # On a local file system Paimon's Java checks and then renames, so it can overwrite a
         # snapshot that appears in between. Its number is the same.
-        if there is not None and not _is_same(there, snapshot):
+        if there is not None and there.delta_manifest_list != snapshot.delta_manifest_list:
             return None
         if not self._knows_earliest_hint:
             snapshots.make_up_earliest_hint()
@@ -375,10 +375,6 @@ def _is_published(snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
         if not is_there(snapshots, snapshot):
             raise
         return True
-
-
-def _is_same(one: Snapshot, other: Snapshot) -> bool:
-    return one.delta_manifest_list == other.delta_manifest_list
 
 
 def _with_epochs(snapshot: Snapshot, before: Mapping[str, JobEpoch]) -> Snapshot:

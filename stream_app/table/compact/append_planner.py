@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from stream_app.filestore.manifests.manifest_files import ManifestFiles
 from stream_app.mergetree.compact.compact_executor import CompactRequest
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.compaction_options import (
@@ -243,12 +244,13 @@ def _index_files(schema: TableSchema, deletions: Deletions) -> dict[str, str] | 
 
 
 def small_file_requests(
-    table: FileStoreTable, snapshot: Snapshot | None, partitions: Collection[bytes] | None = None
+    table: FileStoreTable,
+    snapshot: Snapshot | None,
+    buckets: Collection[BucketId] | None = None,
+    *,
+    full: bool = False,  # noqa: ARG001 - there are no levels to fill
 ) -> list[CompactRequest]:
-    """Plans one round over all small files of a snapshot; each request can run alone.
-
-    Args:
-        partitions: serialized ones; None: all.
+    """Plans one round over all small files of a snapshot; see `PlansCompactions`.
 
     Raises:
         UnsupportedTableError: a file cannot be compacted.
@@ -257,7 +259,7 @@ def small_file_requests(
         return []
     deletions = deletions_of(table.manifests, snapshot)
     small: dict[bytes, list[DataFileMeta]] = {}
-    for entry in compactable_entries(table, snapshot, partitions):
+    for entry in compactable_entries(table, snapshot, buckets):
         if is_candidate(table.schema, entry.file, deletions):
             small.setdefault(entry.partition, []).append(entry.file)
     tasks, _ = plan_round(

@@ -141,14 +141,13 @@ def bucketed_append_managers(
 def neighbour_requests(
     table: FileStoreTable,
     snapshot: Snapshot | None,
-    partitions: Collection[bytes] | None = None,
+    buckets: Collection[BucketId] | None = None,
     *,
     full: bool = False,
 ) -> list[CompactRequest]:
-    """All windows of neighbours in each bucket of a snapshot; each request can run alone.
+    """All windows of neighbours in each bucket of a snapshot; see `PlansCompactions`.
 
     Args:
-        partitions: serialized ones; None: all.
         full: rewrite all files after the large ones at each bucket's beginning.
 
     Raises:
@@ -157,7 +156,7 @@ def neighbour_requests(
     if snapshot is None:
         return []
     live: dict[BucketId, list[DataFileMeta]] = {}
-    for entry in compactable_entries(table, snapshot, partitions):
+    for entry in compactable_entries(table, snapshot, buckets):
         live.setdefault((entry.partition, entry.bucket), []).append(entry.file)
     return [
         append_request(*bucket, picked, "full" if full else "small files")

@@ -1,8 +1,6 @@
 """The port of a job's compactions; each kind of table has its own.
 
-Each user has a port of its own: `FollowsTable` for the state of a table, `TakesOutcomes` for the
-publisher of results. `Failures` serves waiting for retries, `BackPressure` waiting for sorted runs.
-The loop of a job uses all of them.
+`Failures` serves waiting for retries, `BackPressure` waiting for sorted runs.
 """
 
 from __future__ import annotations
@@ -17,47 +15,6 @@ from stream_app.table.compact.back_pressure import BackPressure
 from stream_app.table.compact.failures import DroppedCompactions
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
 from stream_app.table.compact.report import FinishedCompaction
-
-
-class FollowsTable(Protocol):
-    """Keeps up with the table."""
-
-    def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
-        """Read the state of buckets that are about to get new files."""
-        ...
-
-    def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
-        """Another writer changed buckets: believe the table again. Running compactions continue."""
-        ...
-
-    def known_buckets(self) -> set[BucketId]:
-        """Buckets with remembered state, which another writer can make stale."""
-        ...
-
-    def add_new_files(self, changes: Iterable[BucketChange]) -> None:
-        """Take in committed files."""
-        ...
-
-
-class TakesOutcomes(Protocol):
-    """Learns the outcome of its results."""
-
-    def apply(self, finished: Iterable[FinishedCompaction]) -> None:
-        """The results are committed."""
-        ...
-
-    def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
-        """The results may or may not have been committed: their files must stay."""
-        ...
-
-    def discard(
-        self, finished: Iterable[FinishedCompaction], snapshot: Snapshot | None, why: str
-    ) -> None:
-        """The results cannot be committed: delete their files, believe the table again.
-
-        Files of a result in doubt stay, because a snapshot may name them.
-        """
-        ...
 
 
 class Failures(Protocol):
@@ -76,7 +33,7 @@ class Failures(Protocol):
         ...
 
 
-class Compactions(FollowsTable, TakesOutcomes, Protocol):
+class Compactions(Protocol):
     """The compactions of one job. Not thread safe; the executor runs what it starts."""
 
     @property
@@ -92,6 +49,39 @@ class Compactions(FollowsTable, TakesOutcomes, Protocol):
     @property
     def back_pressure(self) -> BackPressure:
         """Makes writes wait for compactions."""
+        ...
+
+    def restore(self, buckets: Collection[BucketId], snapshot: Snapshot | None) -> None:
+        """Read the state of buckets that are about to get new files."""
+        ...
+
+    def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
+        """Another writer changed buckets: believe the table again. Running compactions continue."""
+        ...
+
+    def known_buckets(self) -> set[BucketId]:
+        """Buckets with remembered state, which another writer can make stale."""
+        ...
+
+    def add_new_files(self, changes: Iterable[BucketChange]) -> None:
+        """Take in committed files."""
+        ...
+
+    def apply(self, finished: Iterable[FinishedCompaction]) -> None:
+        """The results are committed."""
+        ...
+
+    def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
+        """The results may or may not have been committed: their files must stay."""
+        ...
+
+    def discard(
+        self, finished: Iterable[FinishedCompaction], snapshot: Snapshot | None, why: str
+    ) -> None:
+        """The results cannot be committed: delete their files, believe the table again.
+
+        Files of a result in doubt stay, because a snapshot may name them.
+        """
         ...
 
     def restrict(self, partitions: Collection[bytes]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from stream_app.model.bucket_change import ManifestCommittable
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.commit.file_store_commit import FileStoreCommit
-from stream_app.table.compact.compactions import TakesOutcomes
+from stream_app.table.compact.compactions import Compactions
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionTally
 from stream_app.table.compact.report import (
     CompactionReport,
@@ -34,7 +34,7 @@ class CompactionPublisher:
 
     table: FileStoreTable
     commit: FileStoreCommit
-    coordinator: TakesOutcomes
+    coordinator: Compactions
     live: LiveFileCounts
     tally: CompactionTally = field(default_factory=CompactionTally)
     _reports: list[CompactionReport] = field(default_factory=list)

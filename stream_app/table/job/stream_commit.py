@@ -48,12 +48,10 @@ class EpochCommit:
 
     Attributes:
         compactions: those that the snapshots have published.
-        compactions_begun: compactions that this commit started.
     """
 
     snapshots: tuple[Snapshot, ...]
     compactions: tuple[CompactionReport, ...]
-    compactions_begun: int
 
 
 class StreamTableCommit:
@@ -104,10 +102,6 @@ class StreamTableCommit:
     def coordinator(self) -> Compactions:
         """The table's compactions, for reading: only this class may change them."""
         return self.state.coordinator
-
-    def is_committed(self, epoch: int) -> bool:
-        """See `TableState.is_committed`."""
-        return self.state.is_committed(epoch)
 
     def begin_epoch(self) -> int:
         """Follow other writers, and wait while a bucket has too many sorted runs.
@@ -182,18 +176,14 @@ class StreamTableCommit:
         self.index.note(basis, changes)
         self._publisher.tally.add_flushes(changes)
         compact = self._publisher.publish(bare, finished)
-        begun = self.coordinator.trigger()
+        self.coordinator.trigger()
         snapshots = [*filter(None, (*self._while_waiting, emptied, append, compact))]
         self._while_waiting.clear()
         if self.table.options.compacts_whole_after(epoch):
             snapshots += self.compact_whole()
         elif self.table.options.waits_for_compaction(merges_by_key=self.table.kind.merges_by_key):
             snapshots += self.draining(rests=False)
-        return EpochCommit(
-            snapshots=tuple(snapshots),
-            compactions=self.take_reports(),
-            compactions_begun=begun,
-        )
+        return EpochCommit(snapshots=tuple(snapshots), compactions=self.take_reports())
 
     def settle(self) -> None:
         """Publish the compactions under way, and let none begin: a newer schema takes over.

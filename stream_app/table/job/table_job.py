@@ -29,7 +29,7 @@ from stream_app.table.job.checkpoint_checks import (
     check_not_read_before,
     check_same_end,
 )
-from stream_app.table.job.stream_commit import EpochCommit, StreamTableCommit
+from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 
@@ -142,20 +142,12 @@ class TableJob:
         commit = self._commit
         return NO_INDEX if commit is None else commit.index.basis
 
-    def is_well_routed(self, basis: IndexBasis) -> bool:
-        """See `IndexState.fits`."""
-        return self.committer.index.fits(basis)
-
     def index_stands(self, basis: IndexBasis, changes: Sequence[BucketChange]) -> bool:
         """See `IndexState.stands`; follows other writers, if the table has an index."""
         index = self.committer.index
         if not index.is_needed:
             return True
         return index.stands(basis, changes, self.committer.state.follow())
-
-    def must_wait(self) -> bool:
-        """See `StreamTableCommit.must_wait`."""
-        return self.committer.must_wait()
 
     def forget(self) -> None:
         """Forget the table's state after a failure; `open` reads it again."""
@@ -170,7 +162,7 @@ class TableJob:
         Raises:
             CheckpointError: it has, and the ends differ; or the table was rolled back since.
         """
-        if not self.committer.is_committed(epoch):
+        if not self.committer.state.is_committed(epoch):
             return False
         check_same_end(self.committer.state, epoch, source_end)
         return True
@@ -201,20 +193,6 @@ class TableJob:
             self._commit = self._committer(earlier.state.commit_user)
             self._commit.take_over(earlier)
         return True
-
-    def commit_epoch(
-        self,
-        epoch: int,
-        changes: Sequence[BucketChange],
-        properties: Mapping[str, str],
-        *,
-        empties: bool = False,
-        basis: IndexBasis = NO_INDEX,
-    ) -> EpochCommit:
-        """See `StreamTableCommit.commit_epoch`."""
-        return self.committer.commit_epoch(
-            epoch, changes, properties=properties, empties=empties, basis=basis
-        )
 
     def while_idle(self) -> IdleReport | None:
         """Publish finished compactions; when there are none, do upkeep."""

@@ -199,7 +199,6 @@ class KeyIndexes:
     def _changed(
         self, share: int, index: KeyIndex, snapshots: Sequence[Snapshot]
     ) -> tuple[Keys, Places]:
-        """The keys that snapshots have changed."""
         reader, scan = TableKeys(self.table, self.rule), FileStoreScan(self.table)
         shares = {(snapshot.properties or {}).get(KEY_SHARES_PROPERTY) for snapshot in snapshots}
         own = shares == {str(self.rule.shares)}

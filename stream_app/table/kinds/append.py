@@ -7,18 +7,10 @@ Source: Paimon `operation/AppendFileStoreWrite.java`, `operation/BucketedAppendF
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
-from stream_app.mergetree.compact.compact_executor import CompactRequest
-from stream_app.model.bucket_id import BucketId
-from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.append_coordinator import AppendCompactCoordinator
 from stream_app.table.compact.append_planner import small_file_requests
 from stream_app.table.compact.append_task import compact_append
-from stream_app.table.compact.bucketed_append import (
-    bucketed_append_managers,
-    neighbour_requests,
-)
+from stream_app.table.compact.bucketed_append import bucketed_append_managers, neighbour_requests
 from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.table_kind import TableKind
@@ -32,67 +24,31 @@ def _bucket_writer(
     partition: bytes,
     bucket: int,
     *,
-    next_sequence_number: int,  # noqa: ARG001
+    next_sequence_number: int,
 ) -> AppendOnlyWriter:
     return AppendOnlyWriter(
         files=table.bucket_files(partition, bucket),
         # Files without buckets have no order that sequence numbers could record.
-        next_sequence_number=0,
+        next_sequence_number=next_sequence_number if table.kind.has_buckets else 0,
         ignored_kinds=ignored_kinds(table.options),
     )
-
-
-def _planned_compactions(
-    table: FileStoreTable,
-    snapshot: Snapshot | None,
-    buckets: Collection[BucketId] | None = None,
-    *,
-    full: bool = False,  # noqa: ARG001 - there are no levels to fill
-) -> list[CompactRequest]:
-    partitions = None if buckets is None else {partition for partition, _ in buckets}
-    return small_file_requests(table, snapshot, partitions)
 
 
 APPEND_KIND = TableKind(
     bucket_assigner=lambda table, _: WithoutBuckets(table.schema),
     bucket_writer=_bucket_writer,
     compactions=AppendCompactCoordinator,
-    planned_compactions=_planned_compactions,
+    planned_compactions=small_file_requests,
     rewrite=compact_append,
 )
 
 
-def _ordered_bucket_writer(
-    table: FileStoreTable,
-    partition: bytes,
-    bucket: int,
-    *,
-    next_sequence_number: int,
-) -> AppendOnlyWriter:
-    return AppendOnlyWriter(
-        files=table.bucket_files(partition, bucket),
-        next_sequence_number=next_sequence_number,
-        ignored_kinds=ignored_kinds(table.options),
-    )
-
-
-def _planned_neighbours(
-    table: FileStoreTable,
-    snapshot: Snapshot | None,
-    buckets: Collection[BucketId] | None = None,
-    *,
-    full: bool = False,
-) -> list[CompactRequest]:
-    partitions = None if buckets is None else {partition for partition, _ in buckets}
-    return neighbour_requests(table, snapshot, partitions, full=full)
-
-
 BUCKETED_APPEND_KIND = TableKind(
     bucket_assigner=lambda table, _: FixedBuckets(table.schema),
-    bucket_writer=_ordered_bucket_writer,
+    bucket_writer=_bucket_writer,
     compactions=lambda table, executor: CompactCoordinator(
         table, executor, bucketed_append_managers
     ),
-    planned_compactions=_planned_neighbours,
+    planned_compactions=neighbour_requests,
     rewrite=compact_append,
 )

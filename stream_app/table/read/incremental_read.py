@@ -37,39 +37,22 @@ from stream_app.table.read.split_scan import by_bucket
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.read_refusals import check_readable
-from stream_app.table.versions.row_filter import RowFilter
 from stream_app.table.versions.scan_pruning import ScanPruning, scan_pruning
 from stream_app.table.versions.time_travel import numbered_snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class IncrementalRead:
+class IncrementalRead(RowChoice):
     """Reads the changes between two versions.
 
     Attributes:
-        columns: names, in the order of the result; None for all.
-        row_filter: keeps rows; it sees deletes and old rows as well.
-        row_kind: put the column ``rowkind`` in front; without it -U and -D rows are left out,
-            because they would look like the others.
+        row_filter: sees deletes and old rows as well.
+        row_kind: without it -U and -D rows are left out, because they would look like the others.
     """
-
-    table: FileStoreTable
-    columns: tuple[str, ...] | None = None
-    row_filter: RowFilter | None = None
-    row_kind: bool = False
 
     def __post_init__(self) -> None:
         check_readable(self.table, merges=False)
-        _ = self._choice  # refuses unknown columns
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Arrow schema of the rows."""
-        return self._choice.schema
-
-    @property
-    def _choice(self) -> RowChoice:
-        return RowChoice(self.table, self.columns, self.row_filter, self.row_kind)
+        RowChoice.__post_init__(self)
 
     def streams(self, wanted: SnapshotRange | SnapshotPair | None, mode: ScanMode) -> list[Stream]:
         """Independent streams for `interleaved`; each reads one file or one bucket.
@@ -199,7 +182,7 @@ class IncrementalRead:
         if VALUE_KIND in batch.schema.names and not self.row_kind:
             kinds = batch.column(VALUE_KIND).to_numpy()
             batch = take(batch, np.flatnonzero(kinds & 1 == 0)) if kinds.any() else batch
-        chosen = self._choice.of(batch)
+        chosen = self.chosen(batch)
         if chosen.num_rows:
             yield chosen
 

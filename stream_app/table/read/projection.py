@@ -23,7 +23,7 @@ from stream_app.table.versions.row_filter import RowFilter
 
 @dataclass(frozen=True, slots=True)
 class RowChoice:
-    """The requested rows and columns of a table.
+    """The requested rows and columns of a table; a read is one, and finds the rows.
 
     Attributes:
         columns: names, in the order of the result; None for all.
@@ -35,9 +35,9 @@ class RowChoice:
     """
 
     table: FileStoreTable
-    columns: tuple[str, ...] | None
-    row_filter: RowFilter | None
-    row_kind: bool
+    columns: tuple[str, ...] | None = None
+    row_filter: RowFilter | None = None
+    row_kind: bool = False
 
     def __post_init__(self) -> None:
         names = self.table.schema.fields.names
@@ -60,7 +60,7 @@ class RowChoice:
         schema = arrow_schema(fields if self.columns is None else fields.project(self.columns))
         return pa.schema([ROW_KIND_FIELD, *schema]) if self.row_kind else schema
 
-    def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def chosen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The requested part of a batch that has all needed columns."""
         if self.row_filter is not None:
             batch = batch.filter(self.row_filter.expression)

@@ -30,43 +30,26 @@ from stream_app.planning.read.split_generator import (
     needs_no_merge,
     section_files,
 )
-from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
+from stream_app.table.file_store_table import SYSTEM_COLUMNS
 from stream_app.table.read.projection import RowChoice
 from stream_app.table.storage_errors import merge_errors
 from stream_app.table.versions.read_refusals import check_readable
-from stream_app.table.versions.row_filter import RowFilter
 
 
 @dataclass(frozen=True, slots=True)
-class SplitRead:
+class SplitRead(RowChoice):
     """Reads columns of a table; a condition sees only the newest row of each key.
 
     Attributes:
-        columns: names, in the order of the result; None for all.
-        row_filter: keeps rows; may use columns that are not among `columns`.
-        row_kind: put the column ``rowkind`` in front, and show deletes that are not compacted away,
-            as Paimon's audit log does.
+        row_kind: also shows deletes that are not compacted away, as Paimon's audit log does.
         watch: gets each batch before the condition; what it raises ends the read.
     """
 
-    table: FileStoreTable
-    columns: tuple[str, ...] | None = None
-    row_filter: RowFilter | None = None
-    row_kind: bool = False
     watch: Callable[[pa.RecordBatch], None] | None = None
 
     def __post_init__(self) -> None:
         check_readable(self.table, merges=True)
-        _ = self._choice  # refuses unknown columns
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Arrow schema of the rows."""
-        return self._choice.schema
-
-    @property
-    def _choice(self) -> RowChoice:
-        return RowChoice(self.table, self.columns, self.row_filter, self.row_kind)
+        RowChoice.__post_init__(self)
 
     def read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
         """The rows of a split; skips empty batches.
@@ -74,13 +57,12 @@ class SplitRead:
         Raises:
             CorruptFileError: a file cannot be read.
         """
-        choice = self._choice
         read = self._merged if self.table.kind.merges_by_key else self._appended
         with merge_errors(self.table.paths.bucket(split.partition, split.bucket)):
             for batch in read(split):
                 if self.watch is not None:
                     self.watch(batch)
-                chosen = choice.of(batch)
+                chosen = self.chosen(batch)
                 if chosen.num_rows:
                     yield chosen
 

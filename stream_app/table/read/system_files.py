@@ -112,7 +112,6 @@ def _live_files(table: FileStoreTable, snapshot: Snapshot | None) -> list[Manife
 
 
 def _file_facts(table: FileStoreTable) -> dict[str, Fact]:
-    """Facts of the manifest entry of a live file."""
     shown = _Shown(table)
     # Three columns show the statistics of one file, which are decoded once.
     stats = lru_cache(maxsize=1)(lambda entry: shown.stats(entry.file))

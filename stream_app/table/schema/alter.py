@@ -145,9 +145,5 @@ def evolve(table: FileStoreTable, source_table: SourceTable, rules: EvolutionRul
     schema = alter_by(table, changes_of)
     added = set(schema.fields.names).difference(table.schema.fields.names)
     remarks = remarks_of_added(column for column in source_table.columns if column.name in added)
-    return Evolved(schema, tuple(schema_differences(_stored(table), schema)), kept, remarks)
-
-
-def _stored(table: FileStoreTable) -> TableSchema:
-    """The table's schema without the options of this process."""
-    return table.schemas.schema(table.schema.schema_id)
+    stored = table.schemas.schema(table.schema.schema_id)  # without the options of this process
+    return Evolved(schema, tuple(schema_differences(stored, schema)), kept, remarks)

@@ -29,7 +29,11 @@ from stream_app.table.upkeep.expire_snapshots import (
     versions_before,
 )
 from stream_app.table.upkeep.file_deletion import FileCollector, FilesToDelete, delete_files
-from stream_app.table.upkeep.protected_versions import LiveFilesCache, protected_versions
+from stream_app.table.upkeep.protected_versions import (
+    LiveFilesCache,
+    live_files_cache,
+    protected_versions,
+)
 from stream_app.table.versions.manifest_reads import ManifestReads
 
 
@@ -38,7 +42,7 @@ class ExpireChangelogs:
     """Expires long-lived changelogs of one table."""
 
     table: FileStoreTable
-    _cache: LiveFilesCache = field(default_factory=LiveFilesCache)
+    _cache: LiveFilesCache = field(default_factory=live_files_cache)
 
     def plan(self, config: ExpireConfig) -> Expiry:
         """What expires now. Where changelogs are kept no longer than snapshots, all of them.
@@ -99,5 +103,4 @@ class ExpireChangelogs:
             # That is possible beside changelog files, because the producer may have changed.
             add_dropped(collector, changelog, protected, self._cache)
             add_manifest_lists(collector, changelog)
-        self._cache.forget_unasked()
         return collector.files

@@ -46,6 +46,7 @@ from stream_app.table.upkeep.file_deletion import FileCollector, FilesToDelete, 
 from stream_app.table.upkeep.protected_versions import (
     LiveFilesCache,
     ProtectedVersions,
+    live_files_cache,
     protected_versions,
 )
 from stream_app.table.versions.manifest_reads import ManifestReads
@@ -93,7 +94,7 @@ class ExpireSnapshots:
     """Expires snapshots of one table; remembers what tags hold from one time to the next."""
 
     table: FileStoreTable
-    _cache: LiveFilesCache = field(default_factory=LiveFilesCache)
+    _cache: LiveFilesCache = field(default_factory=live_files_cache)
 
     def plan(self, config: ExpireConfig) -> SnapshotExpiry:
         """What expires now.
@@ -285,7 +286,6 @@ class ExpireSnapshots:
             if snapshot.snapshot_id > begin:
                 flushed = not config.is_changelog_longer or config.writes_changelog
                 add_dropped(collector, snapshot, protected, self._cache, with_flushed=flushed)
-        self._cache.forget_unasked()
         collector.keep_metadata_of([end, *protected.of_range(begin, end.snapshot_id)])
         # Without changelog files, the lists of old changes are what the changelog is read by.
         keeps_lists = config.is_changelog_longer and not config.writes_changelog

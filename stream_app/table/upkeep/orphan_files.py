@@ -164,9 +164,9 @@ def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
         CorruptFileError: a version cannot be read completely, so its files cannot be determined.
     """
     roots = [table.location, *branch_roots(table.file_io, table.location)]
-    candidates = [candidate for root in roots for candidate in _of_version_folders(table, root)] + [
-        candidate for folder in _METADATA for candidate in _listed(table, folder)
-    ]
+    candidates = [candidate for root in roots for candidate in _of_version_folders(table, root)]
+    for folder in _METADATA:
+        candidates += _files(table, f"{table.location}/{folder}")
     folders: dict[str, int] = {}
     data = list(_data_folders(table, folders))
     candidates += [
@@ -282,10 +282,6 @@ def _of_version_folders(table: FileStoreTable, root: str) -> Iterator[Candidate]
         for candidate in _files(table, f"{root}/{folder}".rstrip("/")):
             if may_be_cleaned(folder, candidate.name):
                 yield candidate
-
-
-def _listed(table: FileStoreTable, folder: str) -> list[Candidate]:
-    return _files(table, f"{table.location}/{folder}")
 
 
 def _files(table: FileStoreTable, folder: str) -> list[Candidate]:

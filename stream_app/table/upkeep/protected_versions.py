@@ -7,8 +7,10 @@ our care alone: Paimon's expiry of the main table does not look at them.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 
+from stream_app.fileio.recent_files import RecentFiles
 from stream_app.filestore.versions.branches import branch_roots
 from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.filestore.versions.tag_manager import TagManager
@@ -17,30 +19,14 @@ from stream_app.planning.upkeep.unused_files import FileKey, tag_before, tags_of
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.manifest_reads import ManifestReads
 
+LiveFilesCache = RecentFiles[frozenset[FileKey]]
+"""The data files of versions by their delta lists, kept from one expiry to the next."""
+_LIVE_FILES_KEPT = 1_000_000
 
-@dataclass(slots=True)
-class LiveFilesCache:
-    """The data files of versions that were asked for, kept from one expiry to the next.
 
-    A version never changes, so what was read of it stays right. By the name of its delta list,
-    which no other version has.
-    """
-
-    _known: dict[str, frozenset[FileKey]] = field(default_factory=dict)
-    _asked: set[str] = field(default_factory=set)
-
-    def live_files(self, snapshot: Snapshot, reads: ManifestReads) -> frozenset[FileKey]:
-        """The data files of a version; see `ManifestReads.live_files`."""
-        name = snapshot.delta_manifest_list
-        if name not in self._known:
-            self._known[name] = reads.live_files(snapshot)
-        self._asked.add(name)
-        return self._known[name]
-
-    def forget_unasked(self) -> None:
-        """An expiry has ended: what it did not ask for will not be asked for any more."""
-        self._known = {name: self._known[name] for name in self._asked}
-        self._asked.clear()
+def live_files_cache() -> LiveFilesCache:
+    """An empty one."""
+    return RecentFiles(_LIVE_FILES_KEPT, len)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +55,10 @@ class ProtectedVersions:
         """
         number = tag_before(tuple(self.tags), snapshot_id)
         tagged = () if number is None else (self.tags[number],)
-        return [cache.live_files(version, reads) for version in (*tagged, *self.branches)]
+        return [
+            cache.get(version.delta_manifest_list, partial(reads.live_files, version))
+            for version in (*tagged, *self.branches)
+        ]
 
     def of_range(self, begin: int, end: int, *, and_next: bool = False) -> list[Snapshot]:
         """The versions that may share metadata with the snapshots from `begin` to before `end`.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from stream_app.errors import UnsupportedTableError
 from stream_app.format.casting.rules import can_be_read_as
+from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.options.compaction_options import WRITE_ONLY
@@ -82,9 +83,9 @@ class CompactableFiles:
 
 
 def compactable_entries(
-    table: FileStoreTable, snapshot: Snapshot, partitions: Collection[bytes] | None
+    table: FileStoreTable, snapshot: Snapshot, buckets: Collection[BucketId] | None
 ) -> Iterator[ManifestEntry]:
-    """The live files of a snapshot, in all partitions or in some; checks each of them.
+    """The live files of a snapshot, in all partitions or in those of buckets; checks each of them.
 
     Files of a newer schema are not judged, because compactions skip them.
 
@@ -92,6 +93,7 @@ def compactable_entries(
         UnsupportedTableError: a file cannot be compacted.
     """
     compactable = CompactableFiles(table)
+    partitions = None if buckets is None else {partition for partition, _ in buckets}
     for entry in FileStoreScan(table).iterate_live(snapshot):
         if partitions is None or entry.partition in partitions:
             if entry.file.schema_id <= table.schema.schema_id:

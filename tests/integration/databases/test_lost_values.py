@@ -73,8 +73,8 @@ def test_each_loss_is_said_with_its_remedy(
         assert main(["init", "--from-topic", f"{NAME}.shop.values_", *common[2:]]) == 0
         told["topic"] = capsys.readouterr().err
     assert first.code == second.code == 0, first.output + second.output
-    assert "the table values_: column t is BIGINT, microseconds since midnight" in first.output
-    assert "the table values_: column n may be null and has a DEFAULT" in first.output
+    assert "the table ods.values_: column t is BIGINT, microseconds since midnight" in first.output
+    assert "the table ods.values_: column n may be null and has a DEFAULT" in first.output
     assert "set value.converter.replace.null.with.default = false" in first.output
     assert "column late came to the source with a DEFAULT" in second.output
     assert "column 'g' of the table is missing in messages" in second.output

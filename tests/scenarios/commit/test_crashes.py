@@ -178,7 +178,7 @@ def test_files_of_a_compaction_that_may_be_committed_are_kept(tmp_path: Path, wh
     with pytest.raises(OSError, match="no answer"):
         writer.attempt(3) if what == "an epoch" else writer.commit.commit_idle()
     assert writer.table.snapshots.snapshot(compact).commit_kind is CommitKind.COMPACT
-    assert writer.commit.is_committed(3) is (what == "an epoch")
+    assert writer.commit.state.is_committed(3) is (what == "an epoch")
     if what == "an idle commit":
         writer.attempt(3)
     writer.commit.drain()

@@ -85,7 +85,7 @@ def test_an_epoch_on_top_of_others_that_was_rolled_back_stops_the_job(
     roll_back(writer.table, 2)
     ask: Callable[[], object] = {
         "begins the next": writer.commit.begin_epoch,
-        "asks for the last": lambda: writer.commit.is_committed(1),
+        "asks for the last": lambda: writer.commit.state.is_committed(1),
     }[asks]
     with pytest.raises(CheckpointError, match="gone back from snapshot 3 to 2"):
         ask()

@@ -152,7 +152,7 @@ def test_an_epoch_that_is_left_out_is_logged_with_both_identifiers(
         one.commit(row(number, "a"))
     with caplog.at_level("INFO"):
         again = SmallTable(one.table)
-        assert again._commit.is_committed(1)
-        assert not again._commit.is_committed(3)
+        assert again._commit.state.is_committed(1)
+        assert not again._commit.state.is_committed(3)
     told = "epoch 1 is left out: the newest commit of user tester has identifier 2"
     assert [record.getMessage() for record in caplog.records] == [told]

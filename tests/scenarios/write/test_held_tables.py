@@ -113,7 +113,7 @@ def test_requests_of_a_table_that_fails_alone_count(tmp_path: Path) -> None:
     requests = StoreRequests()
     files = counted(FaultyFileIO(fault=Fault(0, "before", stays_dead=True)), requests)
     batch = started(tables, runner, file_io=(files, None), tasks=1)
-    plan = batch.plan()
+    plan = batch.work.plan()
     failed, _ = runner.route(0, tables.messages(0).to_batches(), plan).write(plan).tables
     assert failed.failure is not None
     assert failed.counts.requests == {"put": 1, "put_errors": 1}

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stream_app.cdc.debezium.avro.avro_json import json_of
+from stream_app.cdc.debezium.avro.wire_format import json_of
 from stream_app.cdc.message_format import FormatSetup, SourceReader
 from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.message_formats import FORMATS, message_format, source_reader
@@ -264,13 +264,13 @@ def test_a_table_follows_a_new_schema(registry: Registry) -> None:
     )
     old = encoded(registry.add(first), first, row)
     new = encoded(registry.add(second), second, {**row, "phone": "1"})
-    told = decode.decode(batch([old, new])).told
+    told = decode.decode(batch([old, new])).description
     assert told is not None
     added = [str(each.data_type) for each in told.columns if each.name == "phone"]
     assert added == ["STRING"]  # older rows have none
-    assert decode.decode(batch([old, old])).told is None
+    assert decode.decode(batch([old, old])).description is None
     for _ in range(2):  # what differs is told until the table follows
-        again = decode.decode(batch([old, new])).told
+        again = decode.decode(batch([old, new])).description
         assert again is not None
         assert again.column("phone") is not None
 

@@ -12,8 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_app.cdc.debezium.bson.nested_arrays import arrays_as_texts
-from stream_app.cdc.debezium.bson.plain_documents import plain_document, plain_documents
+from stream_app.cdc.debezium.bson.plain_documents import (
+    arrays_as_texts,
+    plain_document,
+    plain_documents,
+)
 from stream_app.cdc.record_images import UnreadableRecordError
 
 _SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=6)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA, DecodedBatch, TableTraits
-from stream_app.cdc.debezium.avro.avro_json import json_of
+from stream_app.cdc.debezium.avro.wire_format import json_of
 from stream_app.cdc.message_format import FormatSetup, MessageFormat
 from stream_app.errors import SourceError, UsageError, WrongSourceError
 from stream_app.format.arrow_schema import arrow_schema

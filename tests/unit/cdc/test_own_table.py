@@ -129,9 +129,9 @@ def test_a_stranger_that_is_bad_here_tells_nothing_of_the_columns() -> None:
     origins = partial(origins_in, "debezium-json", {})
     decode = replace(follows, own=OwnTable(origins=origins, choice=own))
     mixed = messages(of_table("debezium-json", "orders", 1), without_key)
-    assert follows.decode(mixed).told is not None, "v is BIGINT there"
+    assert follows.decode(mixed).description is not None, "v is BIGINT there"
     found = decode.decode(mixed)
-    assert found.told is None
+    assert found.description is None
     assert (found.records, found.others) == ({"d.orders": 1}, 0), "bad anyway: no reason to stop"
     assert list(reasons_of(found)) == [1]
 

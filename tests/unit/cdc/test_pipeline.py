@@ -172,7 +172,7 @@ def telling_step(decoded: DecodedBatch, messages: pa.RecordBatch) -> DecodedBatc
     keys = [row[2] for row in rows_of(decoded)]
     kind = parse_columns("c INT").fields[0].data_type
     columns = [SourceColumn(name=f"c{key}", data_type=kind) for key in keys]
-    return replace(decoded, told=SourceTable(columns=tuple(columns))) if columns else decoded
+    return replace(decoded, description=SourceTable(columns=tuple(columns))) if columns else decoded
 
 
 def test_a_record_at_which_a_step_fails_is_set_aside_alone() -> None:
@@ -187,8 +187,8 @@ def test_what_records_beside_it_tell_of_columns_is_kept() -> None:
     steps = {Place.DESCRIBED_COLUMNS: telling_step, Place.INSERTS_ONLY: failing_step}
     values = [insert(1), insert(2, POISON.decode()), insert(3)]
     decoded = a_format().with_steps(steps).decode(messages(*values))
-    assert decoded.told is not None
-    assert [column.name for column in decoded.told.columns] == ["c1", "c3"]
+    assert decoded.description is not None
+    assert [column.name for column in decoded.description.columns] == ["c1", "c3"]
 
 
 def test_steps_run_in_the_order_of_their_places() -> None:

@@ -52,7 +52,7 @@ def test_real_messages_have_frames(topic: tuple[str, str]) -> None:
     assert [json.loads(image) for image in framed.images.to_pylist()] == images
     assert bytes(framed.ops).decode() == "".join(each["op"] for each in documents)
     for name in ("connector", "db", "schema", "table"):
-        assert framed.told(name).to_pylist() == [each["source"].get(name) for each in documents]
+        assert framed.texts(name).to_pylist() == [each["source"].get(name) for each in documents]
     assert [json.loads(f"[{both.decode().replace('}{', '},{')}]") for both in
             framed.joined_images().to_pylist()] == [
         [each[side] for side in ("before", "after") if each[side]] for each in documents

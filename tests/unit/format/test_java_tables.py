@@ -23,7 +23,7 @@ from stream_app.format.avro.manifest_avro import (
 from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of
 from stream_app.format.column_stats import key_stats, stats_from_footer
-from stream_app.format.key_value_parquet import conform, parquet_writer, read_batches
+from stream_app.format.key_value_parquet import conform, parquet_writer
 from stream_app.format.partition_path import partition_path
 from stream_app.format.schema_json import decode_schema, encode_schema
 from stream_app.format.snapshot_json import decode_snapshot, encode_snapshot
@@ -36,6 +36,7 @@ from stream_app.model.schema.table_schema import (
 )
 from stream_app.model.snapshot import Snapshot
 from tests.support.plain_object import plain_object
+from tests.support.read_batches import read_batches
 
 TABLES = Path(__file__).resolve().parents[2] / "fixtures" / "java_tables" / "java.db"
 

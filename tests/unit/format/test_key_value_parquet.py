@@ -17,11 +17,11 @@ from stream_app.format.key_value_parquet import (
     check_footer,
     conform,
     parquet_writer,
-    read_batches,
 )
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
+from tests.support.read_batches import read_batches
 from tests.unit.format.vectors import row_type
 
 COARSE = "ms TIMESTAMP(3), us TIMESTAMP(6), ltz TIMESTAMP_LTZ(3)"

@@ -205,7 +205,7 @@ class Replay:
         for where, records in by_partition.items():
             decoded = self.decode.decode(messages_of(records))
             self._check_tables(decoded.tables)
-            if decoded.told is not None and self._asks_for_columns(decoded.told):
+            if decoded.description is not None and self._asks_for_columns(decoded.description):
                 raise UsageError(
                     "records have columns that the table does not have, or does not have like that",
                     where=f"topic {where[0]}, partition {where[1]}",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from stream_app.cdc.debezium.connect_types import ConnectField
+from stream_app.cdc.debezium.schema import ConnectField
 from stream_app.cdc.record_images import UnreadableRecordError
 from stream_app.cdc.source_types.connect import CONNECT, DECIMAL, TIME
 
@@ -49,7 +49,7 @@ class AvroType:
 
     Attributes:
         kind: ``record``, ``union``, ``long`` and so on.
-        told: the attributes of its declaration.
+        attributes: of its declaration.
         fields: of a record, in the order of the bytes.
         branches: of a union.
         items: of an array or a map.

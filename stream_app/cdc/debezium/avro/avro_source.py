@@ -25,10 +25,14 @@ import pyarrow.compute as pc
 from stream_app.cdc.change_batch import present_values
 from stream_app.cdc.columns.arrow_buffers import Bools, Int32s, Int64s, bools_of, gathered
 from stream_app.cdc.debezium.avro.avro_columns import texts_of
-from stream_app.cdc.debezium.avro.avro_json import json_of
 from stream_app.cdc.debezium.avro.avro_schema import AvroType, connect_field, parse_schema
 from stream_app.cdc.debezium.avro.walk import Values, walked
-from stream_app.cdc.debezium.avro.wire_format import by_number, schema_number, schema_numbers
+from stream_app.cdc.debezium.avro.wire_format import (
+    by_number,
+    json_of,
+    schema_number,
+    schema_numbers,
+)
 from stream_app.cdc.debezium.description import describe
 from stream_app.cdc.debezium.origins import time_of
 from stream_app.cdc.debezium.record_reader import ADDED_PREFIX, FLAT_FIELDS, TABLE_FIELDS, origin_in

@@ -22,6 +22,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stream_app.cdc.alike.changed_columns import ops_of
 from stream_app.cdc.alike.outcome import DecodedRecords, Index, Outcome
 from stream_app.cdc.change_batch import DecodedBatch, present_values
 from stream_app.cdc.column_drift import Column, Drift, DriftKind, Sighting, drift_of
@@ -32,13 +33,11 @@ from stream_app.cdc.columns.arrow_buffers import (
 )
 from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.debezium.avro.avro_columns import texts_of, wire_column
-from stream_app.cdc.debezium.avro.avro_json import json_of
 from stream_app.cdc.debezium.avro.avro_schema import AvroType, connect_field, parse_schema
 from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
 from stream_app.cdc.debezium.avro.walk import Values, Walk, walked
-from stream_app.cdc.debezium.avro.wire_format import by_number, schema_numbers
-from stream_app.cdc.debezium.columns import ParsedImages, decode_images, letters_of
-from stream_app.cdc.debezium.connect_types import apply_schema
+from stream_app.cdc.debezium.avro.wire_format import by_number, json_of, schema_numbers
+from stream_app.cdc.debezium.columns import OPS, ParsedImages, decode_images
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
 from stream_app.cdc.debezium.key_proof import WHOLE_IMAGES
 from stream_app.cdc.debezium.options import (
@@ -51,6 +50,7 @@ from stream_app.cdc.debezium.options import (
 )
 from stream_app.cdc.debezium.record_reader import TABLE_FIELDS
 from stream_app.cdc.debezium.records import decode_records
+from stream_app.cdc.debezium.schema import apply_schema
 from stream_app.cdc.images import StackedImages
 from stream_app.cdc.message_format import (
     Format,
@@ -213,7 +213,7 @@ class DebeziumAvro(DebeziumJson):
         after_at, _ = _places(rows[1], kept, count)
         source = message.fields.get("source")
         source_fields = {} if source is None else source.fields
-        ops = letters_of(texts_of(message.fields.get("op"), walk, kept).filter(pa.array(kept)))
+        ops = ops_of(texts_of(message.fields.get("op"), walk, kept).filter(pa.array(kept)), OPS)
         suspects = lacks_image(ops, before_at >= 0, after_at >= 0)
         for wire in wires:
             if wire.odd.any():
@@ -242,7 +242,7 @@ class DebeziumAvro(DebeziumJson):
             seen = np.flatnonzero(rows & has_after if column[0] is DriftKind.MISSING else rows)
             if len(seen):
                 sightings[column] = Sighting(len(seen), int(seen[0]))
-        return self._settings.policy.told(sightings)
+        return self._settings.policy.reported(sightings)
 
     def _one_by_one(self, values: pa.Array, index: Index, plan: _Plan, outcome: Outcome) -> None:
         """Step 3."""
@@ -287,7 +287,6 @@ def _places(rows: Int64s, kept: Bools, first: int) -> tuple[Int64s, int]:
 def _checked(
     registries: Registries, options: Mapping[str, str], columns: RowType
 ) -> DebeziumOptions:
-    """See `message_format.Format.check`."""
     checked = parse_options(options, columns, _NAME, _OPTIONS)
     problems = [registries.url_problem(url) for url in _urls(options)]
     if any(problems):

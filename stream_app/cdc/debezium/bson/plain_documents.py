@@ -2,6 +2,10 @@
 
 The usual kinds of values are replaced in the texts of many documents at once. A text of JSON has an
 object such as ``{"$oid": "…"}`` only where it means one: within a string its quotes are escaped.
+Arrays become strings of JSON, also together::
+
+    {"_id": "5f", "tags": ["a", "b"]}  →  {"_id": "5f", "tags": "[\\"a\\",\\"b\\"]"}
+
 Documents with other kinds are converted one by one, as are those with documents within, and those
 with a value that its column does not expect.
 """
@@ -16,9 +20,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stream_app.cdc.alike.documents import JsonNumber, json_text, load_document
-from stream_app.cdc.columns.arrow_buffers import Bools, bytes_of, offsets_of, valid_of
+from stream_app.cdc.columns.arrow_buffers import (
+    Bools,
+    Bytes,
+    Int64s,
+    bytes_of,
+    offsets_of,
+    own_bytes,
+    valid_of,
+)
+from stream_app.cdc.columns.json_lines import parse_objects
 from stream_app.cdc.debezium.bson.extended_json import converted
-from stream_app.cdc.debezium.bson.nested_arrays import arrays_as_texts
 from stream_app.cdc.debezium.bson.typed_values import TypedColumn, typed_value, unusual_documents
 from stream_app.cdc.record_images import UnreadableRecordError
 
@@ -34,6 +46,20 @@ _FRACTION = r'([^\\]"\s*:\s*)(-?[0-9]+(?:[.][0-9]+(?:[eE][-+]?[0-9]+)?|[eE][-+]?
 """A field with such a number. Within a string a backslash stands before the quote."""
 NO_COLUMNS: Mapping[str, TypedColumn] = {}
 """Of a table whose columns are STRING, which takes every value."""
+_DEPTH_MAX = 8
+_SPACE = np.uint8(ord(" "))
+_QUOTE, _BLANK, _BACKSLASH, _STRANGE = range(1, 5)
+_BYTE_KINDS = np.zeros(256, np.uint8)
+"""Of each byte. Within arrays documents are strange, and NaN and Infinity, which JSON lacks."""
+_BYTE_KINDS[list(b'"')] = _QUOTE
+_BYTE_KINDS[list(b" \t\r\n")] = _BLANK
+_BYTE_KINDS[list(b"\\")] = _BACKSLASH
+_BYTE_KINDS[list(b"{}NI")] = _STRANGE
+_STEPS = np.zeros(256, np.int8)
+"""Of each byte, the levels that it opens."""
+_STEPS[list(b"[{")] = 1
+_STEPS[list(b"]}")] = -1
+_ANY_FIELD = pa.schema([("field", pa.string())])
 
 
 def plain_documents(
@@ -116,3 +142,62 @@ def _plain(name: str, value: Any, columns: Mapping[str, TypedColumn]) -> Any:
 def _flat(value: Any) -> Any:
     is_fraction = isinstance(value, JsonNumber) and not value.removeprefix("-").isdecimal()
     return json_text(value) if is_fraction or isinstance(value, dict | list) else value
+
+
+def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
+    """The documents with texts for their arrays, and for which of them that is done.
+
+    Args:
+        texts: strings [n] of plain JSON, neither null nor empty.
+
+    Returns:
+        Strings [n], arbitrary where it is not done; bool [n].
+    """
+    data, offsets = own_bytes(texts)
+    kinds = _BYTE_KINDS[data]
+    starts, lasts = offsets[:-1], offsets[1:] - 1
+    is_quote = kinds == _QUOTE
+    in_string = np.logical_xor.accumulate(is_quote)
+    before = in_string[lasts[:-1]]
+    if before.any():  # each text begins outside of strings
+        in_string ^= np.repeat(np.concatenate([[False], before]), np.diff(offsets))
+    step = np.where(in_string, np.int8(0), _STEPS[data])
+    depth = np.cumsum(step, dtype=np.int32)
+    above = depth[lasts[:-1]]
+    if above.any():
+        depth -= np.repeat(np.concatenate([[0], above]), np.diff(offsets)).astype(np.int32)
+    within = (depth >= 2) | ((depth == 1) & (step < 0))
+    free = within & ~in_string  # neither in a string, nor its first quote
+    strange = free & (kinds == _STRANGE)
+    strange |= (kinds == _BACKSLASH) | (depth > _DEPTH_MAX)
+    is_last = np.zeros(len(data), np.bool_)
+    is_last[lasts] = True
+    strange |= (depth <= 0) != is_last  # one object, and nothing around it
+    done: Bools = ~np.logical_or.reduceat(strange, starts)
+    is_blank = free & (kinds == _BLANK)
+    is_end = (step < 0) & (depth == 1)
+    # With its blanks: without them 1 2 would be a number.
+    sure = within & np.repeat(done, np.diff(offsets))
+    if not _are_json(np.where(is_blank, _SPACE, data)[sure], np.cumsum(sure)[is_end & sure]):
+        return texts, np.zeros(len(texts), np.bool_)
+    begins = np.flatnonzero(sure & (step > 0) & (depth == 2))
+    quotes, ends = np.flatnonzero(sure & is_quote), np.flatnonzero(sure & is_end) + 1
+    places = np.concatenate([begins, quotes, ends])
+    order = np.argsort(places, kind="stable")
+    added = np.repeat(np.frombuffer(b'"\\"', np.uint8), [len(begins), len(quotes), len(ends)])
+    # Of each byte, how many are left in front of it.
+    left = np.concatenate([[0], np.cumsum(~is_blank)])
+    written, bounds = data[~is_blank], left[offsets]
+    bounds = bounds + np.searchsorted(places[order], offsets)
+    written = np.insert(written, left[places[order]], added[order])
+    buffers = [None, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(written)]
+    return pa.Array.from_buffers(pa.string(), len(texts), buffers), done
+
+
+def _are_json(arrays: Bytes, ends: Int64s) -> bool:
+    """Whether arrays, one behind the other, are JSON; a parser tells."""
+    bounds = np.concatenate([[0], ends]).astype(np.int32)
+    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(arrays)]
+    values = pa.Array.from_buffers(pa.binary(), len(ends), buffers)
+    fields = pc.binary_join_element_wise(b'{"":', values, b"}", b"")
+    return len(ends) == 0 or parse_objects(fields, _ANY_FIELD) is not None

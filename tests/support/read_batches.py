@@ -1,0 +1,17 @@
+"""The rows of a Parquet file, without their places in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from stream_app.format.key_value_parquet import placed_batches
+
+
+def read_batches(
+    source: BinaryIO | pa.NativeFile, columns: Sequence[str], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """See `placed_batches`."""
+    return (batch for _, batch in placed_batches(source, columns, batch_rows))
