@@ -18,9 +18,9 @@ from stream_app.cdc.pipeline import Pipeline
 from stream_app.model.schema.origin import Origin
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.decode_counts import DecodeCounts
-from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.epoch.epoch_plan import MessageSplitter, TablePlan
 from stream_app.spark.epoch.epoch_runner import TableOutput
+from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.job_state import JobWarning
 from stream_app.spark.ingest.quarantine_writer import Quarantined, QuarantineWriter
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
@@ -49,7 +49,7 @@ class EpochReport:
     buckets: int = 0
     files: int = 0
     bytes: int = 0
-    parts: EpochParts = field(default_factory=EpochParts)
+    parts: EpochSeconds = field(default_factory=EpochSeconds)
     began_ms: int = 0
     snapshots: tuple[Snapshot, ...] = ()
     sorted_runs: Mapping[int, int] = field(default_factory=dict)
@@ -137,11 +137,12 @@ class TableFeed:
         self._plan = None
         return True
 
-    def is_outdated(self, plan: TablePlan, output: TableOutput) -> bool:
-        """Whether the rows of a plan must be written anew, by another schema or index.
+    def follow_source(self, plan: TablePlan, output: TableOutput) -> bool:
+        """Commit the schema that rows ask for, and take the newest one.
 
-        That is the schema of another writer, or one that the rows ask for and get. An index of keys
-        can only be another writer's.
+        Returns:
+            Whether the rows must be decoded anew: by that schema, or by another writer's index of
+            keys.
 
         Raises:
             WrongSourceError: a column's type in the source is one that the table does not follow.

@@ -133,7 +133,7 @@ class TableJob:
 
     @property
     def next_sequence_number(self) -> int:
-        """As `begin_epoch` gives it, without other writers' newest commits."""
+        """As `follow_and_wait` gives it, without other writers' newest commits."""
         return self.committer.state.constraints.next_sequence_number
 
     @property
@@ -167,8 +167,8 @@ class TableJob:
         check_same_end(self.committer.state, epoch, source_end)
         return True
 
-    def begin_epoch(self) -> int:
-        """Take the newest schema, tag the periods that have ended; then see `StreamTableCommit`.
+    def follow_and_wait(self) -> int:
+        """Take the newest schema, tag ended periods, and see `StreamTableCommit.begin_epoch`.
 
         Raises:
             UnsupportedTableError: the job cannot write by the newest schema.
