@@ -1,6 +1,6 @@
 """What the tasks of one epoch need to know of each table of the job.
 
-`ingest.epoch_run` makes a plan whenever it decodes an epoch, from its tables' schemas of then.
+`ingest.epoch_writer` makes a plan whenever it decodes an epoch, from its tables' schemas of then.
 """
 
 from __future__ import annotations

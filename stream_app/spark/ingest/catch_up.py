@@ -12,7 +12,7 @@ from typing import Generic
 from stream_app.errors import StoppedError
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.epoch_runner import Messages
-from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.spark.ingest.held_tables import HeldTable, with_new_partitions
 from stream_app.spark.ingest.table_feed import TableFeed
 
@@ -20,7 +20,7 @@ from stream_app.spark.ingest.table_feed import TableFeed
 class CatchUp(Generic[Messages]):
     """Tries held tables again."""
 
-    def __init__(self, work: EpochRun[Messages]) -> None:
+    def __init__(self, work: EpochWriter[Messages]) -> None:
         self._work = work
         self._tables = work.tables
 

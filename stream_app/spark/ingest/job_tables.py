@@ -1,7 +1,7 @@
 """The tables of a job: which take part in an epoch, and what becomes of one that fails.
 
 The policy `OnFailure` decides what an error means. A table that is held back catches up later
-(`catch_up`). `micro_batch` calls this under its lock; to decode, it reads `feeds` without it.
+(`catch_up`). `epoch_committer` calls this under its lock; to decode, it reads `feeds` without it.
 """
 
 from __future__ import annotations

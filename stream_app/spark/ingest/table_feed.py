@@ -1,6 +1,6 @@
 """One table of a running job, from the side of its source: its job, its format, its bad records.
 
-`micro_batch` has one for each table. `Newcomers` makes those that appear in the messages.
+`epoch_committer` has one for each table. `Newcomers` makes those that appear in the messages.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import pytest
 
 from stream_app.errors import CommitConflictError
 from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.table.job.single_append import SingleAppend
 from tests.support.cross_partition import CrossPartitionJob, cross_partition_table
 from tests.support.epoch_here import Parts
@@ -158,7 +158,7 @@ def test_wherever_the_job_ends_a_key_keeps_one_row(tmp_path: Path, mode: Mode) -
     assert at > 10
 
 
-def _with_files(job: Job, file_io: FaultyFileIO) -> MicroBatch[Parts]:
+def _with_files(job: Job, file_io: FaultyFileIO) -> EpochCommitter[Parts]:
     batch = job.started()
     for feed in batch.tables.feeds:
         feed.job.table = replace(feed.job.table, file_io=file_io)

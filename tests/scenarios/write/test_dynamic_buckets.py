@@ -14,9 +14,9 @@ import pytest
 from stream_app.errors import CommitConflictError, CorruptFileError
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import Snapshot
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_round import DecodedEpoch
-from stream_app.spark.ingest.epoch_run import EpochRun
-from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.single_append import SingleAppend
@@ -77,12 +77,12 @@ def assert_right(tables: TwoTables) -> None:
     sound_report(table)
 
 
-def decoded(work: EpochRun[Parts], tables: TwoTables, epoch: int) -> DecodedEpoch[Parts]:
+def decoded(work: EpochWriter[Parts], tables: TwoTables, epoch: int) -> DecodedEpoch[Parts]:
     return work.decode(epoch, parts(tables, epoch), work.tables.feeds, f"end of {epoch}")
 
 
-def opened(tables: TwoTables, runner: EpochHere) -> MicroBatch[Parts]:
-    batch: MicroBatch[Parts] = tables.started(runner)
+def opened(tables: TwoTables, runner: EpochHere) -> EpochCommitter[Parts]:
+    batch: EpochCommitter[Parts] = tables.started(runner)
     for feed in batch.feeds:
         feed.job.open("the job")
     return batch
@@ -254,7 +254,7 @@ def test_wherever_the_job_ends_the_next_one_goes_on_with_the_same_buckets(
     assert at > 15
 
 
-def run(batch: MicroBatch[Parts], tables: TwoTables, epoch: int) -> None:
+def run(batch: EpochCommitter[Parts], tables: TwoTables, epoch: int) -> None:
     """An epoch; what stops the job is raised as it is."""
     try:
         batch(parts(tables, epoch), epoch)

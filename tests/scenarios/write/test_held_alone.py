@@ -17,7 +17,7 @@ from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.schema.schema_changes import AddColumn, ChangeType
 from stream_app.predicate.parser import parse_predicate
 from stream_app.predicate.predicate import to_expression
-from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_job import TableJob, newest_version
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("unsynced")
 HOURS = 4 * 3600
 
 
-def run(batch: MicroBatch[Parts], tables: TwoTables, runner: EpochHere, n: int) -> int:
+def run(batch: EpochCommitter[Parts], tables: TwoTables, runner: EpochHere, n: int) -> int:
     """Send a row to each table, and run the epoch; what stops the job is raised as it is."""
     epoch = tables.send([{"k": n, "v": "v"}], [{"day": "d", "n": n}])
     messages = tables.messages(epoch).combine_chunks().to_batches()
@@ -99,7 +99,7 @@ def test_the_only_table_that_is_outdated_in_each_round_stops_its_job(tmp_path: P
         run(tables.started(runner), tables, runner, 1)
 
 
-def filtered(batch: MicroBatch[Parts]) -> None:
+def filtered(batch: EpochCommitter[Parts]) -> None:
     """The second table takes only rows of which a condition on its number is true."""
     feed = batch.feeds[1]
     unfiltered = feed.format_of

@@ -1,6 +1,6 @@
 """The sink of the stream: epochs → snapshots of each table of the job.
 
-The stream calls `MicroBatch` for each epoch, on the driver: `stream.topic_stream`, or Spark by
+The stream calls `EpochCommitter` for each epoch, on the driver: `stream.topic_stream`, or Spark by
 `foreachBatch`. It decodes the epoch, and leaves writing and committing to a thread, so that the
 next epoch can be decoded meanwhile. One epoch at most waits there. When the job ends before it is
 committed, the checkpoint has it as done, and the table does not: the next job reads it again, from
@@ -28,7 +28,7 @@ from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.epoch_runner import Messages
 from stream_app.spark.ingest.catch_up import CatchUp
 from stream_app.spark.ingest.epoch_round import DecodedEpoch
-from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.task_errors import first_line, readable
 
@@ -36,7 +36,7 @@ _LOOK_S = 5.0
 """Seconds between two looks for held tables whose time has come."""
 
 
-class MicroBatch(Generic[Messages]):
+class EpochCommitter(Generic[Messages]):
     """Writes and commits epochs.
 
     Attributes:
@@ -47,7 +47,7 @@ class MicroBatch(Generic[Messages]):
         epoch_at_work: the newest epoch in progress; None: there is none.
     """
 
-    def __init__(self, work: EpochRun[Messages]) -> None:
+    def __init__(self, work: EpochWriter[Messages]) -> None:
         self.work = work
         self.tables = work.tables
         self.log = work.tables.log
@@ -64,7 +64,7 @@ class MicroBatch(Generic[Messages]):
         self._looked_at = float("-inf")
 
     def __call__(self, messages: Messages, epoch: int) -> int:
-        """Process a micro-batch: it is decoded, and the one before is committed.
+        """Process an epoch: it is decoded, and the one before is committed.
 
         When the runner does not overlap epochs, this one is committed too.
 

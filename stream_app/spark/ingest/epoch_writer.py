@@ -59,8 +59,8 @@ class _Unfinished(Generic[Messages]):
         return not self.lacking and self.newcomers is None
 
 
-class EpochRun(Generic[Messages]):
-    """Runs epochs.
+class EpochWriter(Generic[Messages]):
+    """Brings epochs into tables, round by round.
 
     Attributes:
         newcomers: None: no table may appear.
