@@ -33,11 +33,11 @@ from stream_app.clock import SystemClock
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape
 from stream_app.spark.epoch.epoch_runner import Routed
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.spark.ingest.job_state import JobStateFile
 from stream_app.spark.ingest.job_tables import JobTables, OnFailure
-from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.job_folder import Folder
@@ -100,7 +100,7 @@ class DatabaseJob:
     changed: int
     rows: int
     runner: Shipped = field(default_factory=Shipped)
-    batch: MicroBatch[Parts] = field(init=False)
+    batch: EpochCommitter[Parts] = field(init=False)
     _sent: int = 0
 
     def __post_init__(self) -> None:
@@ -131,8 +131,8 @@ class DatabaseJob:
             now_ms=SystemClock().now_ms,
             on_failure=OnFailure.HOLD,
         )
-        self.batch = MicroBatch(
-            EpochRun(
+        self.batch = EpochCommitter(
+            EpochWriter(
                 tables=tables,
                 shape=EpochShape(tasks=_TASKS, splitter=made.splitter(feeds), isolates=True),
                 runner=self.runner,

@@ -36,8 +36,8 @@ from stream_app.kafka.librdkafka import library
 from stream_app.kafka.next_offsets import next_end
 from stream_app.kafka.offset_ranges import OffsetRange, Offsets
 from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.ingest.epoch_log_writer import EpochLogWriter
 from stream_app.spark.job_folder import Folder
-from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.stream.topic_stream import EpochRules, JobGroup, TopicStream
 from tests.support.kafka_broker import new_topic, produce

@@ -1,1 +1,1 @@
-"""The only package that imports PySpark. Start with `micro_batch`."""
+"""The only package that imports PySpark. Start with `epoch_committer`."""

@@ -32,7 +32,7 @@ STACK = "-Xss16m"
 When a query ends amid an epoch, Spark searches the error's text for an interrupt. Its regular
 expression goes a few frames deeper with each character. The text of an ordinary `Py4JJavaError`,
 6,000 characters, already ends a stack of 1 MB in StackOverflowError; this one bears more than
-18,000. (What `micro_batch` hands to Spark is shorter still.)"""
+18,000. (What `epoch_committer` hands to Spark is shorter still.)"""
 
 THROUGHPUT = (
     # A pause of some milliseconds harms no epoch, and megabytes of fetched messages burden the

@@ -19,7 +19,7 @@ from stream_app.app.web.site import WarehouseSite
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.decode_counts import DecodeCounts
-from stream_app.spark.epoch.epoch_parts import EpochParts
+from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.upkeep.tags import create_tag, new_tag
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -250,7 +250,7 @@ def test_the_list_of_a_job_in_trouble_fits_a_phone(chromium: Browser, tmp_path: 
     job.run(*creates("shop.orders", range(2, 5)), bad("shop.items", 2), *creates("shop.a/b", [1]))
     history.watch("orders", Busy())
     counts = DecodeCounts(messages=4200)
-    report = EpochReport(epoch=1, counts=counts, parts=EpochParts(write_s=2))
+    report = EpochReport(epoch=1, counts=counts, parts=EpochSeconds(write_s=2))
     history.add("orders", report, job.clock.now_ms())
     site = JobSite(
         job.config, job.checkpoint, job.clock, history,

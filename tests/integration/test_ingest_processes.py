@@ -21,7 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from stream_app.fileio.counted_file_io import REQUEST_KINDS
 from stream_app.model.snapshot import SECONDS_PROPERTY, SOURCE_TIME_PROPERTY
-from stream_app.spark.epoch.epoch_parts import parts_told
+from stream_app.spark.epoch.epoch_seconds import parts_told
 from tests.support.fast_jvm import fast_jvm
 from tests.support.http_receiver import HttpReceiver, gunzipped, http_receiver
 from tests.support.ingest_process import ROOT, IngestProcess, a_free_port, read_events

@@ -173,7 +173,7 @@ class Job:
             self.attempt(self.process, commit)
 
     def attempt(self, process: Process, commit: StreamTableCommit) -> None:
-        """Do the pending epoch, as `spark.ingest.micro_batch` does."""
+        """Do the pending epoch, as `spark.ingest.epoch_committer` does."""
         epoch = self.finished + 1
         if epoch == len(self.epochs) or commit.state.commit_user not in ("compactor", self.user):
             return
@@ -210,7 +210,7 @@ class Job:
         return is_of_a_fault(error) or isinstance(error, CommitError | CompactionError)
 
     def _is_behind(self, commit: StreamTableCommit, finished: int) -> bool:
-        """Whether the checkpoint was of no use, as `micro_batch` sees it; then get one."""
+        """Whether the checkpoint was of no use, as `epoch_committer` sees it; then get one."""
         last = -1 if commit.last_identifier is None else commit.last_identifier
         if last in (finished, finished + 1):
             return False

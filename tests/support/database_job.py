@@ -22,11 +22,11 @@ from stream_app.app.tables.table_pipeline import job_pipeline, job_rows
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.spark.ingest.job_state import JobStateFile, state_of
 from stream_app.spark.ingest.job_tables import JobTables, OnFailure
-from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.table_feed import TableFeed
@@ -68,7 +68,7 @@ class DatabaseJob:
         self.sent: list[Message] = []
         self.epochs: list[int] = []
         self.tables: DatabaseTables
-        self.batch: MicroBatch[Parts]
+        self.batch: EpochCommitter[Parts]
         self.start()
 
     def start(self, **sync: Any) -> None:
@@ -90,8 +90,8 @@ class DatabaseJob:
             now_ms=self.clock.now_ms,
             on_failure=OnFailure.HOLD,
         )
-        self.batch = MicroBatch(
-            EpochRun(
+        self.batch = EpochCommitter(
+            EpochWriter(
                 tables=tables,
                 shape=EpochShape(tasks=2, isolates=True, splitter=splitter),
                 runner=self.runner,

@@ -16,11 +16,11 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.message_formats import message_format
 from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.spark.ingest.job_state import JobStateFile
 from stream_app.spark.ingest.job_tables import JobTables, OnFailure
-from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
 from stream_app.spark.ingest.table_feed import TableFeed
@@ -46,7 +46,9 @@ class Job:
     format_options: Mapping[str, str] = field(default_factory=dict)
     executor_of: Callable[[FileStoreTable], CompactExecutor] = CompactHere
 
-    def started(self, ends_at: int | None = None, *, overlaps: bool = False) -> MicroBatch[Parts]:
+    def started(
+        self, ends_at: int | None = None, *, overlaps: bool = False
+    ) -> EpochCommitter[Parts]:
         table = open_table(self.table.location, self.table.clock)
         feed = TableFeed(
             name="t",
@@ -66,8 +68,8 @@ class Job:
             on_failure=OnFailure.STOP,
         )
         runner = EpochHere(overlaps=overlaps)
-        return MicroBatch(
-            EpochRun(tables=tables, shape=EpochShape(tasks=2), runner=runner, clock=table.clock)
+        return EpochCommitter(
+            EpochWriter(tables=tables, shape=EpochShape(tasks=2), runner=runner, clock=table.clock)
         )
 
     def checkpoint(self) -> Folder:
@@ -105,10 +107,10 @@ class Job:
         whole = pa.RecordBatch.from_pylist(rows, MESSAGE_SCHEMA)
         return [whole.slice(0, 2), whole.slice(2)] if len(rows) > 2 else [whole]
 
-    def run(self, batch: MicroBatch[Parts], *values: bytes) -> None:
+    def run(self, batch: EpochCommitter[Parts], *values: bytes) -> None:
         self.repeat(batch, self.send(*values))
 
-    def repeat(self, batch: MicroBatch[Parts], epoch: int) -> None:
+    def repeat(self, batch: EpochCommitter[Parts], epoch: int) -> None:
         try:
             batch(self.parts(epoch), epoch)
         except RuntimeError:

@@ -19,11 +19,11 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_formats import message_format
 from stream_app.spark.epoch.epoch_plan import EpochShape, Part
 from stream_app.spark.epoch.epoch_runner import EpochRunner
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.spark.ingest.job_state import JobState, JobStateFile, state_of
 from stream_app.spark.ingest.job_tables import JobTables, OnFailure
-from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.job_folder import Folder
@@ -110,7 +110,7 @@ class TwoTables:
         tasks: int = 3,
         each_for_itself: bool = False,
         checkpoint: FileIO | None = None,
-    ) -> MicroBatch[Any]:
+    ) -> EpochCommitter[Any]:
         """A new process with the same checkpoint.
 
         Args:
@@ -140,7 +140,7 @@ class TwoTables:
             on_failure=OnFailure.HOLD if each_for_itself else OnFailure.STOP,
         )
         shape = EpochShape(tasks=tasks, splitter=ByTopic(), isolates=each_for_itself)
-        return MicroBatch(EpochRun(tables=joined, shape=shape, runner=runner, clock=clock))
+        return EpochCommitter(EpochWriter(tables=joined, shape=shape, runner=runner, clock=clock))
 
     def state(self) -> JobState:
         """What the job remembers."""
@@ -201,7 +201,7 @@ class TwoTables:
         return [path for path in self.folder.rglob("*.parquet") if "bucket-" in path.parent.name]
 
 
-def reports(batch: MicroBatch[Any], table: int) -> list[EpochReport]:
+def reports(batch: EpochCommitter[Any], table: int) -> list[EpochReport]:
     """What a table's listener was told of epochs."""
     listener = batch.feeds[table].listener
     assert isinstance(listener, Reports)

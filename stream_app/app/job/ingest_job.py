@@ -67,15 +67,15 @@ from stream_app.spark.epoch.frame_epochs import FrameEpochs
 from stream_app.spark.epoch.range_epochs import RangeEpochs
 from stream_app.spark.epoch.warm_up import warming_up
 from stream_app.spark.ingest.checkpoint_owner import DATABASE, own_checkpoint, remember_topics
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.job_state import (
     JobStateFile,
     JobWarning,
 )
 from stream_app.spark.ingest.job_tables import JobTables, OnFailure
-from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.spark.jvm_watch import ending_with_jvm
@@ -247,7 +247,7 @@ def _stream_in(driver: _Driver, prepared: _Prepared) -> None:
         source = source_of(config.source)
         runner = runner_of(config.source, prepared.reader, spark, source)
         log = EpochLog(prepared.state.folder, goes_back=isinstance(source, KafkaSource))
-        batch = MicroBatch(_work(driver, prepared, feeds, runner, log))
+        batch = EpochCommitter(_work(driver, prepared, feeds, runner, log))
         _run(driver, prepared, batch, runner, source)
         _check_none_held(batch.tables.held)
         _check_not_all_bad(batch.work.totals, feeds.of_no_table, config.stream.quarantine)
@@ -262,7 +262,7 @@ def _stream_in(driver: _Driver, prepared: _Prepared) -> None:
 def _run(
     driver: _Driver,
     prepared: _Prepared,
-    batch: MicroBatch[Any],
+    batch: EpochCommitter[Any],
     runner: FrameEpochs | RangeEpochs,
     source: KafkaSource | FilesSource,
 ) -> None:
@@ -296,7 +296,7 @@ def _compactions_at_once(config: AppConfig, table: FileStoreTable | None) -> int
 
 def _work(
     driver: _Driver, prepared: _Prepared, feeds: JobFeeds, runner: Any, log: EpochLog
-) -> EpochRun[Any]:
+) -> EpochWriter[Any]:
     """The tables of the job, and what brings epochs into them."""
     config, state = driver.config, prepared.state
     shape = EpochShape(
@@ -326,7 +326,7 @@ def _work(
         on_failure=OnFailure.STOP if newcomers is None else OnFailure.HOLD,
         on_change=driver.watched.log.held,
     )
-    return EpochRun(
+    return EpochWriter(
         tables=tables, shape=shape, runner=runner, clock=driver.clock, newcomers=newcomers
     )
 
@@ -352,7 +352,7 @@ def _check_not_all_bad(totals: DecodeCounts, of_no_table: int, quarantine: str |
         )
 
 
-def _at_work(batch: MicroBatch[DataFrame]) -> Activity | None:
+def _at_work(batch: EpochCommitter[DataFrame]) -> Activity | None:
     epoch = batch.epoch_at_work
     if epoch is not None:
         return Activity(f"epoch {epoch} is at work")

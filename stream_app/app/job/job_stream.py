@@ -17,8 +17,8 @@ from stream_app.kafka.cluster_offsets import ClusterOffsets
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.spark.epoch.frame_epochs import FrameEpochs
 from stream_app.spark.epoch.range_epochs import RangeEpochs
+from stream_app.spark.ingest.epoch_log_writer import EpochLogWriter
 from stream_app.spark.job_folder import Folder
-from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 from stream_app.spark.stream.files_source import FilesSource
 from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.stream.running_stream import RunningStream, Stream

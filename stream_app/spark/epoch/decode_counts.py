@@ -22,7 +22,7 @@ from stream_app.errors import WrongSourceError
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.source_table import SourceTable, merged
 from stream_app.model.schema.table_schema import VALUE_KIND
-from stream_app.spark.epoch.epoch_parts import TaskSeconds
+from stream_app.spark.epoch.epoch_seconds import TaskSeconds
 
 COLUMN_NAMES_MAX = 64
 """Limit for unknown and for missing columns: messages may contain any number of names."""

@@ -1,6 +1,6 @@
 """What the tasks of one epoch need to know of each table of the job.
 
-`micro_batch` makes a plan when an epoch begins, from the schemas that its tables have then.
+`ingest.epoch_writer` makes a plan whenever it decodes an epoch, from its tables' schemas of then.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class EpochPlan:
     unpacks those of which it has messages.
 
     Attributes:
-        tables: by the index that blocks carry; None: the table has the epoch already, and its
+        tables: by the index that blocks carry; None: the table takes no part, and its
             messages are skipped.
     """
 

@@ -18,8 +18,8 @@ from stream_app.kafka.offset_ranges import Offsets
 from stream_app.model.bucket_change import BucketChange
 from stream_app.spark.epoch.blocks import UNREADABLE, BlockKind, bad_records_of, newcomers_of
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of
-from stream_app.spark.epoch.epoch_parts import TaskSeconds
 from stream_app.spark.epoch.epoch_plan import EpochPlan
+from stream_app.spark.epoch.epoch_seconds import TaskSeconds
 from stream_app.spark.epoch.write_task import TaskResult
 from stream_app.spark.task_errors import failure_of
 

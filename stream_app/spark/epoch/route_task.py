@@ -24,8 +24,8 @@ from stream_app.cdc.change_batch import MESSAGE_SCHEMA, concat_rows
 from stream_app.clock import Clock, SystemClock
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE, Block, BlockKind
 from stream_app.spark.epoch.decode_counts import DecodeCounts, Where, counts_of_batch
-from stream_app.spark.epoch.epoch_parts import TaskSeconds
 from stream_app.spark.epoch.epoch_plan import EpochPlan
+from stream_app.spark.epoch.epoch_seconds import TaskSeconds
 from stream_app.spark.epoch.unchanged_values import is_incomplete, with_messages
 from stream_app.spark.task_errors import failure_bytes
 

@@ -1,1 +1,1 @@
-"""Kafka to table: one micro-batch. Start with `micro_batch`."""
+"""Kafka to table: one epoch. Start with `epoch_committer`."""

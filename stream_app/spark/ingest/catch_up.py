@@ -12,7 +12,7 @@ from typing import Generic
 from stream_app.errors import StoppedError
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.epoch_runner import Messages
-from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.spark.ingest.held_tables import HeldTable, with_new_partitions
 from stream_app.spark.ingest.table_feed import TableFeed
 
@@ -20,14 +20,14 @@ from stream_app.spark.ingest.table_feed import TableFeed
 class CatchUp(Generic[Messages]):
     """Tries held tables again."""
 
-    def __init__(self, work: EpochRun[Messages]) -> None:
+    def __init__(self, work: EpochWriter[Messages]) -> None:
         self._work = work
         self._tables = work.tables
 
     def open_all(self) -> None:
         """A run begins: open the tables that are not held, and let all others be tried again."""
         tables = self._tables
-        tables.begin_behind()
+        tables.await_next()
         tables.open(tables.ready())
         tables.try_all()
         if self._work.newcomers is not None and tables.newest_begun >= 0:
@@ -44,7 +44,6 @@ class CatchUp(Generic[Messages]):
         if self._work.newcomers is not None:
             for name in sorted(due.keys() - {feed.name for feed in tables.feeds}):
                 self._make(name, due[name], releases=False)
-        tables.take_failed()
         together: dict[str, list[TableFeed]] = {}
         for feed in [feed for feed in tables.feeds if feed.name in due]:
             begin = self._begin_of(feed, due[feed.name])
@@ -52,7 +51,7 @@ class CatchUp(Generic[Messages]):
                 together.setdefault(json.dumps(begin, sort_keys=True), []).append(feed)
         for text, feeds in together.items():
             self._read_on(json.loads(text), feeds)
-        if not together and tables.take_failed():
+        if not together:
             tables.save()
 
     def _make(self, name: str, waiting: HeldTable, *, releases: bool) -> None:
@@ -101,8 +100,8 @@ class CatchUp(Generic[Messages]):
         epoch, source_end = tables.newest_begun, tables.log.source_end(tables.newest_begun)
         try:
             messages = self._work.runner.between(begin, json.loads(source_end))
-            begun = self._work.begin(epoch, messages, feeds, source_end)
-            self._work.finish(begun, feeds)
+            decoded = self._work.decode(epoch, messages, feeds, source_end)
+            self._work.finish(decoded, feeds)
         except StoppedError:
             raise
         except Exception as error:

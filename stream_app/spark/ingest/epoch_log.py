@@ -1,4 +1,6 @@
-"""Spark's own part of a checkpoint: which epochs there are, and where they begin and end.
+"""Reads the log of epochs in a checkpoint: which there are, and where they begin and end.
+
+The job writes that log in Spark's format (`epoch_log_writer`), or Spark's streaming query does.
 
 Source: Spark `OffsetSeqLog`, `CommitLog`, `StreamMetadata`, `KafkaSourceInitialOffsetWriter`.
 """
@@ -21,7 +23,7 @@ LOST_FIX = (
 
 @dataclass(frozen=True, slots=True)
 class EpochLog:
-    """Reads what Spark has written; epochs of long ago are gone.
+    """The epochs of a checkpoint; those of long ago are gone.
 
     Attributes:
         folder: the checkpoint.
@@ -32,11 +34,11 @@ class EpochLog:
     goes_back: bool
 
     def is_begun(self) -> bool:
-        """Whether Spark has started the query, now or in an earlier run."""
+        """Whether the query was started, now or in an earlier run."""
         return self.folder.files.exists(self.folder.path("metadata"))
 
     def query_id(self) -> str:
-        """The streaming query's id, which Spark keeps from its first start on."""
+        """The streaming query's id, which stays from its first start on."""
         return str(json.loads(self._text("metadata"))["id"])
 
     def source_end(self, epoch: int) -> str:
@@ -45,7 +47,7 @@ class EpochLog:
         return "\n".join(lines[2:])  # after the version and Spark's settings
 
     def sync(self, epoch: int) -> None:
-        """Make an epoch's offsets outlive a power cut, which Spark does not.
+        """Make an epoch's offsets outlive a power cut, which Spark alone does not.
 
         A table that has an epoch must not be without its offsets.
         """
@@ -61,11 +63,11 @@ class EpochLog:
         return first
 
     def is_done(self, epoch: int) -> bool:
-        """Whether Spark goes on behind the epoch."""
+        """Whether the stream goes on behind the epoch."""
         return self.folder.files.exists(self.folder.path(f"commits/{epoch}"))
 
     def _text(self, name: str) -> str:
-        """A file of Spark's.
+        """A file of the log.
 
         Raises:
             CheckpointError: it holds nothing, as after a power cut.

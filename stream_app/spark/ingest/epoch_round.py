@@ -24,9 +24,9 @@ from stream_app.model.snapshot import (
     SOURCE_TIME_PROPERTY,
 )
 from stream_app.spark.epoch.decode_counts import DecodeCounts, Where
-from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.epoch.epoch_plan import EpochPlan, TablePlan
 from stream_app.spark.epoch.epoch_runner import Messages, TableOutput, Writing
+from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.job_tables import COMMIT_THREADS, JobTables
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
@@ -43,8 +43,8 @@ _Outcome = EpochReport | BaseException | None
 
 
 @dataclass(slots=True)
-class Share:
-    """One table's results of a round."""
+class TableResult:
+    """What a round has written for one table."""
 
     feed: TableFeed
     plan: TablePlan
@@ -53,7 +53,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EpochBegun(Generic[Messages]):
+class DecodedEpoch(Generic[Messages]):
     """An epoch whose messages are decoded.
 
     Attributes:
@@ -85,8 +85,8 @@ class Round(Generic[Messages]):
         totals, committed: of the tables that this round has committed.
     """
 
-    begun: EpochBegun[Messages]
-    times: EpochParts
+    decoded: DecodedEpoch[Messages]
+    times: EpochSeconds
     room: int
     begins: dict[str, Mapping[Where, int]]
     clock: Clock
@@ -94,49 +94,49 @@ class Round(Generic[Messages]):
     totals: DecodeCounts = field(default_factory=DecodeCounts)
     committed: list[TableFeed] = field(default_factory=list)
 
-    def commit(self, shares: Sequence[Share]) -> list[TableFeed]:
-        """Commit all shares; returns the tables whose rows must be written anew.
+    def commit(self, results: Sequence[TableResult]) -> list[TableFeed]:
+        """Commit all results; returns the tables whose rows must be written anew.
 
         Raises:
             BaseException: the error of a table, if it stops the job.
         """
-        pending = [share for share in shares if self._makes_snapshot(share)]
+        pending = [result for result in results if self._makes_snapshot(result)]
         outdated = []
         try:
             self._meet_sources(pending)
-            for share, outcome in self._outcomes(pending):
-                self.tables.warn(share.feed)
+            for result, outcome in self._outcomes(pending):
+                self.tables.warn(result.feed)
                 if isinstance(outcome, StoppedError):
                     raise outcome
                 if isinstance(outcome, BaseException):
-                    self.tables.fail(share.feed, outcome)
+                    self.tables.fail(result.feed, outcome)
                 elif outcome is None:
-                    outdated.append(share.feed)
+                    outdated.append(result.feed)
                 else:
-                    self._report(share, outcome)
+                    self._report(result, outcome)
         finally:
-            for share in pending:
-                share.feed.job.table.discard(share.output.changes)
+            for result in pending:
+                result.feed.job.table.discard(result.output.changes)
         return outdated
 
-    def _makes_snapshot(self, share: Share) -> bool:
-        """Whether a share is committed: in a job of many tables an empty one is only counted."""
-        if self.tables.stops or not share.output.is_empty:
+    def _makes_snapshot(self, result: TableResult) -> bool:
+        """Whether a result is committed: in a job of many tables an empty one is only counted."""
+        if self.tables.stops or not result.output.is_empty:
             return True
-        if share.output.counts.messages:
-            self.totals = self.totals.plus(share.output.counts)
+        if result.output.counts.messages:
+            self.totals = self.totals.plus(result.output.counts)
         return False
 
-    def _meet_sources(self, shares: Sequence[Share]) -> None:
+    def _meet_sources(self, results: Sequence[TableResult]) -> None:
         """Persist new source tables before their rows are committed.
 
         A feed that chooses among source tables persists its choice by itself.
         """
-        chosen = [share for share in shares if share.feed.sources is None]
-        self.tables.meet({share.feed.name: share.output.counts.tables for share in chosen})
+        chosen = [result for result in results if result.feed.sources is None]
+        self.tables.meet({result.feed.name: result.output.counts.tables for result in chosen})
 
-    def _outcomes(self, pending: list[Share]) -> Iterator[tuple[Share, _Outcome]]:
-        """Commit shares side by side; one after the other where the first error ends the job.
+    def _outcomes(self, pending: list[TableResult]) -> Iterator[tuple[TableResult, _Outcome]]:
+        """Commit results side by side; one after the other where the first error ends the job.
 
         Args:
             pending: those whose commit has not begun.
@@ -146,51 +146,51 @@ class Round(Generic[Messages]):
             del pending[: len(begun)]
             yield from zip(begun, each(COMMIT_THREADS, self._outcome, begun), strict=True)
 
-    def _outcome(self, share: Share) -> _Outcome:
-        """Commit a table's share, in a thread."""
-        with about(table=share.feed.job.table.label, epoch=self.begun.epoch):
-            return self._outcome_of(share)
+    def _outcome(self, result: TableResult) -> _Outcome:
+        """Commit a table's result, in a thread."""
+        with about(table=result.feed.job.table.label, epoch=self.decoded.epoch):
+            return self._outcome_of(result)
 
-    def _outcome_of(self, share: Share) -> _Outcome:
-        job, discarded = share.feed.job, False
+    def _outcome_of(self, result: TableResult) -> _Outcome:
+        job, discarded = result.feed.job, False
         try:
-            if share.output.failure is not None:
-                raise share.output.failure
-            if self._is_outdated(share):
-                job.table.discard(share.output.changes)
+            if result.output.failure is not None:
+                raise result.output.failure
+            if self._follow_source(result):
+                job.table.discard(result.output.changes)
                 return None
-            if self._is_overtaken(share, job.begin_epoch()):
-                job.table.discard(share.output.changes)
+            if self._is_overtaken(result, job.follow_and_wait()):
+                job.table.discard(result.output.changes)
                 return None
-            if share.output.bad:  # counted here: a further round would count them once more
-                bad = share.output.bad_records().sort_by(SOURCE_ORDER)
-                share.quarantined = share.feed.quarantine.write(self.begun.epoch, bad)
+            if result.output.bad:  # counted here: a further round would count them once more
+                bad = result.output.bad_records().sort_by(SOURCE_ORDER)
+                result.quarantined = result.feed.quarantine.write(self.decoded.epoch, bad)
             discarded = True  # by the commit, if it fails
-            report = self._commit(share)
+            report = self._commit(result)
             job.upkeep.after_commit()
         except BaseException as error:
             if not discarded:
-                job.table.discard(share.output.changes)
+                job.table.discard(result.output.changes)
             return error
         return report
 
-    def _is_outdated(self, share: Share) -> bool:
-        """Whether a table's rows must be written anew: by another schema, or without some.
+    def _follow_source(self, result: TableResult) -> bool:
+        """Let a table follow its source; returns whether its rows must be decoded anew.
 
         Raises:
             WrongSourceError: the table cannot follow what its messages tell.
         """
-        feed, counts = share.feed, share.output.counts
-        if feed.has_others(share.plan, counts):
+        feed, counts = result.feed, result.output.counts
+        if feed.has_others(result.plan, counts):
             return True
         self.begins[feed.name] = {}
         if counts.truncated:
-            partitions = partition_counts(self.begun.source_end)
+            partitions = partition_counts(self.decoded.source_end)
             self.begins[feed.name] = counts_from(counts, self.tables.met(feed), partitions)
-        has_rows_too_many = self.begins[feed.name] != share.plan.begins
-        return feed.is_outdated(share.plan, share.output) or has_rows_too_many
+        has_rows_too_many = self.begins[feed.name] != result.plan.begins
+        return feed.follow_source(result.plan, result.output) or has_rows_too_many
 
-    def _is_overtaken(self, share: Share, least: int) -> bool:
+    def _is_overtaken(self, result: TableResult, least: int) -> bool:
         """Whether another writer has come between, so that rows must be written anew.
 
         Rows with values of older rows leave no room: that writer may have changed these values.
@@ -198,14 +198,14 @@ class Round(Generic[Messages]):
         Args:
             least: the least sequence number that rows may take.
         """
-        room = self.room if share.output.counts.restored else 0
-        is_late = least > share.plan.next_sequence_number - room
-        return is_late or share.feed.job.table is not share.plan.table
+        room = self.room if result.output.counts.restored else 0
+        is_late = least > result.plan.next_sequence_number - room
+        return is_late or result.feed.job.table is not result.plan.table
 
-    def _commit(self, share: Share) -> EpochReport:
+    def _commit(self, result: TableResult) -> EpochReport:
         began = self.clock.steady_seconds()
-        feed, output = share.feed, share.output
-        properties = _properties(output.counts, self.begun.source_end, self.times)
+        feed, output = result.feed, result.output
+        properties = _properties(output.counts, self.decoded.source_end, self.times)
         for (topic, partition), offset in output.counts.truncated.items():
             _LOG.warning(
                 "%s: the source has emptied its table (topic %s, partition %d, offset %d): all "
@@ -213,35 +213,35 @@ class Round(Generic[Messages]):
                 feed.job.table.location, topic, partition, offset,
             )  # fmt: skip
         committed = feed.job.committer.commit_epoch(
-            self.begun.epoch,
+            self.decoded.epoch,
             output.changes,
             properties=properties,
             empties=bool(output.counts.truncated),
-            basis=share.plan.basis,
+            basis=result.plan.basis,
         )
         files = [file for change in output.changes for file in change.written]
         return EpochReport(
-            epoch=self.begun.epoch,
+            epoch=self.decoded.epoch,
             counts=feed.counts_to_tell(output.counts),
-            quarantined=share.quarantined,
+            quarantined=result.quarantined,
             buckets=len(output.changes),
             files=len(files),
             bytes=sum(file.file_size for file in files),
             parts=replace(self.times, commit_s=self.clock.steady_seconds() - began),
-            began_ms=self.begun.began_ms,
+            began_ms=self.decoded.began_ms,
             snapshots=committed.snapshots,
             sorted_runs=feed.job.sorted_runs(),
             compactions=committed.compactions,
             metrics=feed.job.compaction_metrics() or CompactionMetrics(),
         )
 
-    def _report(self, share: Share, report: EpochReport) -> None:
-        self.totals = self.totals.plus(share.output.counts)
-        self.committed.append(share.feed)
-        share.feed.listener.epoch(report)
+    def _report(self, result: TableResult, report: EpochReport) -> None:
+        self.totals = self.totals.plus(result.output.counts)
+        self.committed.append(result.feed)
+        result.feed.listener.epoch(report)
 
 
-def _properties(counts: DecodeCounts, source_end: str, times: EpochParts) -> dict[str, str]:
+def _properties(counts: DecodeCounts, source_end: str, times: EpochSeconds) -> dict[str, str]:
     properties = {SOURCE_END_PROPERTY: source_end, SECONDS_PROPERTY: times.as_property}
     if offsets := counts.last_offsets():
         properties[OFFSETS_PROPERTY] = json.dumps(offsets, sort_keys=True)

@@ -1,7 +1,7 @@
 """The tables of a job: which take part in an epoch, and what becomes of one that fails.
 
-The policy `OnFailure` is all that distinguishes a job of one table from a job of many. A table that
-is held back catches up later (`catch_up`). `micro_batch` calls all of this under its lock.
+The policy `OnFailure` decides what an error means. A table that is held back catches up later
+(`catch_up`). `epoch_committer` calls this under its lock; to decode, it reads `feeds` without it.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class JobTables:
             CompactionWaitError: the table must wait, and the others go on.
         """
         if self.stops:
-            return feed.job.begin_epoch()
+            return feed.job.follow_and_wait()
         if feed.job.committer.must_wait():
             raise CompactionWaitError(feed.job.table.location)
         return feed.job.next_sequence_number
@@ -210,7 +210,7 @@ class JobTables:
             BaseException: the error, if it stops the job.
         """
         if not self.stops:
-            self.begin_behind()
+            self.await_next()
         self.fail(feed, error)
         self._file.save()
 
@@ -224,7 +224,7 @@ class JobTables:
         waiting = self.held.get(feed.name)
         return waiting is not None and waiting.has_failed and not feed.job.is_open
 
-    def begin_behind(self) -> None:
+    def await_next(self) -> None:
         """A table that fails from here on lacks what comes behind the newest epoch."""
         if self.newest_begun >= 0 and self.log.goes_back:
             with contextlib.suppress(FileNotFoundError):  # `check_next` tells of older copies

@@ -1,6 +1,6 @@
 """One table of a running job, from the side of its source: its job, its format, its bad records.
 
-`micro_batch` has one for each table. `Newcomers` makes those that appear in the messages.
+`epoch_committer` has one for each table. `Newcomers` makes those that appear in the messages.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from stream_app.cdc.pipeline import Pipeline
 from stream_app.model.schema.origin import Origin
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.decode_counts import DecodeCounts
-from stream_app.spark.epoch.epoch_parts import EpochParts
 from stream_app.spark.epoch.epoch_plan import MessageSplitter, TablePlan
 from stream_app.spark.epoch.epoch_runner import TableOutput
+from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.job_state import JobWarning
 from stream_app.spark.ingest.quarantine_writer import Quarantined, QuarantineWriter
 from stream_app.spark.ingest.schema_evolution import SchemaEvolution
@@ -49,7 +49,7 @@ class EpochReport:
     buckets: int = 0
     files: int = 0
     bytes: int = 0
-    parts: EpochParts = field(default_factory=EpochParts)
+    parts: EpochSeconds = field(default_factory=EpochSeconds)
     began_ms: int = 0
     snapshots: tuple[Snapshot, ...] = ()
     sorted_runs: Mapping[int, int] = field(default_factory=dict)
@@ -103,6 +103,9 @@ class TableFeed:
     def plan(self, next_sequence_number: int | None = None) -> TablePlan:
         """The table's part in an epoch, from the current schema of the table's job.
 
+        The stream's thread and the committer's may ask at once. Whichever makes a format last, rows
+        decoded by another one are decoded anew.
+
         Args:
             next_sequence_number: see `TablePlan`; None: no task writes by this plan.
 
@@ -116,8 +119,8 @@ class TableFeed:
             known = TablePlan(table=table, message_format=self.format_of(table))
         if next_sequence_number is None:
             next_sequence_number = known.next_sequence_number
-        self._plan = known.of_next_epoch(next_sequence_number, self.job.index_basis)
-        return self._plan
+        self._plan = plan = known.of_next_epoch(next_sequence_number, self.job.index_basis)
+        return plan
 
     def has_others(self, plan: TablePlan, counts: DecodeCounts) -> bool:
         """Whether a plan's rows must be written anew, without those of other source tables.
@@ -134,11 +137,12 @@ class TableFeed:
         self._plan = None
         return True
 
-    def is_outdated(self, plan: TablePlan, output: TableOutput) -> bool:
-        """Whether the rows of a plan must be written anew, by another schema or index.
+    def follow_source(self, plan: TablePlan, output: TableOutput) -> bool:
+        """Commit the schema that rows ask for, and take the newest one.
 
-        That is the schema of another writer, or one that the rows ask for and get. An index of keys
-        can only be another writer's.
+        Returns:
+            Whether the rows must be decoded anew: by that schema, or by another writer's index of
+            keys.
 
         Raises:
             WrongSourceError: a column's type in the source is one that the table does not follow.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from stream_app.kafka.offset_ranges import Offsets
-from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
 
 POLL_SECONDS = 0.2
 
@@ -69,7 +69,7 @@ class RunningStream:
         stop_requested: set it to end the job after the running epoch.
     """
 
-    batch: MicroBatch[Any]
+    batch: EpochCommitter[Any]
     drains: bool
     on_progress: Callable[[SourceProgress], None]
     on_idle: Callable[[SourceProgress], None]

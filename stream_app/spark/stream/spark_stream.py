@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from stream_app.errors import SourceError, WrongSourceError
 from stream_app.kafka.offset_ranges import behind
-from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.session import where_spark_says_more
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.spark.task_errors import readable
@@ -41,7 +41,7 @@ class SparkStream:
 
     messages: DataFrame
     name: str
-    batch: MicroBatch[DataFrame]
+    batch: EpochCommitter[DataFrame]
     checkpoint: str
     trigger: str | None
     stop_requested: threading.Event

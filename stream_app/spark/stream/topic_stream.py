@@ -28,7 +28,7 @@ from stream_app.kafka.cluster_offsets import GONE_AFTER_S, End
 from stream_app.kafka.next_offsets import first_offsets, next_end, vanished
 from stream_app.kafka.offset_ranges import OffsetRange, Offsets, behind, ranges_between
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
+from stream_app.spark.ingest.epoch_log_writer import EpochLogWriter
 from stream_app.spark.stream.running_stream import SourceProgress
 
 _LOG = logging.getLogger(__name__)

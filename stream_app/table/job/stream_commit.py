@@ -115,15 +115,21 @@ class StreamTableCommit:
             CompactionError: no job compacts a write-only table.
         """
         self.state.follow_with(())
-        self._wait_for_compaction()
+        if self.table.options[WRITE_ONLY]:
+            self._publisher.tally.waited_s += self._write_only.wait()
+        self._back_pressure()
         self._begun_on = self.state.history.known_id
         return self.state.constraints.next_sequence_number
 
     def must_wait(self) -> bool:
-        """Whether `begin_epoch` would wait for a compaction, as far as this process knows."""
-        if self.table.options[WRITE_ONLY] or self.last_identifier is None:
-            return False
-        if not self.coordinator.back_pressure.over_stop_trigger():
+        """Whether `begin_epoch` would wait for a compaction, as far as this process knows.
+
+        Raises:
+            CompactionError: no job compacts a write-only table.
+        """
+        if self.table.options[WRITE_ONLY]:
+            return self._write_only.must_wait()
+        if self.last_identifier is None or not self.coordinator.back_pressure.over_stop_trigger():
             return False
         self.coordinator.trigger()
         return _is_worth_waiting(self.coordinator)
@@ -150,7 +156,7 @@ class StreamTableCommit:
             emptied = empty_table(self.table, self.state.commit_user) if empties else None
             self.state.follow_with(touched)
             self.state.constraints.check_bucket_counts({partition for partition, _ in touched})
-            self._wait_for_compaction()  # for buckets that this process touches first
+            self._back_pressure()  # for buckets that this process touches first
             self.coordinator.back_pressure.check_not_stuck(touched)
         except BaseException:
             self.table.discard(changes)
@@ -268,17 +274,15 @@ class StreamTableCommit:
         """Numbers about the compactions. Any thread may ask."""
         return self._publisher.metrics(self.coordinator.load())
 
-    def _wait_for_compaction(self) -> None:
-        """Wait while a bucket has too many sorted runs, for the compactor of the table."""
-        if self.table.options[WRITE_ONLY]:
-            self._publisher.tally.waited_s += self._write_only.wait()
-        else:
-            self._back_pressure()
-
     def _back_pressure(self) -> None:
-        """Wait while a bucket has more sorted runs than the stop trigger allows."""
-        while self.last_identifier is not None and (
-            over := self.coordinator.back_pressure.over_stop_trigger()
+        """Wait while a bucket has more sorted runs than the stop trigger allows.
+
+        A write-only job waits for its bound alone, before an epoch: another job compacts.
+        """
+        while (
+            not self.table.options[WRITE_ONLY]
+            and self.last_identifier is not None
+            and (over := self.coordinator.back_pressure.over_stop_trigger())
         ):
             self.coordinator.trigger()
             if not _is_worth_waiting(self.coordinator):

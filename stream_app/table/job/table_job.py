@@ -55,8 +55,8 @@ class IdleReport:
 class TableJob:
     """One table of a job.
 
-    Any thread may ask for the numbers of its compactions, and for the unfinished ones. The rest is
-    not thread safe.
+    Any thread may call the methods that say so: each reads the committer once, which another thread
+    may forget meanwhile. The rest is for one thread at a time.
 
     Attributes:
         executor_of: makes what runs the table's compactions.
@@ -120,6 +120,12 @@ class TableJob:
         last = self.committer.last_identifier
         return -1 if last is None else last
 
+    def seems_to_lack(self, epoch: int) -> bool:
+        """Whether the table is open, and has no such epoch yet. Any thread may ask."""
+        commit = self._commit
+        last = -1 if commit is None else commit.last_identifier
+        return commit is not None and (last is None or last < epoch)
+
     @property
     def last_source_end(self) -> str | None:
         """Where the newest epoch ends, in the source's own words; None: not known."""
@@ -127,12 +133,12 @@ class TableJob:
 
     @property
     def next_sequence_number(self) -> int:
-        """As `begin_epoch` gives it, without other writers' newest commits."""
+        """As `follow_and_wait` gives it, without other writers' newest commits."""
         return self.committer.state.constraints.next_sequence_number
 
     @property
     def index_basis(self) -> IndexBasis:
-        """See `IndexState.basis`; any thread may ask."""
+        """See `IndexState.basis`. Any thread may ask."""
         commit = self._commit
         return NO_INDEX if commit is None else commit.index.basis
 
@@ -161,8 +167,8 @@ class TableJob:
         check_same_end(self.committer.state, epoch, source_end)
         return True
 
-    def begin_epoch(self) -> int:
-        """Take the newest schema, tag the periods that have ended; then see `StreamTableCommit`.
+    def follow_and_wait(self) -> int:
+        """Take the newest schema, tag ended periods, and see `StreamTableCommit.begin_epoch`.
 
         Raises:
             UnsupportedTableError: the job cannot write by the newest schema.

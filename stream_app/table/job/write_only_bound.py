@@ -31,6 +31,7 @@ class WriteOnlyBound:
 
     state: TableState
     stopping: Callable[[], bool] = lambda: False
+    _waits_since: float | None = None
     _warned_at: float = -math.inf
     _warned_of_waiting: bool = False
 
@@ -41,27 +42,45 @@ class WriteOnlyBound:
             CompactionError: a bucket still has too many, and no job compacts the table.
             StoppedError: the job shall end.
         """
-        options, clock = self.state.table.options, self.state.table.clock
-        limit = options.write_only_stop_trigger
-        patience = options[WRITE_ONLY_COMPACTOR_TIMEOUT] / 1000
+        clock = self.state.table.clock
         began = clock.steady_seconds()
-        while (runs := self.state.coordinator.back_pressure.most_sorted_runs()) > limit // 2:
-            self._warn(runs, limit)
-            if runs <= limit:
-                break
+        while self.must_wait():
             if self.stopping():
                 raise StoppedError("the job is stopping")
-            if clock.steady_seconds() - max(began, self.state.compaction_seen) > patience:
-                raise CompactionError(
-                    f"a bucket has {runs} sorted runs, a write-only job stops at {limit}, and "
-                    f"nobody has compacted the table for {patience:.0f} s",
-                    where=self.state.table.location,
-                    fix="run `stream-app compact TABLE --follow` beside the job, or raise "
-                    "'write-only.stop-trigger'",
-                )
             clock.sleep(POLL_S)
-            self.state.follow()
         return clock.steady_seconds() - began
+
+    def must_wait(self) -> bool:
+        """Whether a bucket has too many sorted runs, also after other writers' newest commits.
+
+        Raises:
+            CompactionError: no job has compacted the table since waiting began, for too long.
+        """
+        options, back_pressure = self.state.table.options, self.state.coordinator.back_pressure
+        limit = options.write_only_stop_trigger
+        if back_pressure.most_sorted_runs() > limit:
+            self.state.follow()
+        runs = back_pressure.most_sorted_runs()
+        if runs > limit // 2:
+            self._warn(runs, limit)
+        if runs <= limit:
+            self._waits_since = None
+            return False
+        now, patience = (
+            self.state.table.clock.steady_seconds(),
+            options[WRITE_ONLY_COMPACTOR_TIMEOUT],
+        )
+        if self._waits_since is None:
+            self._waits_since = now
+        if now - max(self._waits_since, self.state.compaction_seen) > patience / 1000:
+            raise CompactionError(
+                f"a bucket has {runs} sorted runs, a write-only job stops at {limit}, and "
+                f"nobody has compacted the table for {patience / 1000:.0f} s",
+                where=self.state.table.location,
+                fix="run `stream-app compact TABLE --follow` beside the job, or raise "
+                "'write-only.stop-trigger'",
+            )
+        return True
 
     def _warn(self, runs: int, limit: int) -> None:
         now = self.state.table.clock.steady_seconds()

@@ -10,7 +10,7 @@ import pytest
 from stream_app.errors import WrongSourceError
 from stream_app.kafka.client_options import READING_OPTIONS, client_options
 from stream_app.kafka.jaas import JaasError, read_jaas
-from stream_app.kafka.job_position import JobPosition
+from stream_app.kafka.job_offsets import JobOffsets
 from stream_app.kafka.next_offsets import first_offsets, next_end, offsets_text, vanished
 from stream_app.kafka.offset_ranges import (
     OffsetRange,
@@ -73,7 +73,7 @@ def behind(case: Case) -> str:
         }
         for offsets in told.values()
     )
-    found = JobPosition(begun=begun, committed=committed).behind(newest)
+    found = JobOffsets(begun=begun, committed=committed).behind(newest)
     return "\n".join(f"{'/'.join(place)} {count}" for place, count in sorted(found.items()))
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from stream_app.errors import CommitConflictError
 from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.table.job.single_append import SingleAppend
 from tests.support.cross_partition import CrossPartitionJob, cross_partition_table
 from tests.support.epoch_here import Parts
@@ -89,8 +89,8 @@ def test_rows_that_another_writer_moves_meanwhile_are_written_anew(
     job.run(batch, *(change(key, None, "a", 1) for key in range(4)))
     other = CrossPartitionJob(job.table, user="other")
     epoch, work = job.send(change(0, "a", "c", 3), change(1, "a", None)), batch.work
-    begun = work.begin(epoch, job.parts(epoch), work.tables.feeds, "the end")
-    write, plans = begun.write, list[Any]()
+    decoded = work.decode(epoch, job.parts(epoch), work.tables.feeds, "the end")
+    write, plans = decoded.write, list[Any]()
 
     def overtaken(plan: Any) -> Any:
         output = write(plan)
@@ -99,8 +99,8 @@ def test_rows_that_another_writer_moves_meanwhile_are_written_anew(
         plans.append(plan)
         return output
 
-    object.__setattr__(begun, "write", overtaken)
-    work.finish(begun, work.tables.feeds)
+    object.__setattr__(decoded, "write", overtaken)
+    work.finish(decoded, work.tables.feeds)
     assert rows_of(job) == {0: ("c", 3), 2: ("b", 2), 3: ("b", 2)}
     check_chain(job.table)
 
@@ -158,7 +158,7 @@ def test_wherever_the_job_ends_a_key_keeps_one_row(tmp_path: Path, mode: Mode) -
     assert at > 10
 
 
-def _with_files(job: Job, file_io: FaultyFileIO) -> MicroBatch[Parts]:
+def _with_files(job: Job, file_io: FaultyFileIO) -> EpochCommitter[Parts]:
     batch = job.started()
     for feed in batch.tables.feeds:
         feed.job.table = replace(feed.job.table, file_io=file_io)

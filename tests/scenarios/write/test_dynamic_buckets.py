@@ -14,9 +14,9 @@ import pytest
 from stream_app.errors import CommitConflictError, CorruptFileError
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import Snapshot
-from stream_app.spark.ingest.epoch_round import EpochBegun
-from stream_app.spark.ingest.epoch_run import EpochRun
-from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
+from stream_app.spark.ingest.epoch_round import DecodedEpoch
+from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.single_append import SingleAppend
@@ -77,12 +77,12 @@ def assert_right(tables: TwoTables) -> None:
     sound_report(table)
 
 
-def begun(work: EpochRun[Parts], tables: TwoTables, epoch: int) -> EpochBegun[Parts]:
-    return work.begin(epoch, parts(tables, epoch), work.tables.feeds, f"end of {epoch}")
+def decoded(work: EpochWriter[Parts], tables: TwoTables, epoch: int) -> DecodedEpoch[Parts]:
+    return work.decode(epoch, parts(tables, epoch), work.tables.feeds, f"end of {epoch}")
 
 
-def opened(tables: TwoTables, runner: EpochHere) -> MicroBatch[Parts]:
-    batch: MicroBatch[Parts] = tables.started(runner)
+def opened(tables: TwoTables, runner: EpochHere) -> EpochCommitter[Parts]:
+    batch: EpochCommitter[Parts] = tables.started(runner)
     for feed in batch.feeds:
         feed.job.open("the job")
     return batch
@@ -103,9 +103,9 @@ class CountingRoutes(EpochHere):
 def three_that_overlap(tables: TwoTables, runner: CountingRoutes) -> None:
     """Each epoch is routed before the one before is written."""
     work = opened(tables, runner).work
-    first, second = begun(work, tables, 0), begun(work, tables, 1)
+    first, second = decoded(work, tables, 0), decoded(work, tables, 1)
     work.finish(first, work.tables.feeds)
-    third = begun(work, tables, 2)
+    third = decoded(work, tables, 2)
     work.finish(second, work.tables.feeds)
     work.finish(third, work.tables.feeds)
 
@@ -140,8 +140,8 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_written(tmp_path: P
     tables.send(orders(1, 2), [])
     tables.send(orders(*range(10), v="ours"), [])
     work = opened(tables, runner).work
-    work.finish(begun(work, tables, 0), work.tables.feeds)
-    routed = begun(work, tables, 1)
+    work.finish(decoded(work, tables, 0), work.tables.feeds)
+    routed = decoded(work, tables, 1)
     other = TableWriter(tables.tables[0], CompactInCaller, user="other")
     other.write([("+I", {"k": k, "v": "theirs"}) for k in range(100, 150)])
     other.write([("+I", {"k": k, "v": "theirs"}) for k in range(5, 9)])
@@ -156,8 +156,8 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_committed(tmp_path:
     tables.send(orders(1, 2), [])
     tables.send(orders(*range(10), v="ours"), [])
     work = opened(tables, runner).work
-    work.finish(begun(work, tables, 0), work.tables.feeds)
-    routed = begun(work, tables, 1)
+    work.finish(decoded(work, tables, 0), work.tables.feeds)
+    routed = decoded(work, tables, 1)
     other = TableWriter(tables.tables[0], CompactInCaller, user="other")
     write = routed.write
     writes: list[Any] = []
@@ -254,7 +254,7 @@ def test_wherever_the_job_ends_the_next_one_goes_on_with_the_same_buckets(
     assert at > 15
 
 
-def run(batch: MicroBatch[Parts], tables: TwoTables, epoch: int) -> None:
+def run(batch: EpochCommitter[Parts], tables: TwoTables, epoch: int) -> None:
     """An epoch; what stops the job is raised as it is."""
     try:
         batch(parts(tables, epoch), epoch)
@@ -295,10 +295,10 @@ def test_an_index_that_expires_while_rows_are_routed_by_it(tmp_path: Path) -> No
     for keys in ((1, 2), (2, 3), (3, 4)):
         tables.send(orders(*keys), [])
     work = opened(tables, runner).work
-    work.finish(begun(work, tables, 0), work.tables.feeds)
-    second = begun(work, tables, 1)
+    work.finish(decoded(work, tables, 0), work.tables.feeds)
+    second = decoded(work, tables, 1)
     runner.before_failure = lambda: work.finish(second, work.tables.feeds)
-    work.finish(begun(work, tables, 2), work.tables.feeds)
+    work.finish(decoded(work, tables, 2), work.tables.feeds)
     assert runner.routed == {0: 1, 1: 1, 2: 2}
     assert_right(tables)
 
@@ -309,7 +309,7 @@ def test_tasks_that_fail_by_themselves_are_not_repeated(tmp_path: Path) -> None:
     work = opened(tables, runner).work
     runner.before_failure = lambda: None
     with pytest.raises(CorruptFileError):
-        begun(work, tables, 0)
+        decoded(work, tables, 0)
     assert runner.routed == {0: 1}
 
 

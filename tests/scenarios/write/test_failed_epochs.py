@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stream_app.errors import BadRecordsError, StoppedError, StorageError
-from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from tests.support.epoch_here import EpochHere, Parts
 from tests.support.faulty_file_io import Fault, FaultyFileIO
 from tests.support.table_checks import check_chain
@@ -46,7 +46,7 @@ def sent(folder: Path, epochs: int) -> tuple[TwoTables, FailingEpoch]:
     return tables, runner
 
 
-def run(batch: MicroBatch[Parts], tables: TwoTables, epoch: int) -> None:
+def run(batch: EpochCommitter[Parts], tables: TwoTables, epoch: int) -> None:
     batch(tables.messages(epoch).combine_chunks().to_batches(), epoch)
 
 

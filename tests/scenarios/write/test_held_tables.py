@@ -17,7 +17,7 @@ from stream_app.fileio.counted_file_io import StoreRequests, counted
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE
 from stream_app.spark.epoch.epoch_plan import Part
-from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.resume_requests import resume
 from stream_app.spark.ingest.table_feed import Arrived, TableFeed
 from tests.support.epoch_here import EpochHere, Parts
@@ -39,11 +39,11 @@ def two_tables(folder: Path) -> tuple[TwoTables, EpochHere]:
     return tables, EpochHere()
 
 
-def started(tables: TwoTables, runner: EpochHere, **kwargs: Any) -> MicroBatch[Parts]:
+def started(tables: TwoTables, runner: EpochHere, **kwargs: Any) -> EpochCommitter[Parts]:
     return tables.started(runner, each_for_itself=True, **kwargs)
 
 
-def run(batch: MicroBatch[Parts], tables: TwoTables, runner: EpochHere, epoch: int) -> None:
+def run(batch: EpochCommitter[Parts], tables: TwoTables, runner: EpochHere, epoch: int) -> None:
     """An epoch as Spark asks for it; what stops the job is raised as it is."""
     parts = tables.messages(epoch).combine_chunks().to_batches()
     runner.topics = [

@@ -14,7 +14,7 @@ import pytest
 
 from stream_app.errors import CheckpointError
 from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
-from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.resume_requests import resume
 from tests.support.begun_epoch import begin_epoch
 from tests.support.epoch_here import EpochHere, Parts
@@ -33,7 +33,7 @@ TEXTS = {"bucket": 1, "merge_engine": "aggregation", "fields__v__aggregate_funct
 
 
 def run(
-    batch: MicroBatch[Parts],
+    batch: EpochCommitter[Parts],
     tables: TwoTables,
     runner: EpochHere,
     epoch: int = 0,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.errors import CheckpointError
-from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from tests.support.epoch_here import EpochHere, Parts
 from tests.support.faulty_file_io import Fault, FaultyFileIO, Mode
 from tests.support.table_checks import check_chain
@@ -31,7 +31,7 @@ def two_tables(folder: Path) -> tuple[TwoTables, EpochHere]:
     return tables, EpochHere(topics=topics, overlaps=True)
 
 
-def spark_goes_on(batch: MicroBatch[Parts], tables: TwoTables, first: int) -> int:
+def spark_goes_on(batch: EpochCommitter[Parts], tables: TwoTables, first: int) -> int:
     """Epochs as Spark asks for them, until one fails; returns the first that it has not done."""
     for epoch in range(first, EPOCHS):
         try:

@@ -15,7 +15,7 @@ import pytest
 from stream_app.errors import WrongSourceError
 from stream_app.model.snapshot import CommitKind
 from stream_app.spark.epoch.epoch_plan import Part
-from stream_app.spark.ingest.micro_batch import MicroBatch
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from tests.support.epoch_here import EpochHere, Parts
 from tests.support.faulty_file_io import Fault, FaultyFileIO, Mode
 from tests.support.table_checks import check_chain
@@ -36,7 +36,7 @@ def two_tables(folder: Path) -> TwoTables:
     return tables
 
 
-def run(batch: MicroBatch[Parts], tables: TwoTables, epoch: int, **bad: Any) -> None:
+def run(batch: EpochCommitter[Parts], tables: TwoTables, epoch: int, **bad: Any) -> None:
     """An epoch, read by two tasks; what stops the job is raised as it is."""
     runner = batch.work.runner
     assert isinstance(runner, EpochHere)

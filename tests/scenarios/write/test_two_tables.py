@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from stream_app.errors import BadRecordsError, StreamAppError
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_round import OFFSETS_PROPERTY
-from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.epoch_here import EpochHere, Parts
 from tests.support.faulty_file_io import Fault, FaultyFileIO, Mode
@@ -47,7 +47,7 @@ def parts(tables: TwoTables, epoch: int) -> Parts:
     return [pa.concat_batches(first), pa.concat_batches(rest)]
 
 
-def run(batch: MicroBatch[Parts], tables: TwoTables, epoch: int) -> None:
+def run(batch: EpochCommitter[Parts], tables: TwoTables, epoch: int) -> None:
     """An epoch as Spark asks for it; what stops the job is raised as it is."""
     try:
         batch(parts(tables, epoch), epoch)

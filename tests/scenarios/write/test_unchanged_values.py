@@ -19,11 +19,11 @@ from stream_app.message_formats import message_format
 from stream_app.model.snapshot import CommitKind
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape
 from stream_app.spark.epoch.epoch_runner import EpochOutput, Routed
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.spark.ingest.job_state import JobStateFile
 from stream_app.spark.ingest.job_tables import JobTables, OnFailure
-from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
@@ -62,7 +62,7 @@ class ToastJob:
         self.table = made.table
         self.batch = self.started()
 
-    def started(self) -> MicroBatch[Parts]:
+    def started(self) -> EpochCommitter[Parts]:
         """A new process with the same checkpoint."""
         feed = TableFeed(
             name="t",
@@ -79,8 +79,8 @@ class ToastJob:
             on_failure=OnFailure.STOP,
         )
         shape = EpochShape(tasks=2, block_bytes=2000)
-        return MicroBatch(
-            EpochRun(tables=tables, shape=shape, runner=EpochHere(), clock=self.table.clock)
+        return EpochCommitter(
+            EpochWriter(tables=tables, shape=shape, runner=EpochHere(), clock=self.table.clock)
         )
 
     def _executor(self, table: FileStoreTable) -> CompactExecutor:

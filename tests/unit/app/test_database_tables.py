@@ -272,7 +272,7 @@ def commit_row(table: FileStoreTable, epoch: int) -> None:
         changes = write.prepare_commit()
     job = TableJob(table, CompactHere)
     job.open("job")
-    job.begin_epoch()
+    job.follow_and_wait()
     job.committer.commit_epoch(epoch, changes)
 
 

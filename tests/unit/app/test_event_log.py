@@ -19,7 +19,7 @@ from stream_app.spark.epoch.decode_counts import (
     ColumnSighting,
     DecodeCounts,
 )
-from stream_app.spark.epoch.epoch_parts import EpochParts
+from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.metrics import CompactionMetrics
@@ -77,7 +77,7 @@ def test_an_epoch_tells_of_its_compactions(
     events, sink = log
     report = EpochReport(
         epoch=7,
-        parts=EpochParts(wait_s=3.25, read_s=0.5),
+        parts=EpochSeconds(wait_s=3.25, read_s=0.5),
         sorted_runs={5: 1, 1: 7},
         compactions=(REPORT,),
         metrics=METRICS,
@@ -92,7 +92,7 @@ def test_an_epoch_tells_of_its_compactions(
 
     caplog.clear()
     quiet = replace(
-        report, parts=EpochParts(wait_s=0.01), compactions=(), metrics=CompactionMetrics()
+        report, parts=EpochSeconds(wait_s=0.01), compactions=(), metrics=CompactionMetrics()
     )
     events.epoch(quiet)
     [line] = caplog.messages
@@ -140,7 +140,7 @@ def test_a_column_that_cuts_times_is_warned_of_once(caplog: pytest.LogCaptureFix
     counts = DecodeCounts(columns={(DriftKind.CUT, "t"): ColumnSighting(3, "t", 0, 7)})
     with caplog.at_level(logging.WARNING, "stream_app"):
         for _ in range(2):
-            log.epoch(EpochReport(epoch=1, counts=counts, snapshots=(), parts=EpochParts()))
+            log.epoch(EpochReport(epoch=1, counts=counts, snapshots=(), parts=EpochSeconds()))
     [warning] = caplog.messages
     assert warning.startswith("column 't' cuts off digits of times that it cannot hold")
     assert "source.debezium.cut-values" in warning

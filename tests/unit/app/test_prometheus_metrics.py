@@ -31,7 +31,7 @@ from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of_refused
-from stream_app.spark.epoch.epoch_parts import EpochParts
+from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.quarantine_writer import Quarantined, QuarantineWriter
 from stream_app.spark.ingest.table_feed import EpochReport
@@ -81,9 +81,9 @@ def test_epochs_and_lag() -> None:
         messages=10, changes=12, skipped=1, bad=2, decoder_errors=1, kinds=(7, 2, 2, 1),
         read_s=0.25, decode_s=1.5,
     )  # fmt: skip
-    parts = EpochParts(wait_s=0.5, read_s=0.125, decode_s=1.5, route_s=0.25, write_s=2.0)
+    parts = EpochSeconds(wait_s=0.5, read_s=0.125, decode_s=1.5, route_s=0.25, write_s=2.0)
     metrics.epoch(EpochReport(epoch=0, counts=counts, parts=parts))
-    metrics.epoch(EpochReport(epoch=1, counts=counts, parts=EpochParts(write_s=4.0)))
+    metrics.epoch(EpochReport(epoch=1, counts=counts, parts=EpochSeconds(write_s=4.0)))
     metrics.epoch(EpochReport(epoch=1, skipped=True))
     metrics.progress(SourceProgress(1, 10, 77, {}), 1000)
     metrics.progress(SourceProgress(1, 10, None, {}), 2000)
@@ -128,7 +128,7 @@ def test_a_refused_row_of_another_kind_than_the_decoder_counted() -> None:
 
 def test_the_parts_of_an_epoch_of_many_tables_count_once() -> None:
     metrics = JobMetrics("db")
-    parts = EpochParts(read_s=2.0, decode_s=1.0, commit_s=0.5)
+    parts = EpochSeconds(read_s=2.0, decode_s=1.0, commit_s=0.5)
     first = EpochReport(epoch=3, parts=parts, began_ms=10)
     again = replace(first, began_ms=20)  # read again, for a table whose schema has changed
     metrics.of_table("a").epoch(first)

@@ -21,7 +21,7 @@ from stream_app.app.web.site import WarehouseSite
 from stream_app.clock import SystemClock
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.model.snapshot import SECONDS_PROPERTY
-from stream_app.spark.epoch.epoch_parts import TaskSeconds, epoch_parts
+from stream_app.spark.epoch.epoch_seconds import TaskSeconds, epoch_seconds
 from tests.support.small_table import small_table
 from tests.support.web_server import rows
 
@@ -99,7 +99,7 @@ def test_the_details_are_those_of_the_table(tmp_path: Path) -> None:
         tmp_path / "shop.db" / "orders", "k INT, v STRING", ("k",),
         num_sorted_run__compaction_trigger=3,
     )  # fmt: skip
-    parts = epoch_parts(TaskSeconds(3.0, 2.0, 0.5), wait_s=0, routing_s=4.0, writing_s=1.0)
+    parts = epoch_seconds(TaskSeconds(3.0, 2.0, 0.5), wait_s=0, routing_s=4.0, writing_s=1.0)
     for key in range(4):
         orders.commit(*rows(key), properties={SECONDS_PROPERTY: parts.as_property})
     orders.compact()

@@ -26,7 +26,7 @@ from stream_app.clock import SystemClock
 from stream_app.errors import PERSON_NEEDED
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.spark.epoch.decode_counts import DecodeCounts
-from stream_app.spark.epoch.epoch_parts import EpochParts
+from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.upkeep.tags import create_tag, new_tag
 from tests.support.small_table import small_table
@@ -287,7 +287,7 @@ def test_epochs_are_stacked_bars_up_to_the_longest() -> None:
         report = EpochReport(
             epoch=epoch,
             counts=DecodeCounts(messages=100),
-            parts=EpochParts(
+            parts=EpochSeconds(
                 wait_s=seconds / 4,
                 read_s=seconds / 16,
                 decode_s=seconds / 16,

@@ -13,7 +13,7 @@ from stream_app.app.config.secrets import Secrets
 from stream_app.app.observe.metrics.endpoint import serving
 from stream_app.app.observe.metrics.health import JobHealth, SourceState, source_problems
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
-from stream_app.kafka.job_position import JobPosition
+from stream_app.kafka.job_offsets import JobOffsets
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
@@ -95,13 +95,13 @@ def test_a_job_is_not_ready_before_it_knows_how_far_it_is() -> None:
 
 def test_a_large_epoch_under_way_is_behind() -> None:
     """Spark has it as read, or has not told of it yet; the tables do not have it."""
-    clock, positions = StandingClock(0), list[JobPosition]()
+    clock, positions = StandingClock(0), list[JobOffsets]()
     metrics = JobMetrics("db.t", clock)
     metrics.source.position = lambda: positions[-1]
     metrics.source.look_s = 1060
 
     def looked(begun: int, committed: int) -> tuple[int | None, bool]:
-        positions.append(JobPosition(begun={"t": {"0": begun}}, committed={"t": {"0": committed}}))
+        positions.append(JobOffsets(begun={"t": {"0": begun}}, committed={"t": {"0": committed}}))
         metrics.source.looked("db.t")
         found = metrics.source.state()
         return found.lag, source_problems(found, 300, 1000) == []

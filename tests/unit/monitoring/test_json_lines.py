@@ -18,7 +18,7 @@ from stream_app.app.observe.monitoring.job_log import log_as, log_to_stderr, tel
 from stream_app.errors import UsageError
 from stream_app.log_facts import about
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
-from stream_app.spark.epoch.epoch_parts import EpochParts
+from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
@@ -56,7 +56,7 @@ def lines() -> Iterator[Lines]:
 def test_an_epoch_is_one_line_with_table_epoch_and_offsets(lines: Lines) -> None:
     log = EventLog(StandingClock(), metrics=JobMetrics("shop")).of_table("orders")
     ends = {("t", 0): PartitionEnd(41, None)}
-    parts = EpochParts(read_s=0.25, decode_s=1.5)
+    parts = EpochSeconds(read_s=0.25, decode_s=1.5)
     log.epoch(EpochReport(epoch=7, counts=DecodeCounts(messages=2, ends=ends), parts=parts))
     [line] = lines.taken()
     known = ["table", "epoch", "offsets", "seconds"]

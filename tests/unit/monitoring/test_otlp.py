@@ -13,7 +13,7 @@ from stream_app.app.observe.monitoring.otlp import EpochTraces
 from stream_app.app.observe.monitoring.watchers import watchers
 from stream_app.errors import StorageError
 from stream_app.spark.epoch.decode_counts import DecodeCounts
-from stream_app.spark.epoch.epoch_parts import EpochParts
+from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.compact.report import CompactionReport
 from tests.support.http_receiver import HttpReceiver, gunzipped, http_receiver
@@ -28,7 +28,9 @@ COMPACTION = CompactionReport(
 
 def a_report(epoch: int) -> EpochReport:
     """Read in 1 s, decoded in 2.5 s, routed in 0.5 s; waited 1 s, wrote 2 s, committed in 0.5 s."""
-    parts = EpochParts(wait_s=1.0, read_s=1.0, decode_s=2.5, route_s=0.5, write_s=2.0, commit_s=0.5)
+    parts = EpochSeconds(
+        wait_s=1.0, read_s=1.0, decode_s=2.5, route_s=0.5, write_s=2.0, commit_s=0.5
+    )
     return EpochReport(
         epoch=epoch, counts=DecodeCounts(messages=10), parts=parts, began_ms=BEGAN_MS,
         compactions=(COMPACTION,),

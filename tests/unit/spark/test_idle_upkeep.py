@@ -9,11 +9,11 @@ import pytest
 
 from stream_app.app.observe.events.event_log import EventLog
 from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.spark.ingest.job_state import JobStateFile
 from stream_app.spark.ingest.job_tables import JobTables, OnFailure
-from stream_app.spark.ingest.micro_batch import MicroBatch
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
@@ -39,7 +39,7 @@ def no_epoch(*_: Any) -> Any:
     raise AssertionError("no epoch comes")
 
 
-def quiet_job(table: SmallTable) -> MicroBatch[Parts]:
+def quiet_job(table: SmallTable) -> EpochCommitter[Parts]:
     """A job that was started, and whose source has brought nothing yet."""
     feed = TableFeed(
         name="t",
@@ -60,7 +60,7 @@ def quiet_job(table: SmallTable) -> MicroBatch[Parts]:
         on_failure=OnFailure.STOP,
     )
     shape = EpochShape(tasks=1)
-    return MicroBatch(EpochRun(tables=tables, shape=shape, runner=EpochHere(), clock=clock))
+    return EpochCommitter(EpochWriter(tables=tables, shape=shape, runner=EpochHere(), clock=clock))
 
 
 def test_old_snapshots_go_before_the_first_epoch(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from stream_app.errors import CheckpointError, StreamAppError, WrongSourceError
 from stream_app.kafka.cluster_offsets import End
 from stream_app.kafka.offset_ranges import OffsetRange, Offsets
 from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.ingest.epoch_log_writer import EpochLogWriter
 from stream_app.spark.job_folder import Folder
-from stream_app.spark.stream.epoch_log_writer import EpochLogWriter
 from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.spark.stream.topic_stream import EpochRules, TopicStream
 

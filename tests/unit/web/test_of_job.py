@@ -21,7 +21,7 @@ from stream_app.app.web.job_site import JobSite
 from stream_app.app.web.serving import serving
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.decode_counts import DecodeCounts
-from stream_app.spark.epoch.epoch_parts import EpochParts
+from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.table_feed import EpochReport
 from tests.support.busy_job import Busy
 from tests.support.database_job import DatabaseJob
@@ -134,7 +134,7 @@ def test_a_running_job_shows_its_epochs_and_compactions(tmp_path: Path) -> None:
     history = EpochHistory()
     history.watch("orders", Busy())
     counts = DecodeCounts(messages=1000)
-    parts = EpochParts(wait_s=1, read_s=0.5, decode_s=2, route_s=0.5, write_s=2, commit_s=2)
+    parts = EpochSeconds(wait_s=1, read_s=0.5, decode_s=2, route_s=0.5, write_s=2, commit_s=2)
     report = EpochReport(epoch=0, counts=counts, parts=parts)
     history.add("orders", report, job.clock.now_ms())
     with page_of(job, history) as page:

@@ -27,7 +27,7 @@ from stream_app.model.snapshot import (
     CommitKind,
     Snapshot,
 )
-from stream_app.spark.epoch.epoch_parts import parts_text, parts_told
+from stream_app.spark.epoch.epoch_seconds import parts_text, parts_told
 
 _STYLES = {READY: "green", WAITING: "yellow", EMPTY: "yellow"}
 _LINES_AROUND = 5

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
-from stream_app.spark.epoch.epoch_parts import EpochParts
+from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
 
@@ -27,7 +27,7 @@ class PastEpoch:
     time_ms: int
     messages: int
     bytes: int
-    parts: EpochParts
+    parts: EpochSeconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ from stream_app.cdc.column_drift import Column, DriftKind
 from stream_app.cdc.message_format import Format
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError
-from stream_app.kafka.job_position import JobPosition
+from stream_app.kafka.job_offsets import JobOffsets
 from stream_app.log_facts import about
 from stream_app.message_formats import DEFAULT_FORMAT, FORMATS
 from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, ColumnSighting
@@ -106,7 +106,7 @@ class EventLog:
             return
         self.metrics.opened(newest, topics)
 
-    def watch_source(self, position: Callable[[], JobPosition | None]) -> None:
+    def watch_source(self, position: Callable[[], JobOffsets | None]) -> None:
         """`position` tells from here on how far the job is."""
         if self.metrics is not None:
             self.metrics.source.position = position

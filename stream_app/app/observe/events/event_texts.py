@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from stream_app.app.text.listing import size_text
 from stream_app.model.snapshot import Snapshot
-from stream_app.spark.epoch.epoch_parts import EpochParts
+from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.table.compact.metrics import CompactionMetrics
@@ -95,7 +95,7 @@ def idle_event(report: IdleReport) -> Event:
     return {"snapshots": [_snapshot_event(report.snapshot)], **_compaction_event(report)}
 
 
-def rounded(parts: EpochParts) -> dict[str, float]:
+def rounded(parts: EpochSeconds) -> dict[str, float]:
     """Seconds by part, for a log."""
     return {name: round(seconds, 4) for name, seconds in parts.by_name.items()}
 

@@ -11,7 +11,7 @@ from prometheus_client import Gauge
 
 from stream_app.app.observe.metrics.health import POLL_S, SourceState
 from stream_app.clock import Clock
-from stream_app.kafka.job_position import JobPosition
+from stream_app.kafka.job_offsets import JobOffsets
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.decode_counts import PartitionEnd, Where
 from stream_app.spark.ingest.held_tables import HeldTable
@@ -40,9 +40,9 @@ class SourceMetrics:
     def __init__(self, gauge: MakesGauge, clock: Clock) -> None:
         self.clock = clock
         self.look_s = POLL_S
-        self.position: Callable[[], JobPosition | None] = lambda: None
+        self.position: Callable[[], JobOffsets | None] = lambda: None
         self._progress: SourceProgress | None = None
-        self._seen: JobPosition | None = None
+        self._seen: JobOffsets | None = None
         self._partitions: set[Partition] = set()
         self._lag: int | None = None
         self._looked_at_s: float | None = None

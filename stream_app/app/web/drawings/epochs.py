@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from stream_app.app.observe.events.epoch_history import PastEpoch
 from stream_app.app.web.drawings.axis import HEIGHT, Axis, Tick, linear_axis
-from stream_app.spark.epoch.epoch_parts import parts_text
+from stream_app.spark.epoch.epoch_seconds import parts_text
 
 _SLOTS = 40
 """Bars that fit at least: a few are thin as well."""

@@ -1,6 +1,6 @@
 """Writes the log of epochs into a checkpoint, in Spark's own format.
 
-`topic_stream` calls it; `ingest.epoch_log` reads it. So a checkpoint of Spark's Kafka source is
+`topic_stream` calls it; `epoch_log` reads it. So a checkpoint of Spark's Kafka source is
 continued here, and one of ours by Spark's source. An epoch's end is durable before the epoch is
 read, and its file is made only once: two jobs with one checkpoint meet there.
 

@@ -1,6 +1,6 @@
 """The sink of the stream: epochs → snapshots of each table of the job.
 
-The stream calls `MicroBatch` for each epoch, on the driver: `stream.topic_stream`, or Spark by
+The stream calls `EpochCommitter` for each epoch, on the driver: `stream.topic_stream`, or Spark by
 `foreachBatch`. It decodes the epoch, and leaves writing and committing to a thread, so that the
 next epoch can be decoded meanwhile. One epoch at most waits there. When the job ends before it is
 committed, the checkpoint has it as done, and the table does not: the next job reads it again, from
@@ -23,12 +23,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic
 
 from stream_app.errors import StoppedError
-from stream_app.kafka.job_position import JobPosition
+from stream_app.kafka.job_offsets import JobOffsets
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.epoch_runner import Messages
 from stream_app.spark.ingest.catch_up import CatchUp
-from stream_app.spark.ingest.epoch_round import EpochBegun
-from stream_app.spark.ingest.epoch_run import EpochRun
+from stream_app.spark.ingest.epoch_round import DecodedEpoch
+from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.task_errors import first_line, readable
 
@@ -36,7 +36,7 @@ _LOOK_S = 5.0
 """Seconds between two looks for held tables whose time has come."""
 
 
-class MicroBatch(Generic[Messages]):
+class EpochCommitter(Generic[Messages]):
     """Writes and commits epochs.
 
     Attributes:
@@ -47,7 +47,7 @@ class MicroBatch(Generic[Messages]):
         epoch_at_work: the newest epoch in progress; None: there is none.
     """
 
-    def __init__(self, work: EpochRun[Messages]) -> None:
+    def __init__(self, work: EpochWriter[Messages]) -> None:
         self.work = work
         self.tables = work.tables
         self.log = work.tables.log
@@ -64,7 +64,7 @@ class MicroBatch(Generic[Messages]):
         self._looked_at = float("-inf")
 
     def __call__(self, messages: Messages, epoch: int) -> int:
-        """Process a micro-batch: it is decoded, and the one before is committed.
+        """Process an epoch: it is decoded, and the one before is committed.
 
         When the runner does not overlap epochs, this one is committed too.
 
@@ -75,12 +75,12 @@ class MicroBatch(Generic[Messages]):
             self.epoch_at_work = epoch
             if not self._is_begun:
                 self._start(epoch)
-            begun = self._decode(messages, epoch)
+            decoded = self._decode(messages, epoch)
             self.settle()
-            self._pending = self._committer.submit(self._finish, begun)
+            self._pending = self._committer.submit(self._finish, decoded)
             if not self.work.runner.overlaps:
                 self.settle()
-            return begun.read
+            return decoded.read
         except StoppedError as error:
             raise RuntimeError(error.what) from None
         except BaseException as error:
@@ -105,12 +105,12 @@ class MicroBatch(Generic[Messages]):
         return self.tables.feeds
 
     @property
-    def position(self) -> JobPosition | None:
+    def position(self) -> JobOffsets | None:
         """How far this run is; None: no epoch has begun, or the source has no offsets."""
         begun, committed = self._begun, self._committed
         if begun is None or committed is None:
             return None
-        return JobPosition(begun=begun, committed=committed)
+        return JobOffsets(begun=begun, committed=committed)
 
     @property
     def is_untouched(self) -> bool:
@@ -189,7 +189,7 @@ class MicroBatch(Generic[Messages]):
             self.tables.check_next(epoch)
 
     def _resume(self) -> None:
-        """Open the tables, and finish the epoch that Spark has as done and they have not.
+        """Open the tables, and finish the epoch that the checkpoint has as done, and they not.
 
         An older epoch is missing only where the table or the checkpoint is an older copy.
         """
@@ -207,56 +207,56 @@ class MicroBatch(Generic[Messages]):
                 self.failure = readable(error)
                 raise self.failure from None
 
-    def _decode(self, messages: Messages, epoch: int) -> EpochBegun[Messages]:
+    def _decode(self, messages: Messages, epoch: int) -> DecodedEpoch[Messages]:
         """Decode an epoch, for the tables that seem to lack it."""
-        feeds = [feed for feed in self.feeds if feed.job.is_open and feed.job.last_epoch < epoch]
+        feeds = [feed for feed in self.feeds if feed.job.seems_to_lack(epoch)]
         end = self.log.source_end(epoch)
         if self.log.goes_back:
             if self._committed is None:
                 with contextlib.suppress(FileNotFoundError):  # known from the first commit on
                     self._committed = self.log.source_begin(epoch)
             self._begun = json.loads(end)
-        return self.work.begin(epoch, messages, feeds, end)
+        return self.work.decode(epoch, messages, feeds, end)
 
-    def _finish(self, begun: EpochBegun[Messages]) -> None:
+    def _finish(self, decoded: DecodedEpoch[Messages]) -> None:
         """Write and commit an epoch, in the committer's thread."""
         with self.lock:
             try:
                 self._check_not_stopping()
-                self._commit(begun)
+                self._commit(decoded)
             except StoppedError:
                 raise
             except BaseException as error:
                 self.failure = readable(error)
                 raise
             finally:
-                if self.epoch_at_work == begun.epoch:
+                if self.epoch_at_work == decoded.epoch:
                     self.epoch_at_work = None
 
     def _check_not_stopping(self) -> None:
         if self._is_stopping:
             raise StoppedError("the job is stopping")
 
-    def _commit(self, begun: EpochBegun[Messages]) -> None:
+    def _commit(self, decoded: DecodedEpoch[Messages]) -> None:
         """Bring an epoch into the tables that lack it, and held ones up to it."""
         self._is_amid_epoch = True
-        self.log.sync(begun.epoch)
-        begin, end = self._offsets(begun)
-        self.tables.begin(begun.epoch, begin, end)
-        if not self.tables.have(begun.epoch):
-            lacking = self.tables.lacking(begun.epoch, begun.source_end)
-            committed = self.work.finish(begun, lacking, self.work.newcomers)
-            self.tables.finish({feed.name: begun.epoch for feed in committed})
+        self.log.sync(decoded.epoch)
+        begin, end = self._offsets(decoded)
+        self.tables.begin(decoded.epoch, begin, end)
+        if not self.tables.have(decoded.epoch):
+            lacking = self.tables.lacking(decoded.epoch, decoded.source_end)
+            committed = self.work.finish(decoded, lacking, self.work.newcomers)
+            self.tables.finish({feed.name: decoded.epoch for feed in committed})
         self._is_amid_epoch = False
         self._catch_up.run()
         if self.log.goes_back:
             self._committed = end
 
-    def _offsets(self, begun: EpochBegun[Messages]) -> tuple[Offsets, Offsets]:
+    def _offsets(self, decoded: DecodedEpoch[Messages]) -> tuple[Offsets, Offsets]:
         """Where an epoch begins and ends; a source without offsets has none."""
         if not self.log.goes_back:
             return {}, {}
         begin = self._committed
         if begin is None:
-            begin = self.log.source_begin(begun.epoch)
-        return begin, json.loads(begun.source_end)
+            begin = self.log.source_begin(decoded.epoch)
+        return begin, json.loads(decoded.source_end)

@@ -8,7 +8,7 @@ from stream_app.kafka.offset_ranges import Offsets, behind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobPosition:
+class JobOffsets:
     """Offsets up to which a job's epochs are begun, and up to which the tables have them."""
 
     begun: Offsets

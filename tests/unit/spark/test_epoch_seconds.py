@@ -13,8 +13,8 @@ import pytest
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.spark.epoch.blocks import BlockKind
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of
-from stream_app.spark.epoch.epoch_parts import TaskSeconds, epoch_parts, parts_told
 from stream_app.spark.epoch.epoch_plan import EpochPlan
+from stream_app.spark.epoch.epoch_seconds import TaskSeconds, epoch_seconds, parts_told
 from stream_app.spark.epoch.route_task import route_partition
 from tests.support.small_table import StandingClock
 from tests.unit.spark.test_route_task import a_message, a_plan, batch_of
@@ -72,7 +72,9 @@ def test_the_slowest_task_counts_and_not_the_sum() -> None:
 def test_the_parts_add_up_to_the_epoch(
     slowest: tuple[float, ...], routing_s: float, writing_s: float, parts: tuple[float, ...]
 ) -> None:
-    found = epoch_parts(TaskSeconds(*slowest), wait_s=0.5, routing_s=routing_s, writing_s=writing_s)
+    found = epoch_seconds(
+        TaskSeconds(*slowest), wait_s=0.5, routing_s=routing_s, writing_s=writing_s
+    )
     assert (found.read_s, found.decode_s, found.route_s, found.write_s) == parts
     assert replace(found, commit_s=1).seconds == 0.5 + routing_s + writing_s + 1
     assert parts_told(found.as_property) == {

@@ -1,7 +1,7 @@
 """Where the seconds of an epoch go: pure.
 
 A task before the shuffle measures itself. The driver measures back-pressure, the Spark jobs and the
-commits. `epoch_parts` puts both together, so that the parts of an epoch add up to its duration.
+commits. `epoch_seconds` puts both together, so that the parts of an epoch add up to its duration.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class TaskSeconds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EpochParts:
+class EpochSeconds:
     """Seconds of an epoch, in the order in which they pass; all but `commit_s` are of all tables.
 
     Attributes:
@@ -74,9 +74,9 @@ def parts_text(parts: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {seconds:.2f} s" for name, seconds in parts.items())
 
 
-def epoch_parts(
+def epoch_seconds(
     slowest: TaskSeconds, *, wait_s: float, routing_s: float, writing_s: float
-) -> EpochParts:
+) -> EpochSeconds:
     """The parts of an epoch before its commits.
 
     Args:
@@ -87,7 +87,7 @@ def epoch_parts(
     routed_s = min(max(routing_s, slowest.total_s), routing_s + writing_s)
     read_s = min(slowest.read_s, routed_s)
     decode_s = min(slowest.decode_s, routed_s - read_s)
-    return EpochParts(
+    return EpochSeconds(
         wait_s=wait_s,
         read_s=read_s,
         decode_s=decode_s,

@@ -17,10 +17,10 @@ from stream_app.clock import Clock
 from stream_app.errors import CommitError, StoppedError
 from stream_app.model.schema.origin import Origin
 from stream_app.spark.epoch.decode_counts import DecodeCounts, Where
-from stream_app.spark.epoch.epoch_parts import epoch_parts
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
 from stream_app.spark.epoch.epoch_runner import EpochOutput, EpochRunner, Messages
-from stream_app.spark.ingest.epoch_round import SOURCE_ORDER, EpochBegun, Round, Share
+from stream_app.spark.epoch.epoch_seconds import epoch_seconds
+from stream_app.spark.ingest.epoch_round import SOURCE_ORDER, DecodedEpoch, Round, TableResult
 from stream_app.spark.ingest.job_tables import JobTables
 from stream_app.spark.ingest.table_feed import Arrived, Newcomers, TableFeed
 
@@ -46,7 +46,7 @@ class _Unfinished(Generic[Messages]):
         rounds: those that have ended.
     """
 
-    begun: EpochBegun[Messages]
+    decoded: DecodedEpoch[Messages]
     lacking: list[TableFeed]
     newcomers: Newcomers | None
     begins: dict[str, Mapping[Where, int]] = field(default_factory=dict)
@@ -59,8 +59,8 @@ class _Unfinished(Generic[Messages]):
         return not self.lacking and self.newcomers is None
 
 
-class EpochRun(Generic[Messages]):
-    """Runs epochs.
+class EpochWriter(Generic[Messages]):
+    """Brings epochs into tables, round by round.
 
     Attributes:
         newcomers: None: no table may appear.
@@ -83,7 +83,7 @@ class EpochRun(Generic[Messages]):
         self.newcomers = newcomers
         self.totals = DecodeCounts()
 
-    def begin(
+    def decode(
         self,
         epoch: int,
         messages: Messages,
@@ -91,11 +91,11 @@ class EpochRun(Generic[Messages]):
         source_end: str,
         begins: Mapping[str, Mapping[Where, int]] | None = None,
         shape: EpochShape | None = None,
-    ) -> EpochBegun[Messages]:
+    ) -> DecodedEpoch[Messages]:
         """Read, decode and sort out an epoch's messages for some of the tables.
 
-        Neither the tables nor what is known of them change. So it may run beside `finish` of the
-        epoch before.
+        It may run beside `finish` of the epoch before, and fails no table: `finish` fails one that
+        has no plan, and decodes anew what an outdated plan has decoded.
 
         Args:
             begins: by the table's name; see `TablePlan.begins`.
@@ -109,7 +109,7 @@ class EpochRun(Generic[Messages]):
 
         def planned() -> EpochPlan:
             parts = (
-                feed.plan().from_offsets(begins.get(feed.name, {})) if feed.name in wanted else None
+                self._plan_of(feed, begins.get(feed.name, {})) if feed.name in wanted else None
                 for feed in self.tables.feeds
             )
             return EpochPlan(tables=tuple(parts), shape=shape)
@@ -123,7 +123,7 @@ class EpochRun(Generic[Messages]):
             if again.bases == plan.bases:
                 raise
             plan, routed = again, self.runner.route(epoch, messages, again)
-        return EpochBegun(
+        return DecodedEpoch(
             epoch=epoch,
             messages=messages,
             source_end=source_end,
@@ -136,17 +136,21 @@ class EpochRun(Generic[Messages]):
 
     def finish(
         self,
-        begun: EpochBegun[Messages],
+        decoded: DecodedEpoch[Messages],
         feeds: Iterable[TableFeed],
         newcomers: Newcomers | None = None,
     ) -> Sequence[TableFeed]:
         """Bring an epoch into tables, round by round; returns those that it was committed to.
 
         Args:
-            feeds: the tables that lack the epoch, whether `begin` knew it or not.
+            feeds: the tables that lack the epoch, whether `decode` knew it or not.
             newcomers: makes tables that appear; None: the messages are of known tables.
+
+        Raises:
+            BaseException: the error of a table, if it stops the job.
+            CommitError: unknown tables appear in each round.
         """
-        epoch = _Unfinished(begun=begun, lacking=list(feeds), newcomers=newcomers)
+        epoch = _Unfinished(decoded=decoded, lacking=list(feeds), newcomers=newcomers)
         while epoch.rounds < _ROUNDS_MAX:
             if epoch.is_done:
                 return epoch.committed
@@ -154,32 +158,40 @@ class EpochRun(Generic[Messages]):
             epoch.lacking = [*outdated, *self._arrived(epoch, output)]
             epoch.rounds += 1
             if not epoch.is_done:
-                epoch.begun = self._begun_again(epoch)
-        raise CommitError(
-            f"epoch {begun.epoch} is outdated whenever it is written, {_ROUNDS_MAX} times by now",
-            where=", ".join(feed.job.table.location for feed in epoch.lacking),
-            fix="see which other job commits to the table so often, and stop one of both",
-        )
+                epoch.decoded = self._decoded_again(epoch)
+        for feed in epoch.lacking:
+            error = CommitError(
+                f"epoch {decoded.epoch} is outdated whenever it is written, {_ROUNDS_MAX} times",
+                where=feed.job.table.location,
+                fix="see which other job commits to the table so often, and stop one of both",
+            )
+            self.tables.fail(feed, error)
+        if epoch.newcomers is not None:
+            raise CommitError(
+                f"unknown tables appear in each of {_ROUNDS_MAX} rounds of epoch {decoded.epoch}",
+                fix="start the job again: it goes on with this epoch",
+            )
+        return epoch.committed
 
     def _round(self, epoch: _Unfinished[Messages]) -> tuple[EpochOutput, list[TableFeed]]:
         """Write and commit the tables that can be; returns also those that need another round."""
-        begun, began = epoch.begun, self.clock.steady_seconds()
+        decoded, began = epoch.decoded, self.clock.steady_seconds()
         plan, others = self._ready(epoch)
         waited = self.clock.steady_seconds()
-        output = begun.write(plan)
-        times = epoch_parts(
+        output = decoded.write(plan)
+        times = epoch_seconds(
             output.slowest,
             wait_s=waited - began,
-            routing_s=begun.route_s,
+            routing_s=decoded.route_s,
             writing_s=self.clock.steady_seconds() - waited,
         )
-        shares = []
+        results = []
         for feed, part, of_table in zip(self.tables.feeds, plan.tables, output.tables, strict=True):
             feed.job.table.add_store_requests(of_table.counts.requests)
             if part is not None:
-                shares.append(Share(feed, part, of_table))
+                results.append(TableResult(feed, part, of_table))
         commits = Round(
-            begun=begun,
+            decoded=decoded,
             times=times,
             room=epoch.rounds * _ROOM,
             begins=epoch.begins,
@@ -187,7 +199,7 @@ class EpochRun(Generic[Messages]):
             tables=self.tables,
         )
         try:
-            outdated = commits.commit(shares)
+            outdated = commits.commit(results)
         finally:
             self.totals = self.totals.plus(commits.totals)
         epoch.committed += commits.committed
@@ -204,7 +216,7 @@ class EpochRun(Generic[Messages]):
         if not output.newcomers.num_rows:
             if output.unreadable.num_rows:
                 unreadable = output.unreadable.sort_by(SOURCE_ORDER)
-                newcomers.unreadable(epoch.begun.epoch, unreadable)
+                newcomers.unreadable(epoch.decoded.epoch, unreadable)
             epoch.newcomers = None
             return ()
         arrived = newcomers.feeds(output.newcomers)
@@ -212,12 +224,12 @@ class EpochRun(Generic[Messages]):
         self._take(arrived, newcomers)
         return [feed for feed in arrived.feeds if feed.name not in self.tables.held]
 
-    def _begun_again(self, epoch: _Unfinished[Messages]) -> EpochBegun[Messages]:
+    def _decoded_again(self, epoch: _Unfinished[Messages]) -> DecodedEpoch[Messages]:
         """Read and decode the epoch's messages again, for the tables that need another round."""
-        begun, newcomers = epoch.begun, epoch.newcomers
+        decoded, newcomers = epoch.decoded, epoch.newcomers
         shape = self._shape_of(newcomers, epoch.untold) if newcomers and epoch.untold else None
-        return self.begin(
-            begun.epoch, begun.messages, epoch.lacking, begun.source_end, epoch.begins, shape
+        return self.decode(
+            decoded.epoch, decoded.messages, epoch.lacking, decoded.source_end, epoch.begins, shape
         )
 
     def make(self, name: str, epoch: int, messages: Messages, source_end: str) -> bool:
@@ -225,10 +237,10 @@ class EpochRun(Generic[Messages]):
         assert self.newcomers is not None, "the job has made tables before"
         waiting = self.tables.held.keys() - {name}
         splitter = self.newcomers.splitter(self.tables.feeds, frozenset(waiting))
-        begun = self.begin(
+        decoded = self.decode(
             epoch, messages, [], source_end, shape=self.shape.with_splitter(splitter)
         )
-        arrived = begun.write(begun.plan).newcomers
+        arrived = decoded.write(decoded.plan).newcomers
         if arrived.num_rows:
             self._take(self.newcomers.feeds(arrived, holds=True), self.newcomers)
         return bool(arrived.num_rows)
@@ -240,11 +252,21 @@ class EpochRun(Generic[Messages]):
 
     def plan(self) -> EpochPlan:
         """The plan for all tables, before the first epoch."""
-        return EpochPlan(tables=tuple(feed.plan() for feed in self.tables.feeds), shape=self.shape)
+        parts = tuple(self._plan_of(feed, {}) for feed in self.tables.feeds)
+        return EpochPlan(tables=parts, shape=self.shape)
+
+    def _plan_of(self, feed: TableFeed, begins: Mapping[Where, int]) -> TablePlan | None:
+        """The table's plan for decoding; None: it has none, and `_part` fails it when it is due."""
+        try:
+            return feed.plan().from_offsets(begins)
+        except Exception:
+            if self.tables.stops:
+                raise
+            return None
 
     def _ready(self, epoch: _Unfinished[Messages]) -> tuple[EpochPlan, list[TableFeed]]:
         """The plan of the tables that can be written now, and those without blocks that fit."""
-        planned, wanted = epoch.begun.plan, {feed.name for feed in epoch.lacking}
+        planned, wanted = epoch.decoded.plan, {feed.name for feed in epoch.lacking}
         room = epoch.rounds * _ROOM
         parts: list[TablePlan | None] = []
         others: list[TableFeed] = []

@@ -1,0 +1,204 @@
+"""What other writers do to one table of a job, or leave undone, stops no other table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.cdc.computed.row_filter import FilterStep, Knowledge
+from stream_app.cdc.message_format import MessageFormat
+from stream_app.cdc.pipeline import Pipeline, Place
+from stream_app.errors import CommitError, UsageError
+from stream_app.model.schema.data_type import parse_data_type
+from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from stream_app.planning.schema.schema_changes import AddColumn, ChangeType
+from stream_app.predicate.parser import parse_predicate
+from stream_app.predicate.predicate import to_expression
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.stream_commit import StreamTableCommit
+from stream_app.table.job.table_job import TableJob, newest_version
+from stream_app.table.schema.alter import alter_table
+from tests.support.epoch_here import EpochHere, Parts
+from tests.support.small_table import CompactHere, small_table
+from tests.support.table_checks import check_chain
+from tests.support.table_writer import by_content, read_rows
+from tests.support.two_tables import TwoTables
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+HOURS = 4 * 3600
+
+
+def run(batch: EpochCommitter[Parts], tables: TwoTables, runner: EpochHere, n: int) -> int:
+    """Send a row to each table, and run the epoch; what stops the job is raised as it is."""
+    epoch = tables.send([{"k": n, "v": "v"}], [{"day": "d", "n": n}])
+    messages = tables.messages(epoch).combine_chunks().to_batches()
+    runner.topics += messages
+    try:
+        batch(messages, epoch)
+    except RuntimeError:
+        assert batch.failure is not None
+        raise batch.failure from None
+    return epoch
+
+
+def rows_of(tables: TwoTables) -> list[int]:
+    return [len(read_rows(table)) for table in tables.tables]
+
+
+def assert_right(tables: TwoTables) -> None:
+    assert tables.state().held == {}
+    for table, rows in zip(tables.tables, tables.wanted(), strict=True):
+        check_chain(table)
+        assert by_content(read_rows(table)) == by_content(rows)
+
+
+class Altered(EpochHere):
+    """Another engine adds a column to a table whenever tasks have written, so many times."""
+
+    def __init__(self, table: FileStoreTable, times: int) -> None:
+        super().__init__()
+        self.table, self.times = table, times
+
+    def route(self, epoch: int, messages: Parts, plan: Any) -> Any:
+        routed = super().route(epoch, messages, plan)
+
+        def write(newest: Any) -> Any:
+            output = routed.write(newest)
+            if self.times > 0:
+                self.times -= 1
+                column = AddColumn(name=f"c{self.times}", data_type=parse_data_type("INT"))
+                alter_table(self.table, [column])
+            return output
+
+        return replace(routed, write=write)
+
+
+def test_a_table_that_is_outdated_in_each_round_is_held_alone(tmp_path: Path) -> None:
+    tables = TwoTables(tmp_path)
+    runner = Altered(tables.tables[0], times=20)
+    batch = tables.started(runner, each_for_itself=True)
+    run(batch, tables, runner, 1)
+    waiting = tables.state().held
+    assert waiting.keys() == {"a"}
+    assert "outdated whenever it is written, 20 times" in waiting["a"].reason
+    assert rows_of(tables) == [0, 1]
+    tables.tables[0].clock.sleep(HOURS)
+    batch.while_idle()
+    assert tables.state().held == {}
+    assert rows_of(tables) == [1, 1]
+
+
+def test_the_only_table_that_is_outdated_in_each_round_stops_its_job(tmp_path: Path) -> None:
+    tables = TwoTables(tmp_path)
+    runner = Altered(tables.tables[0], times=20)
+    with pytest.raises(CommitError, match="outdated whenever it is written, 20 times"):
+        run(tables.started(runner), tables, runner, 1)
+
+
+def filtered(batch: EpochCommitter[Parts]) -> None:
+    """The second table takes only rows of which a condition on its number is true."""
+    feed = batch.feeds[1]
+    unfiltered = feed.format_of
+
+    def format_of(table: FileStoreTable) -> MessageFormat:
+        decode = unfiltered(table)
+        assert isinstance(decode, Pipeline)
+        predicate = parse_predicate("n >= 0", table.schema.fields)
+        step = FilterStep(
+            condition=to_expression(predicate), merges_by_key=False, known=Knowledge.IMAGES
+        )
+        return decode.with_steps({Place.FILTER_OF_ROWS: step})
+
+    feed.format_of = format_of
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_table_whose_filter_does_not_fit_its_newest_schema_is_held_alone(
+    tmp_path: Path, restarts: bool
+) -> None:
+    tables, runner = TwoTables(tmp_path), EpochHere()
+    batch = tables.started(runner, each_for_itself=True)
+    filtered(batch)
+    run(batch, tables, runner, 1)
+    alter_table(tables.tables[1], [ChangeType("n", parse_data_type("STRING"))])
+    if restarts:
+        tables.tables[1] = newest_version(tables.tables[1])
+        batch = tables.started(runner, each_for_itself=True)
+        filtered(batch)
+        assert [part is None for part in batch.work.plan().tables] == [False, True]
+    run(batch, tables, runner, 2)
+    waiting = tables.state().held
+    assert waiting.keys() == {"b"}
+    assert "n" in waiting["b"].reason
+    run(batch, tables, runner, 3)
+    assert rows_of(tables) == [3, 1]
+
+
+def test_the_only_table_whose_filter_does_not_fit_ends_the_job_before_it_starts(
+    tmp_path: Path,
+) -> None:
+    tables = TwoTables(tmp_path)
+    batch = tables.started(EpochHere())
+    filtered(batch)
+    batch.feeds[1].job.table = batch.feeds[0].job.table
+    with pytest.raises(UsageError):
+        batch.work.plan()
+
+
+def test_a_write_only_table_waits_for_its_compactor_alone(tmp_path: Path) -> None:
+    """Nobody compacts it in time at first; each try begins its patience anew."""
+    options = {"bucket": 1, "write_only": "true", "write_only__stop_trigger": 6}
+    tables, runner = TwoTables(tmp_path, orders=options), EpochHere()
+    batch = tables.started(runner, each_for_itself=True)
+    for n in range(9):
+        run(batch, tables, runner, n)
+    waiting = tables.state().held["a"]
+    assert (waiting.since_epoch, waiting.tries) == (7, 0)
+    assert "waits for its compactions" in waiting.reason
+    assert rows_of(tables) == [7, 9]
+
+    orders = tables.tables[0]
+    orders.clock.sleep(HOURS)
+    batch.while_idle()
+    waiting = tables.state().held["a"]
+    assert waiting.tries == 1
+    assert "nobody has compacted the table for 600 s" in waiting.reason
+
+    unbound = orders.with_options({"write-only": "false"})
+    compactor = StreamTableCommit(
+        unbound, "compactor", CompactHere(unbound), last_identifier=BATCH_COMMIT_IDENTIFIER
+    )
+    compactor.compact_whole()
+    orders.clock.sleep(HOURS)
+    batch.while_idle()
+    assert_right(tables)
+
+
+def test_a_restart_waits_for_no_compactor_behind_rows_that_are_written(tmp_path: Path) -> None:
+    options = {"bucket": 1, "write_only": "true", "write_only__stop_trigger": 6}
+    tables, runner = TwoTables(tmp_path, orders=options), EpochHere()
+    batch = tables.started(runner, each_for_itself=True)
+    for n in range(7):
+        run(batch, tables, runner, n)
+    again = tables.started(runner, each_for_itself=True)
+    run(again, tables, runner, 7)
+    assert tables.state().held == {}
+    run(again, tables, runner, 8)
+    assert tables.state().held["a"].tries == 0
+    assert rows_of(tables) == [8, 9]
+
+
+def test_a_table_lacks_an_epoch_only_while_it_is_open(tmp_path: Path) -> None:
+    """The stream's thread asks, and the committer's may forget the table meanwhile."""
+    job = TableJob(small_table(tmp_path, "k BIGINT", ("k",)).table, CompactHere)
+    lacks = [job.seems_to_lack(3)]
+    job.open("job")
+    lacks.append(job.seems_to_lack(3))
+    job.committer.commit_epoch(3, [])
+    lacks += [job.seems_to_lack(3), job.seems_to_lack(4)]
+    job.forget()
+    assert [*lacks, job.seems_to_lack(4)] == [False, True, False, True, False]
