@@ -1,4 +1,4 @@
-"""Spark's own part of a checkpoint: which epochs there are, and where they begin and end.
+"""Reads Spark's part of a checkpoint: the epochs, and the offsets where they begin and end.
 
 Source: Spark `OffsetSeqLog`, `CommitLog`, `StreamMetadata`, `KafkaSourceInitialOffsetWriter`.
 """
@@ -21,7 +21,7 @@ LOST_FIX = (
 
 @dataclass(frozen=True, slots=True)
 class EpochLog:
-    """Reads what Spark has written; epochs of long ago are gone.
+    """Reads Spark's log of epochs, from which Spark deletes old epochs.
 
     Attributes:
         folder: the checkpoint.
@@ -42,33 +42,33 @@ class EpochLog:
     def source_end(self, epoch: int) -> str:
         """The end of an epoch: a line of JSON for each source."""
         lines = self._text(f"offsets/{epoch}").splitlines()
-        return "\n".join(lines[2:])  # after the version and Spark's settings
+        return "\n".join(lines[2:])  # the lines before are the version and Spark's settings
 
     def sync(self, epoch: int) -> None:
-        """Make an epoch's offsets outlive a power cut, which Spark does not.
+        """Make an epoch's offsets durable against a power cut, which Spark omits.
 
-        A table that has an epoch must not be without its offsets.
+        The offsets of an epoch that a table has must not get lost.
         """
         self.folder.files.sync(self.folder.path(f"offsets/{epoch}"))
 
     def source_begin(self, epoch: int) -> Offsets:
-        """The begin of an epoch; partitions that it has met first are missing."""
+        """The begin of an epoch; lacks partitions that appear in this epoch."""
         if epoch:
             begin: Offsets = json.loads(self.source_end(epoch - 1))
             return begin
         text = self._text("sources/0/0")
-        first: Offsets = json.loads(text[text.index("{") :])  # after the version
+        first: Offsets = json.loads(text[text.index("{") :])  # the line before is the version
         return first
 
     def is_done(self, epoch: int) -> bool:
-        """Whether Spark goes on behind the epoch."""
+        """Whether Spark continues behind the epoch."""
         return self.folder.files.exists(self.folder.path(f"commits/{epoch}"))
 
     def _text(self, name: str) -> str:
-        """A file of Spark's.
+        """Text of a file of Spark's.
 
         Raises:
-            CheckpointError: it holds nothing, as after a power cut.
+            CheckpointError: the file is empty, as after a power cut.
         """
         data = self.folder.files.read_bytes(self.folder.path(name))
         if not data.strip(b"\0"):

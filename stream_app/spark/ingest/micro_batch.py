@@ -35,7 +35,7 @@ from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.task_errors import first_line, readable
 
 _LOOK_S = 5.0
-"""Seconds between two looks for held tables whose time has come."""
+"""Seconds between two checks for held tables whose next try is due."""
 
 
 class MicroBatch(Generic[Messages]):
@@ -44,7 +44,7 @@ class MicroBatch(Generic[Messages]):
     Attributes:
         work: brings an epoch into tables.
         tables: those of the job, and which of them wait.
-        lock: of the only committer: an epoch, or the work between two.
+        lock: held by the only committer: for an epoch, or for work between epochs.
         failure: the error that stopped the query, with its own text.
         epoch_at_work: the newest epoch in progress; None: there is none.
     """
@@ -62,13 +62,13 @@ class MicroBatch(Generic[Messages]):
         self._begun: Offsets | None = None
         self._committed: Offsets | None = None
         self._is_open = self._is_begun = self._is_stopping = False
-        self._is_amid_epoch = False  # under the lock: some tables lack an epoch that has failed
+        self._is_amid_epoch = False  # under the lock: whether some tables lack an epoch that failed
         self._looked_at = float("-inf")
 
     def __call__(self, messages: Messages, epoch: int) -> int:
-        """Process a micro-batch: it is decoded, and the one before is committed.
+        """Process a micro-batch: decode it, and wait until the previous one is committed.
 
-        When the runner does not overlap epochs, this one is committed too.
+        When the runner does not overlap epochs, commit this one too.
 
         Returns:
             The messages read, if the runner knows.
@@ -103,17 +103,17 @@ class MicroBatch(Generic[Messages]):
 
     @property
     def feeds(self) -> Sequence[TableFeed]:
-        """The tables of the job."""
+        """The tables of the job, each with its source."""
         return self.tables.feeds
 
     @property
     def totals(self) -> DecodeCounts:
-        """Of all epochs and tables that this run has committed."""
+        """Totals of all epochs and tables that this run has committed."""
         return self.work.totals
 
     @property
     def position(self) -> JobPosition | None:
-        """How far this run is; None: no epoch has begun, or the source has no offsets."""
+        """The offsets that this run has reached; None: no epoch has begun, or there are none."""
         begun, committed = self._begun, self._committed
         if begun is None or committed is None:
             return None
@@ -183,7 +183,7 @@ class MicroBatch(Generic[Messages]):
 
     @contextlib.contextmanager
     def _by_itself(self, feed: TableFeed) -> Iterator[None]:
-        """A table may fail between two epochs."""
+        """Do a table's work between two epochs; a failure concerns that table alone."""
         try:
             yield
         except StoppedError:
@@ -200,7 +200,7 @@ class MicroBatch(Generic[Messages]):
             self.tables.check_next(epoch)
 
     def _resume(self) -> None:
-        """Open the tables, and finish the epoch that Spark has as done and they have not.
+        """Open the tables, and finish the epoch that Spark has as done and the tables lack.
 
         An older epoch is missing only where the table or the checkpoint is an older copy.
         """
@@ -224,7 +224,7 @@ class MicroBatch(Generic[Messages]):
         end = self.log.source_end(epoch)
         if self.log.goes_back:
             if self._committed is None:
-                with contextlib.suppress(FileNotFoundError):  # known from the first commit on
+                with contextlib.suppress(FileNotFoundError):  # the first commit makes it known
                     self._committed = self.log.source_begin(epoch)
             self._begun = json.loads(end)
         return self.work.begin(epoch, messages, feeds, end)
@@ -249,7 +249,7 @@ class MicroBatch(Generic[Messages]):
             raise StoppedError("the job is stopping")
 
     def _commit(self, begun: EpochBegun[Messages]) -> None:
-        """Bring an epoch into the tables that lack it, and held ones up to it."""
+        """Bring an epoch into the tables that lack it, and held tables up to it."""
         self._is_amid_epoch = True
         self.log.sync(begun.epoch)
         begin, end = self._offsets(begun)
@@ -264,7 +264,7 @@ class MicroBatch(Generic[Messages]):
             self._committed = end
 
     def _offsets(self, begun: EpochBegun[Messages]) -> tuple[Offsets, Offsets]:
-        """Where an epoch begins and ends; a source without offsets has none."""
+        """The offsets where an epoch begins and ends; empty for a source without offsets."""
         if not self.log.goes_back:
             return {}, {}
         begin = self._committed
