@@ -1,4 +1,4 @@
-"""Which versions of a table need a file: for a check that has found a damaged one.
+"""Finds the versions of a table that need a file, after a check finds it damaged.
 
 Reads all manifests once more, and keeps which files each of them adds and deletes. It skips
 unreadable manifests: their versions are damaged anyway.
@@ -63,7 +63,7 @@ class FileNeeds:
         return Needs(frozenset(rows), frozenset(changes))
 
     def add(self, version: NamedVersion, name: VersionName, *, flushed_is_changelog: bool) -> None:
-        """Take in a version and what it names."""
+        """Add a version and the names in it."""
         self.versions.append(name)
         snapshot = version.snapshot
         if snapshot is None:

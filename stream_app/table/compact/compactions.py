@@ -27,7 +27,7 @@ class FollowsTable(Protocol):
         ...
 
     def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
-        """Another writer changed buckets: believe the table again. Running compactions continue."""
+        """Forget buckets that another writer changed. Running compactions continue."""
         ...
 
     def known_buckets(self) -> set[BucketId]:
@@ -40,20 +40,20 @@ class FollowsTable(Protocol):
 
 
 class TakesOutcomes(Protocol):
-    """Learns the outcome of its results."""
+    """Is notified of the outcome of its results."""
 
     def apply(self, finished: Iterable[FinishedCompaction]) -> None:
-        """The results are committed."""
+        """Note that the results are committed."""
         ...
 
     def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
-        """The results may or may not have been committed: their files must stay."""
+        """Note that the results may or may not have been committed: their files must stay."""
         ...
 
     def discard(
         self, finished: Iterable[FinishedCompaction], snapshot: Snapshot | None, why: str
     ) -> None:
-        """The results cannot be committed: delete their files, believe the table again.
+        """Delete the files of results that cannot be committed, and forget their buckets' state.
 
         Files of a result in doubt stay, because a snapshot may name them.
         """
@@ -61,7 +61,7 @@ class TakesOutcomes(Protocol):
 
 
 class Failures(Protocol):
-    """Failed compactions."""
+    """The failed compactions of a job."""
 
     def to_be_retried(self) -> set[BucketId]:
         """Buckets whose last compaction failed, with attempts left."""
@@ -77,7 +77,7 @@ class Failures(Protocol):
 
 
 class Compactions(FollowsTable, TakesOutcomes, Protocol):
-    """The compactions of one job. Not thread safe; the executor runs what it starts."""
+    """The compactions of one job. Not thread safe; the executor runs the started ones."""
 
     @property
     def failures(self) -> Failures:
@@ -135,7 +135,7 @@ class Compactions(FollowsTable, TakesOutcomes, Protocol):
         ...
 
     def waiting_rows(self) -> int:
-        """Rows that wait for a compaction before anybody gets them. Any thread may call it."""
+        """Rows that no reader or follower gets before a compaction. Any thread may call it."""
         ...
 
     def load(self) -> CompactionMetrics:

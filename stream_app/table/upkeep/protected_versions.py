@@ -1,4 +1,4 @@
-"""The versions beside the snapshots whose files are retained: tags, and all that branches have.
+"""The versions beside snapshots whose files are retained: tags, and all versions of branches.
 
 Source: Paimon `utils/TagManager.java#taggedSnapshots`, `utils/BranchManager.java`. Branches are
 our care alone: Paimon's expiry of the main table does not look at them.
@@ -38,7 +38,7 @@ class LiveFilesCache:
         return self._known[name]
 
     def forget_unasked(self) -> None:
-        """An expiry has ended: what it did not ask for will not be asked for any more."""
+        """Forget versions that the expiry just ended did not ask for."""
         self._known = {name: self._known[name] for name in self._asked}
         self._asked.clear()
 
