@@ -1,4 +1,4 @@
-"""The declaration of a format of JSON that its dialect makes: what all of them have alike."""
+"""The declaration that all JSON formats made from a dialect share."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _fits_together(_checked: CheckedOptions, _columns: RowType) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialectFormat:
-    """What a dialect adds to the declaration of its format.
+    """The parts of a format's declaration that come from its dialect.
 
     Attributes:
         name, section, introduction, options: as `Format` has them.

@@ -1,4 +1,4 @@
-"""Which objects of a parsed message are images of rows: the port between formats and searches.
+"""The port that finds the images of rows in a parsed message, for searches of any format.
 
 Each format of JSON has an `ImagesOf`. `record_shapes` learns kinds from the images, `drift_search`
 the columns.

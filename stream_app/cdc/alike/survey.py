@@ -1,6 +1,6 @@
-"""What a few messages show of their tables and keys, for any dialect: told at start.
+"""Examines the tables and keys of a few messages at start, for any dialect.
 
-Only looks: what becomes of a record is decided by the format, one by one.
+It only reports; the format decides each record's treatment.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Survey:
         )
 
     def notices(self) -> Iterator[Notice]:
-        """One for each topic in which a row lacks a part of the primary key."""
+        """A notice for each topic in which a row lacks a part of the primary key."""
         for changes in self.seen.values():
             notice = next(filter(None, (self._lacking(*record) for record in changes)), None)
             if notice is not None:

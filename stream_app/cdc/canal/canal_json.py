@@ -51,7 +51,7 @@ _OPTIONS = (TRUNCATE_OPTION, *COLUMN_OPTIONS, ENCODING_OPTION)
 
 @dataclass(frozen=True, slots=True)
 class CanalDialect(Dialect):
-    """Canal tells MySQL's own types."""
+    """The dialect of Canal, whose messages have MySQL's own types."""
 
     schema_marker: bytes = b'"mysqlType":'
 

@@ -1,7 +1,7 @@
-"""Canal's messages that look alike → images of their rows, in columns.
+"""Canal's messages of one shape → images of their rows, in columns.
 
-1. Parse all messages: lists of rows, lists of what they were before.
-2. Lay the rows of all messages behind one another, and beside each what it was before.
+1. Parse all messages: lists of rows, and lists of their former values.
+2. Concatenate the rows of all messages, each beside its former values.
 3. Convert values of ENUM, SET, BIT and of geometries.
 """
 

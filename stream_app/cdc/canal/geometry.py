@@ -50,7 +50,7 @@ class _Reader:
         self.at = at
 
     def geometry(self, depth: int) -> tuple[str, Any]:
-        """The name and the coordinates; of a collection its geometries."""
+        """A geometry's name and coordinates; for a collection, its geometries."""
         if depth > _DEPTH_MAX:
             raise RecursionError
         (order,) = self._take("<B")

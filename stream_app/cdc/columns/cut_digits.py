@@ -1,7 +1,7 @@
-"""Where a time has digits that its column cannot hold: the casts of `time_columns` cut them off.
+"""Finds times with digits that their column cannot hold, which `time_columns` cuts off.
 
-Called beside `column_cast`, with the same wire. Only columns that are coarser than what their
-source sends are looked at.
+Called beside `column_cast`, with the same wire. It examines only columns that are coarser than
+their source's values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHORTEST = {Family.TIME: len("00:00:00."), Family.TIMESTAMP: len("0000-00-00T00
 
 
 def cut_digits(reading: ColumnReading, kind: JsonKind, wire: pa.Array) -> Bools | None:
-    """Where values lose digits: bool [n]; None: nowhere.
+    """The mask of values that lose digits: bool [n]; None: no value does.
 
     Args:
         kind, wire: as `cast_column` takes them. A value that fails there may count here too.
@@ -40,12 +40,12 @@ def cut_digits(reading: ColumnReading, kind: JsonKind, wire: pa.Array) -> Bools 
 
 
 def may_cut(reading: ColumnReading) -> bool:
-    """Whether the column is one of times, which values can stand in."""
+    """Whether the column holds times and accepts values."""
     return reading.family in _TIMES and not reading.refusal
 
 
 def held_digits(reading: ColumnReading) -> int:
-    """The digits of a second that a column of times keeps."""
+    """The number of a second's digits that a column of times keeps."""
     return min(reading.data_type.precision, UNIT_DIGITS[reading.arrow_type.unit])
 
 

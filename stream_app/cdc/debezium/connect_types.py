@@ -1,7 +1,7 @@
-"""What a Connect schema says of one column: how its values are read, or why they cannot be.
+"""Decides from a column's Connect schema how its values are read, or why they cannot be.
 
 Called by `debezium_json` once for each schema and table. A semantic type has a meaning in some
-types of columns: there it is converted. In a column of numbers or text it stands as it was sent.
+types of columns: there it is converted. In a column of numbers or text it is stored as it was sent.
 Anywhere else its records are bad, because whatever was stored would be a guess. So are whole
 numbers without a semantic type in a column of times.
 
@@ -67,7 +67,7 @@ _AS_SENT = frozenset({Family.INTEGER, Family.FLOAT, Family.DECIMAL, Family.STRIN
 
 @dataclass(frozen=True, slots=True)
 class ConnectField:
-    """What the schema says of one column: literal type, semantic name, parameters.
+    """The schema of one column: literal type, semantic name, parameters.
 
     Attributes:
         optional: whether it may be null.

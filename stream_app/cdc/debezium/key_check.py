@@ -1,6 +1,6 @@
-"""Asks the Kafka keys of messages whether it is certain which rows these change.
+"""Checks by the Kafka keys of messages whether the changed rows are certain.
 
-Called by `debezium_json` once a batch, with what its records want to know. `key_proof` has the
+Called by `debezium_json` once a batch, with the questions of its records. `key_proof` has the
 questions and their proofs. This module reads the keys, and reports uncertain rows.
 """
 
@@ -45,7 +45,7 @@ class KeyCheck:
     def uncertain(
         self, messages: pa.RecordBatch, index: npt.NDArray[np.int32], questions: Questions
     ) -> dict[int, str]:
-        """Positions of the messages whose keys do not answer, and why.
+        """Positions of messages whose keys leave the question open, and the reasons.
 
         Args:
             messages: a batch; without a column `key` no message has one.

@@ -1,6 +1,6 @@
 """One message of Avro → the JSON that Kafka Connect's JsonConverter would have written.
 
-For the slow path: what `debezium_json` says of that JSON is what is to be said of the message.
+For the slow path: `debezium_json`'s verdict on that JSON is the verdict on the message.
 
 Source: Kafka Connect `json/JsonConverter.java`.
 """

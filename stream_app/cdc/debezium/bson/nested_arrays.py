@@ -32,7 +32,7 @@ _ANY_FIELD = pa.schema([("field", pa.string())])
 
 
 def arrays_as_texts(texts: pa.Array) -> tuple[pa.Array, Bools]:
-    """The documents with texts for their arrays, and for which of them that is done.
+    """The documents with texts for their arrays, and a mask of the converted documents.
 
     Args:
         texts: strings [n] of plain JSON, neither null nor empty.
