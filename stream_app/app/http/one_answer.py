@@ -30,7 +30,7 @@ _WORDS = 3
 _THREADS = 2
 _PLAIN = "text/plain; charset=utf-8"
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-"""As WSGI declares it."""
+"""A WSGI application."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class _Server:
         self._loop.call_soon_threadsafe(self._ended.set)
 
     def _tell(self, error: Exception) -> None:
-        if not self._has_failed:  # strangers may ask without end
+        if not self._has_failed:  # strangers may send requests without end
             self._has_failed = True
             _LOG.warning(
                 "%s could not answer (the log says so once)", self.guard.name, exc_info=error
@@ -127,7 +127,7 @@ class _OneAnswer(asyncio.Protocol):
             self._answer = asyncio.get_running_loop().create_task(self._answered(request))
 
     def eof_received(self) -> bool:
-        """A client that has sent all, such as `nc -N`, gets its answer."""
+        """Answer a client that has closed its sending side, such as `nc -N`."""
         return self._answer is not None
 
     def connection_lost(self, _: Exception | None) -> None:
