@@ -41,7 +41,7 @@ class TablesOfJob(ABC):
     @property
     @abstractmethod
     def section(self) -> TableConfig | SyncConfig:
-        """Of the configuration: it has the warehouse, the database and options of tables."""
+        """The section of the configuration with the warehouse, database and table options."""
 
     @property
     @abstractmethod
@@ -107,13 +107,13 @@ class TablesOfJob(ABC):
         return format_named(self.source.format).full_key(option)
 
     def quarantine_of(self, quarantine: str, name: str) -> str:
-        """The folder of a table's bad records, in the job's quarantine; no name: of no table."""
+        """The folder of a table's bad records in the quarantine; no name: messages of no table."""
         part = self.part(name)
         return f"{quarantine}/{part}" if part else quarantine
 
     @abstractmethod
     def part(self, name: str) -> str:
-        """Under which quarantine and history keep a table; empty: they have no other one."""
+        """The name under which quarantine and history keep a table; empty for an only table."""
 
     @abstractmethod
     def full_name(self, name: str) -> str:

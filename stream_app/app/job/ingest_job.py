@@ -116,7 +116,7 @@ class _Prepared(NamedTuple):
 
     Attributes:
         table: the only table; None: the job has a whole database.
-        state: what the job remembers in its checkpoint.
+        state: the job's state in its checkpoint.
         first_messages: of a whole database, to make its tables of; `MESSAGE_SCHEMA`.
     """
 

@@ -78,7 +78,7 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
 
 
 def _local_folders(warehouse: str, stream: StreamConfig) -> dict[str, Path]:
-    """What the job writes on disks of this machine; what tasks of a cluster spill is elsewhere."""
+    """The folders that the job writes on this machine; a cluster's tasks spill elsewhere."""
     locations = {
         "warehouse": warehouse,
         "checkpoint": stream.checkpoint,

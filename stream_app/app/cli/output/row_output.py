@@ -74,7 +74,7 @@ def write_jsonl(batches: Batches, schema: pa.Schema, sink: BinaryIO) -> None:
 
 
 def write_csv(batches: Batches, schema: pa.Schema, sink: BinaryIO) -> None:
-    """Comma separated, with a header; bytes as base64, null as nothing, "" as an empty text."""
+    """Write comma-separated values with a header; bytes as base64, null as nothing."""
     texts = pa.schema([_csv_field(field) for field in schema])
     with pa_csv.CSVWriter(sink, texts) as writer:
         for batch in batches:

@@ -180,7 +180,7 @@ def summary_of(seen: Mapping[str, Collection[FindingKind]]) -> str:
 
 
 def exit_code(kinds: Collection[FindingKind]) -> int:
-    """What is wrong comes before what was not compared, and what waits."""
+    """The exit code: problems come before uncompared tables, and these before waiting rows."""
     if not kinds:
         return 0
     return NOT_COMPARED if set(kinds) <= _NOTHING_WRONG else FAILED

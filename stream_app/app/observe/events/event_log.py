@@ -248,7 +248,7 @@ class EventLog:
         self._write("ended", {})
 
     def _count(self, call: Callable[[JobMetrics], None]) -> None:
-        """Numbers that fail do not end the job: its tables have the epoch already."""
+        """Update numbers; an error does not end the job: its tables have the epoch already."""
         if self.metrics is not None:
             self.listeners.guard(self.metrics, call)
 

@@ -127,7 +127,7 @@ class Webhook(JobListener):
             self.quarantined(table, report.quarantined)
 
     def quarantined(self, table: str, quarantined: Quarantined) -> None:
-        """Records were quarantined; a notice for the first, then every ten minutes at most."""
+        """Note quarantined records; sends a notice at once, then every ten minutes at most."""
         with self._lock:
             growth = self._growth.setdefault(table, _Growth())
             for reason, count in quarantined.reasons.items():

@@ -132,7 +132,7 @@ def incomparable(table: FileStoreTable, rules: TableConfig) -> str:
 
 
 def table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, Ends]:
-    """The newest snapshot, and up to where the newest epoch in it has read.
+    """The newest snapshot, and the offsets that its newest epoch has read up to.
 
     Others may have compacted since, which changes no row.
     """

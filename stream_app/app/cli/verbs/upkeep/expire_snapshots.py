@@ -72,7 +72,7 @@ def _plan_lines(snapshots: SnapshotExpiry, changelogs: Expiry) -> Iterator[str]:
 
 
 def _check_newest(table: FileStoreTable) -> None:
-    """See that what stays can be read: older versions may be all that is left of the rows."""
+    """Check that the newest snapshot is readable: older ones may have the last readable rows."""
     try:
         FileStoreScan(table).live(table.snapshots.latest())
     except CorruptFileError as error:
