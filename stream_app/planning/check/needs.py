@@ -33,11 +33,11 @@ class VersionName:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The versions that cannot do without a file.
+    """The versions that need a file.
 
     Attributes:
-        rows: whose rows cannot be read without it.
-        changes: whose changes cannot be read without it.
+        rows: versions whose rows cannot be read without it.
+        changes: versions whose changes cannot be read without it.
     """
 
     rows: frozenset[VersionName] = frozenset()
@@ -59,7 +59,7 @@ def needs_text(needs: Needs) -> str:
 
 
 def next_step(location: str, versions: Sequence[VersionName], needs: Needs, damaged: Needs) -> str:
-    """What to do about a damaged file that versions need.
+    """The advice for a damaged file that versions need.
 
     Args:
         location: of the table.
@@ -110,7 +110,7 @@ def _numbers(versions: Iterable[VersionName], kind: VersionKind) -> list[int]:
 
 
 def _names_text(names: Iterable[VersionName]) -> str:
-    """Branch after branch; numbers that follow each other as a range."""
+    """The names branch by branch; consecutive numbers form a range."""
     parts = []
     for branch in sorted({one.branch for one in names}):
         here = [one for one in names if one.branch == branch]
