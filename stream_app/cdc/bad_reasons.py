@@ -1,4 +1,4 @@
-"""Kinds of reasons for which records are bad: few, so that they can be counted by name.
+"""Classifies the reasons of bad records into a few kinds, which can be counted by name.
 
 A reason is a sentence for people, with names and values in it. Its words give its kind; `cdc` and
 the wrappers of message formats in `spark` choose them. Tests compare the reasons with this list.
@@ -43,5 +43,5 @@ def reason_kind(reason: str) -> str:
 
 
 def reason_counts(reasons: Iterable[str]) -> dict[str, int]:
-    """How many reasons there are of each kind."""
+    """The number of reasons of each kind."""
     return dict(sorted(Counter(map(reason_kind, reasons)).items()))

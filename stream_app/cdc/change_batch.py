@@ -1,7 +1,7 @@
-"""What every message format takes and gives: messages in, row changes and bad records out.
+"""The input and output of every message format: messages in, row changes and bad records out.
 
-Used by all formats of `cdc` and by the Spark stages that call them. Holds shapes only: how a
-message is read stands in the formats.
+Used by all formats of `cdc` and by the Spark stages that call them. It holds shapes only; the
+formats read the messages.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BAD_RECORD_ORDER = [(name, "ascending") for name in ("topic", "partition", "offs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableTraits:
-    """What of a table, beside its columns, decides what becomes of a message.
+    """Settings of a table, beside its columns, that decide how its messages are decoded.
 
     Attributes:
         sequence_fields: columns by whose values a delete takes effect (``sequence.field``).
@@ -89,21 +89,21 @@ class ChangeBatch:
         assert self.rows.num_rows == len(self.message_index), "one message index per row"
 
     def where(self, kept: Bools) -> ChangeBatch:
-        """The rows that are kept: bool [n]."""
+        """The changes of the rows for which the mask, bool [n], is true."""
         if kept.all():
             return self
         rows = self.rows.filter(pa.array(kept))
         return ChangeBatch(rows=rows, message_index=self.message_index[kept])
 
     def behind(self, position: int) -> ChangeBatch:
-        """The rows of later messages than the one at a position."""
+        """The rows of messages after a position."""
         begin = int(np.searchsorted(self.message_index, position, side="right"))
         return ChangeBatch(rows=self.rows.slice(begin), message_index=self.message_index[begin:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedBatch:
-    """All that came of one batch of messages.
+    """The results of one batch of messages.
 
     Attributes:
         bad: records of `BAD_RECORD_SCHEMA`, in source order.
@@ -137,7 +137,7 @@ class DecodedBatch:
     refusal: WrongSourceError | None = None
 
     def setting_aside(self, messages: pa.RecordBatch, reasons: Mapping[int, str]) -> DecodedBatch:
-        """The same without the rows of messages that are bad for other reasons.
+        """The same batch, without rows of messages that are bad for other reasons.
 
         Args:
             messages: from which all this came.
@@ -150,12 +150,12 @@ class DecodedBatch:
         return replace(self, changes=self.changes.where(kept), bad=bad)
 
     def with_rows(self, rows: pa.RecordBatch) -> DecodedBatch:
-        """The same with other rows of the same messages."""
+        """The same batch, with other rows for the same messages."""
         return replace(self, changes=replace(self.changes, rows=rows))
 
 
 def moved(decoded: DecodedBatch, at: Int32s) -> DecodedBatch:
-    """What came of some messages of a batch; `at` are their positions in it."""
+    """The results of some messages, moved to their positions `at` in the whole batch."""
     changes = decoded.changes
     return replace(
         decoded,
@@ -192,14 +192,14 @@ def _earliest(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, in
 
 
 def in_order(some: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
-    """Bad records of one batch of messages, in its order."""
+    """Bad records of one batch, in the order of its messages."""
     if not some.num_rows or not others.num_rows:
         return some if some.num_rows else others
     return pa.concat_batches([some, others]).sort_by(BAD_RECORD_ORDER)
 
 
 def concat_rows(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """One batch of change rows, of which some may have further columns; null in the others.
+    """One batch of change rows; a column that only some parts have is null in the others.
 
     Args:
         parts: at least one.
@@ -220,7 +220,7 @@ def concat_rows(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def rebuilt(rows: pa.RecordBatch, columns: Sequence[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
-    """Change rows with other columns of the table, and the further ones that they had.
+    """Change rows with other table columns, and with their own further columns.
 
     Args:
         columns: those of `schema`, which `change_schema` has made.
@@ -271,7 +271,7 @@ def present_values(messages: pa.RecordBatch) -> tuple[pa.Array, Int32s]:
 
 
 def place(messages: pa.RecordBatch, at: int) -> str:
-    """Where a message stands, in words."""
+    """A message's place, in words."""
     topic, partition, offset = (
         messages.column(name)[at].as_py() for name in ("topic", "partition", "offset")
     )

@@ -1,8 +1,8 @@
-"""Columns that the source has renamed: values under either name stand in one column of the table.
+"""Reads columns that the source has renamed: values of either name go to one table column.
 
-The option ``column-aliases`` is a list of ``NAME=COLUMN``: the name in the source,
-and the table's column. The format reads both names as columns of their own, and the one that a
-message has is taken. Where a message has both, the source's newer name wins.
+The option ``column-aliases`` is a list of ``NAME=COLUMN``: the name in the source, and the table's
+column. The format reads both names as separate columns, and the step takes the one that a message
+has. Where a message has both, the source's newer name wins.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def parse_aliases(text: str) -> Aliases:
 
 
 def alias_problems(aliases: Aliases, columns: RowType) -> list[str]:
-    """What is wrong with aliases of a table's columns, in words."""
+    """Problems of aliases of a table's columns, in words."""
     problems = [
         f"the table has no column {column!r}"
         for column in aliases.values()
@@ -58,7 +58,7 @@ def alias_problems(aliases: Aliases, columns: RowType) -> list[str]:
 
 
 def with_names_of_source(setup: FormatSetup, aliases: Aliases) -> FormatSetup:
-    """The setup of a format that reads a table with the source's names as further columns.
+    """The setup of a format that reads the source's names as further columns of a table.
 
     Raises:
         UsageError: the aliases do not fit the table or the other options.
@@ -101,7 +101,7 @@ def with_names_of_source(setup: FormatSetup, aliases: Aliases) -> FormatSetup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnAliases:
-    """Implements `pipeline.Step`, for rows with the columns of the aliases behind the table's.
+    """Implements `pipeline.Step` for rows with alias columns behind the table's columns.
 
     Attributes:
         schema: of the rows without these.

@@ -1,8 +1,8 @@
-"""Where the columns of messages differ from the table's: unknown, missing and coarser ones.
+"""Describes how messages' columns differ from the table's: unknown, missing and coarser ones.
 
 A column that the table does not have is unknown, whichever image of a record has it. A column of
 the table that an after-image does not have is missing; null and an unchanged value that was not
-sent (TOAST) are there. Before-images may hold the key alone, so nothing is missing in them.
+sent (TOAST) count as present. Before-images may hold the key alone, so nothing is missing in them.
 
 Used by the formats.
 """
@@ -28,7 +28,7 @@ COLUMN_ALIASES = "column-aliases"
 
 
 class DriftKind(enum.Enum):
-    """What the table does not have, what the messages do not have, and what the table cuts off."""
+    """The kinds of drift: columns that the table lacks, that messages lack, or that lose digits."""
 
     UNKNOWN = "unknown"
     MISSING = "missing"
@@ -37,12 +37,12 @@ class DriftKind(enum.Enum):
 
     @property
     def option(self) -> str:
-        """The option of every format that says what becomes of such records."""
+        """The format option with the reaction to such records."""
         return CUT_VALUES if self is DriftKind.CUT else f"{self.value}-columns"
 
 
 class Reaction(enum.Enum):
-    """What becomes of a record; the values are those of the options."""
+    """The treatment of a record; the values are those of the options."""
 
     WARN = "warn"
     IGNORE = "ignore"
@@ -71,7 +71,7 @@ class Drift:
     cut: frozenset[str] = frozenset()
 
     def columns(self) -> Iterable[Column]:
-        """All of them."""
+        """All columns of the drift."""
         yield from ((DriftKind.UNKNOWN, name) for name in self.unknown)
         yield from ((DriftKind.MISSING, name) for name in self.missing)
         yield from ((DriftKind.CUT, name) for name in self.cut)
@@ -87,7 +87,7 @@ def drift_of(
     *,
     ignored: str | None = None,
 ) -> Drift:
-    """How a record's images differ from a table of these columns.
+    """The differences between a record's images and a table of these columns.
 
     Args:
         before, after: the fields of the images; None: there is none.
@@ -102,7 +102,7 @@ def drift_of(
 
 @dataclass(frozen=True, slots=True)
 class DriftRefusal:
-    """Why a record is not stored, and whether that stops the job."""
+    """The reason why a record is not stored, and whether it stops the job."""
 
     reason: str
     stops: bool
@@ -110,7 +110,7 @@ class DriftRefusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnPolicy:
-    """What the table's columns are, and what becomes of a record that has others."""
+    """The table's columns, and the treatment of records that have others."""
 
     columns: frozenset[str]
     unknown: Reaction
@@ -125,7 +125,7 @@ class ColumnPolicy:
 
     @property
     def looks(self) -> bool:
-        """Whether anything is to be told."""
+        """Whether any drift must be reported."""
         return {self.unknown, self.missing} != {Reaction.IGNORE}
 
     def refusal(self, drift: Drift) -> DriftRefusal | None:
@@ -169,14 +169,14 @@ class Sighting:
     first: int
 
     def plus(self, other: Sighting) -> Sighting:
-        """Both together."""
+        """Return the sum of both."""
         return Sighting(self.records + other.records, min(self.first, other.first))
 
 
 def sightings_together(
     left: Mapping[Column, Sighting], right: Mapping[Column, Sighting]
 ) -> dict[Column, Sighting]:
-    """Those of two parts of a batch, at positions of the whole."""
+    """The sightings of two parts of a batch, at positions of the whole."""
     shared = {column: left[column].plus(right[column]) for column in left.keys() & right.keys()}
     return {**left, **right, **shared}
 

@@ -1,10 +1,10 @@
-"""Tells what messages have and the table does not: for tables that follow their source.
+"""Describes what messages have and the table lacks, for tables that follow their source.
 
-It runs where ``unknown-columns`` is ``evolve``. Of a batch it describes the first message of
-each schema that messages bring, and the first with each unknown column. It leaves out a schema that
-was alone in an earlier batch and told nothing new. Of bad records it tells only types of the
-table's columns: one of them may not fit. Where a format fingerprints no schemas, it does the same
-for the first and the last message. It tells what differs from the table.
+It runs where ``unknown-columns`` is ``evolve``. In a batch it describes the first message of each
+schema, and the first with each unknown column. It leaves out a schema that was alone in an earlier
+batch and brought nothing new. Of bad records it describes only types of the table's columns,
+because one of them may not fit. Where a format fingerprints no schemas, it does the same for the
+first and the last message. It reports the differences from the table.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class DescribedColumns:
 
 
 def differs(table: SourceTable, columns: RowType) -> bool:
-    """Whether a source's table has anything that the table may have to follow."""
+    """Whether a source's table differs in anything that the table may have to follow."""
     there = {column.name: column for column in columns}
     for source in table.columns:
         column = there.get(source.name)

@@ -1,4 +1,4 @@
-"""The port between envelope and columns: the images before and after the change, of many records.
+"""The port between envelope and columns: images of many records, before and after the change.
 
 A format makes `Images` from its messages, and takes back their rows. A record is one change of one
 row. A message may hold several; the format knows of which message each record is.
@@ -41,7 +41,7 @@ from stream_app.cdc.source_tables import first_records
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRules:
-    """How the images of a table's records become rows.
+    """The rules by which the images of a table's records become rows.
 
     Attributes:
         schema: of the rows, `change_batch.change_schema`.
@@ -82,7 +82,7 @@ class Images:
     tables: Sequence[pa.Array] = ()
 
     def stacked(self) -> StackedImages:
-        """The same, the images before above those after."""
+        """The same records as a stack: the images before above those after."""
         count = len(self.ops)
         at = np.arange(count)
         columns, above = self.after, 0
@@ -127,12 +127,12 @@ class StackedImages:
 
     @property
     def has_before(self) -> Bools:
-        """Which records have an image before the change: bool [n]."""
+        """The mask of records with an image before the change: bool [n]."""
         return self.before_at >= 0
 
     @property
     def has_after(self) -> Bools:
-        """Which records have an image after the change: bool [n]."""
+        """The mask of records with an image after the change: bool [n]."""
         return self.after_at >= 0
 
 

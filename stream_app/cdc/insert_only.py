@@ -1,7 +1,7 @@
 """Keeps the changes of a table without a primary key, which takes inserts and nothing else.
 
-An update or a delete has no key by which its row could be found. It stops the job, or its record is
-handed back as a bad one, whatever else is in the batch.
+An update or a delete has no key by which its row could be found. It stops the job, or its record
+becomes a bad one, whatever else is in the batch.
 
 Source: Paimon `append/AppendOnlyWriter.java`, which refuses every row but +I and +U.
 """

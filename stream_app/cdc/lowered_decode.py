@@ -1,4 +1,4 @@
-"""Any format, for a table whose columns have names in lower case, however the source spells them.
+"""Wraps any format for a table with lower-case column names, however the source spells them.
 
 The format reads the columns by the names that messages have. These come from the first message of a
 batch, or from an earlier batch. Where a later message spells a column in another way, as after an

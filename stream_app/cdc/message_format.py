@@ -1,4 +1,4 @@
-"""The ports of a CDC format: what it declares, what it is made from, what it does.
+"""The ports of a CDC format: its declaration, its setup and its decoding.
 
 Implemented by the rooms of formats (`debezium`), listed by `message_formats`. A format is made once
 on the driver, where its options are checked, and shipped to the tasks by pickle.
@@ -30,7 +30,7 @@ class MessageFormat(Protocol):
     """
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode every message, each for itself: what becomes of one never depends on another.
+        """Decode each message independently: no result depends on another message.
 
         Args:
             messages: columns of `change_batch.MESSAGE_SCHEMA`, in the order of the source.
@@ -44,7 +44,7 @@ class MessageFormat(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatSetup:
-    """What a format is made from.
+    """The setup of a format.
 
     Attributes:
         columns: the table's columns.
@@ -68,7 +68,7 @@ class FormatSetup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """What the first messages show: `fix` is what the user can do about it.
+    """A finding in the first messages; `fix` is the user's remedy.
 
     Attributes:
         stops: whether the job stops at a message that was seen; else later ones may be wrong.
@@ -81,19 +81,19 @@ class Notice:
 
 
 class SourceSurvey(Protocol):
-    """What a few messages of each topic show, before the job reads them."""
+    """A survey of a few messages of each topic, before the job reads them."""
 
     def tables(self) -> Mapping[tuple[str, str], int]:
         """Topic and name of a source table → its messages with rows."""
         ...
 
     def notices(self) -> Iterator[Notice]:
-        """What the user should know, topic by topic."""
+        """Notices for the user, topic by topic."""
         ...
 
 
 class ToldTable(NamedTuple):
-    """A version of a source table, and the messages that tell it: int64 [m]."""
+    """A version of a source table, and the messages that describe it: int64 [m]."""
 
     positions: npt.NDArray[np.int64]
     table: SourceTable
@@ -101,7 +101,7 @@ class ToldTable(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReader:
-    """What messages tell of their source beside their rows; can be pickled.
+    """Reads facts about the source from messages, but no rows; can be pickled.
 
     It never raises for a message. It raises `SourceError` when something that it asks, such as a
     schema registry, does not answer.
@@ -124,13 +124,13 @@ class SourceReader:
 
 
 def promises_nothing(_: Mapping[str, str]) -> bool:
-    """No before-image is known to be whole, whatever the options are."""
+    """Return False: by default no before-image is known to be whole, for any options."""
     return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """What the registry knows of a format.
+    """A format's entry in the registry.
 
     Attributes:
         name: the value of ``source.format``.

@@ -1,8 +1,8 @@
-"""Any format of a job of one table, whose topics may have records of other source tables.
+"""Wraps any format in a job of one table, whose topics may hold other tables' records.
 
 Their rows would share one primary key: a stranger's row 6 would replace ours. So such records are
-bad. The job decides which source table is its own (`spark.ingest.source_table_check`). Single
-messages are looked at only where a batch has others.
+bad. The job decides which source table is its own (`spark.ingest.source_table_check`). It examines
+single messages only in batches with other tables' records.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceChoice:
-    """Which records a table takes.
+    """The choice of the records that a table takes.
 
     Attributes:
         own: names of its source table; empty: not known, or records do not name it.
@@ -39,12 +39,12 @@ class SourceChoice:
     is_open: bool = False
 
     def takes(self, topic: str, name: str) -> bool:
-        """Whether records of a topic that name a source table are taken."""
+        """Whether records of this topic and source table are taken."""
         is_other = bool(self.own and name) and name not in self.own
         return not is_other and (topic, name) not in self.others
 
     def refusal(self, name: str) -> str:
-        """Why a record is not taken."""
+        """The reason why a record is not taken."""
         ours = ", ".join(sorted(self.own)) or "another"
         other = f"is of the source's table {name}" if name else "does not name its source table"
         return f"{other}, and the rows of this table are those of {ours}"
@@ -55,7 +55,7 @@ EVERY_SOURCE = SourceChoice()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTable:
-    """Decodes the messages that a table takes, and sets the others aside.
+    """Decodes the messages that a table takes; the others become bad records.
 
     Attributes:
         origins: of the messages' format; see `message_format.SourceReader`.

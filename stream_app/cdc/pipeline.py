@@ -1,8 +1,8 @@
-"""The one way from messages to the rows of a table: a decoder, and behind it steps in order.
+"""The way from messages to the rows of a table: a decoder, followed by steps in order.
 
 1. `OwnTable` chooses the messages, in a job of one table.
 2. A decoder, which is a format, turns them into changes.
-3. Each step turns what came of the messages into what the table takes. `Place` has their order.
+3. Each step adapts the results to what the table takes. `Place` has their order.
 
 A decoder names the records that it cannot read, and so do steps. Any other exception is a bug of
 stream_app, or an unknown limit of a library. Then the batch is halved until such records stand
@@ -61,10 +61,10 @@ class Place(IntEnum):
 
 
 class Step(Protocol):
-    """Changes what came of a batch of messages. Can be pickled."""
+    """Adapts the results of a batch of messages. Can be pickled."""
 
     def __call__(self, decoded: DecodedBatch, messages: pa.RecordBatch, /) -> DecodedBatch:
-        """What becomes of one message never depends on another.
+        """Process each message independently: no result depends on another message.
 
         Args:
             messages: of which `decoded` came; columns of `change_batch.MESSAGE_SCHEMA`.
@@ -87,13 +87,13 @@ class Pipeline:
     own: OwnTable | None = None
 
     def with_steps(self, more: Mapping[Place, Step | None]) -> Pipeline:
-        """The same with further steps, but for those that are None."""
+        """The same pipeline with further steps; ignores steps that are None."""
         steps = {**self.steps, **{place: step for place, step in more.items() if step is not None}}
         return replace(self, steps=dict(sorted(steps.items())))
 
     @property
     def choice(self) -> SourceChoice:
-        """Which messages are taken."""
+        """The choice of the messages that are taken."""
         return EVERY_SOURCE if self.own is None else self.own.choice
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:

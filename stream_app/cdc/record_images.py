@@ -1,6 +1,6 @@
 """Records read one by one → rows, and the reason of each that does not fit the table.
 
-The slow path beside `images`, for any format: what it says of a record is final. Values are taken
+The slow path beside `images`, for any format: its verdict on a record is final. Values are taken
 from the exact text of each number; only the casts are shared with the fast path.
 """
 
@@ -43,7 +43,7 @@ _SHOWN_MAX = 80
 
 
 class UnreadableRecordError(ValueError):
-    """Why a record cannot be read, as a reason for the quarantine."""
+    """The reason why a record cannot be read, for the quarantine."""
 
 
 @dataclass(frozen=True, slots=True)

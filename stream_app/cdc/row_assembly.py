@@ -1,4 +1,4 @@
-"""From images to rows: which of a record's before and after become rows, of which kind.
+"""Chooses which of a record's images become rows, and their row kinds.
 
 Called by `images` for records in columns, and by the formats for those read one by one.
 """
@@ -50,7 +50,7 @@ class RowPlan:
     kinds: npt.NDArray[np.int8]
 
     def places(self, before_at: Int64s, after_at: Int64s) -> Int64s:
-        """For each row the place of its image: int64 [m].
+        """The position of each row's image: int64 [m].
 
         Args:
             before_at, after_at: int64 [n]; the places of each record's images.
@@ -64,7 +64,7 @@ class RowPlan:
 
 
 def of_new_rows(unchanged: Mapping[str, Bools], plan: RowPlan) -> dict[str, Bools]:
-    """For each column where a row leaves its value out: bool [m].
+    """The mask of values that each column's rows omit: bool [m].
 
     Args:
         unchanged: name of a column → bool [n]; records whose image after the change does so.
@@ -130,14 +130,14 @@ def plan_rows(
 
 
 def lacks_image(ops: Ops, has_before: Bools, has_after: Bools) -> Bools:
-    """Where a record has no row's op, or not the image that its op needs: bool [n]."""
+    """The mask of records whose op has no row, or that lack the image for their op: bool [n]."""
     is_upsert = (ops == CREATE) | (ops == READ) | (ops == UPDATE)
     lacks: Bools = ~((is_upsert & has_after) | ((ops == DELETE) & has_before))
     return lacks
 
 
 def forget_invented(reading: ColumnReading, column: pa.Array, plan: RowPlan) -> pa.Array:
-    """For before-images that hold nothing but the key: null in every other nullable column.
+    """In before-images that hold only the key, set every other nullable column to null.
 
     A source fills such images up with invented values.
     """
@@ -147,7 +147,7 @@ def forget_invented(reading: ColumnReading, column: pa.Array, plan: RowPlan) -> 
 
 
 def fill_invented(reading: ColumnReading, column: pa.Array, plan: RowPlan) -> pa.Array:
-    """For the same images: the type's zero where a NOT NULL column has nothing at all."""
+    """In the same images, put the type's zero where a NOT NULL column has no value."""
     if reading.is_key or not reading.required:
         return column
     absent = ~plan.is_after & ~valid_of(column)
@@ -165,7 +165,7 @@ def key_changes(
     before_at: Int64s,
     after_at: Int64s,
 ) -> Bools:
-    """Where the primary key of a record's two images differs; not where one of them has none.
+    """The mask of records with both images whose primary keys differ.
 
     Args:
         columns: for each reading an array [s] of the images' values.

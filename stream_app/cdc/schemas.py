@@ -30,7 +30,7 @@ class Schemas(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registries:
-    """How registries are reached.
+    """The way to reach registries.
 
     Attributes:
         at: the schemas of a registry, by the addresses of its servers and the login.

@@ -1,4 +1,4 @@
-"""Of which tables of the source records tell, by database, schema and table.
+"""Finds the source table of records, by database, schema and table.
 
 PostgreSQL names schema and table, MySQL no schema.
 """
@@ -23,7 +23,7 @@ Codes = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origins:
-    """Of which source table each of n messages tells.
+    """The source table of each of n messages.
 
     Attributes:
         tables: the different ones.
@@ -40,7 +40,7 @@ class Origins:
 def origins_of(
     database: pa.Array, schema: pa.Array, table: pa.Array, unreadable: Mapping[int, str]
 ) -> Origins:
-    """The origins of n messages, by the names that each tells.
+    """The origins of n messages, by the names in each.
 
     Args:
         database, schema, table: strings [n], plain or dictionary-encoded; null: not told. Without
@@ -85,7 +85,7 @@ def table_name(*names: str) -> str:
 
 
 def first_records(columns: Sequence[pa.Array], wanted: Bools) -> dict[str, int]:
-    """Name of each source table → its first record among those that are wanted.
+    """Name of each source table → its first wanted record.
 
     Args:
         columns: strings [n] of names from the outermost to the table's own, such as database,

@@ -37,7 +37,7 @@ def probe_atomic_create(file_io: FileIO, folder: str, reason: str) -> None:
 
 
 def no_atomic_create(folder: str, reason: str) -> NoAccessError:
-    """The error for a file system without it."""
+    """The error for a file system without an atomic create."""
     return NoAccessError(
         f"stream_app does not write to this file system: it cannot create a file only if none "
         f"exists "

@@ -94,7 +94,7 @@ class BackgroundSync:
         self._file_io.sync_deletions(folder)
 
     def list_status(self, folder: str) -> list[FileStatus]:
-        """What lies in a folder."""
+        """The entries of a folder."""
         return self._file_io.list_status(folder)
 
     def delete_empty_folder(self, folder: str) -> None:

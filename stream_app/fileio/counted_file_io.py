@@ -1,7 +1,7 @@
 """A file system whose requests are counted, by kind.
 
-What is counted are the operations of `FileIO`. A file that is opened counts once, however many
-ranges of it are read, and however often the store's client repeats a request.
+It counts the operations of `FileIO`. A file that is opened counts once, however many ranges of it
+are read, and however often the store's client repeats a request.
 
 A copy in another process counts from 0; what it counts travels back with the task's result.
 """
@@ -26,7 +26,7 @@ _KIND_OF = {
     **dict.fromkeys(("list_names", "list_status"), "list"),
     **dict.fromkeys(("delete", "delete_empty_folder"), "delete"),
 }
-"""What is no request, or is asked once a run, is not counted."""
+"""Operations by kind; those that send no request, or one per run, are not counted."""
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class StoreRequests:
             self._counts.update(counts)
 
     def total(self) -> Mapping[str, int]:
-        """All so far, by kind, and by kind with `ERRORS`."""
+        """All counts so far, by kind, and by kind with `ERRORS`."""
         with self._lock:
             return dict(self._counts)
 
@@ -76,5 +76,5 @@ class CountedFileIO:
 
 
 def counted(files: FileIO, requests: StoreRequests) -> FileIO:
-    """The same file system, whose requests are counted."""
+    """The same file system, with its requests counted."""
     return cast(FileIO, CountedFileIO(files, requests))

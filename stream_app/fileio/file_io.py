@@ -1,4 +1,4 @@
-"""What the table asks of a file system, and what it relies on.
+"""The port to a file system, and the promises on which tables rely.
 
 1. *Whole or not at all*: what `create_if_absent` and `overwrite` write is never seen in part under
    its name.
@@ -34,7 +34,7 @@ class UnsyncedError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
-    """What lies in a folder.
+    """An entry of a folder.
 
     Attributes:
         name: without the folder.
@@ -108,7 +108,7 @@ class FileIO(Protocol):
         ...
 
     def list_status(self, folder: str) -> list[FileStatus]:
-        """What lies in a folder, unordered; empty when there is no such folder."""
+        """The entries of a folder, unordered; empty when there is no such folder."""
         ...
 
     def exists(self, path: str) -> bool:

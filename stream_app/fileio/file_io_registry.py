@@ -1,4 +1,4 @@
-"""Which file system a location is on.
+"""Finds the file system of a location.
 
 `file_io_of` is asked when a table is opened or made; from there on its `FileIO` goes with the
 table, also to executors.
@@ -37,7 +37,7 @@ STORE_OPTIONS = f"those that begin with s3. or {HDFS_OPTION_PREFIX}"
 
 
 def file_io_of(location: str, options: Mapping[str, str] | None = None) -> tuple[str, FileIO]:
-    """The location as paths below it begin, and what reads and writes them.
+    """The prefix of paths below a location, and the file system for them.
 
     Args:
         location: ``/path``, ``file:/path``, ``s3://bucket/path``, ``hdfs://host/path`` …
@@ -98,7 +98,7 @@ def path_beside(root: str, location: str) -> str:
 
 
 def is_same_location(one: str, other: str) -> bool:
-    """Whether two locations, however they are written, are one place.
+    """Whether two locations, in any spelling, are the same place.
 
     Local paths are compared as they are when links are followed. Stores behind several endpoints
     are not told apart.
@@ -131,7 +131,7 @@ def is_local(location: str) -> bool:
 
 
 def absolute_location(location: str) -> str:
-    """The location as it is from any folder: relative paths are relative to the current one."""
+    """The location in a form that does not depend on the current folder."""
     return local_path(location) if is_local(location) else location
 
 
@@ -167,7 +167,7 @@ def _s3(location: str, options: Mapping[str, str]) -> tuple[str, FileIO]:
 
 
 def _elsewhere(location: str) -> UsageError:
-    """Of a store whose language is not spoken here."""
+    """The error for a store without a client here."""
     scheme = scheme_of(location)
     return UsageError(
         f"{scheme}:// is {_STORES[scheme]}, whose protocol stream_app does not speak",

@@ -86,7 +86,7 @@ class LocalFileIO:
             return []
 
     def list_status(self, folder: str) -> list[FileStatus]:
-        """What lies in a folder; what vanishes while it is listed is left out."""
+        """The entries of a folder, without those that vanish during the listing."""
         statuses = []
         try:
             entries = list(os.scandir(folder))
@@ -146,7 +146,7 @@ class LocalFileIO:
 
 
 def local_path(location: str) -> str:
-    """The absolute path that a path or a ``file:`` URI means.
+    """The absolute path of a path or ``file:`` URI.
 
     Raises:
         UsageError: the URI is of another file system.

@@ -17,7 +17,7 @@ TAIL_BYTES = 256 << 10
 CACHE_BYTES = 4 << 20
 _WINDOW_BYTES_MAX = 1 << 20
 _WINDOW_BYTES_MIN = 128 << 10
-"""What Parquet's reader asks for at a time: less would be fetched in vain."""
+"""The size of requests by Parquet's reader: a smaller window would be fetched in vain."""
 
 
 class RangedInput:
@@ -55,7 +55,7 @@ class RangedInput:
         return self._position
 
     def tell(self) -> int:
-        """The place in the file."""
+        """The position in the file."""
         return self._position
 
     def readable(self) -> bool:

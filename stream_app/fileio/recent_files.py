@@ -1,4 +1,4 @@
-"""What a process keeps of files that it has read: those that were asked for last.
+"""A process's cache of files that it has read, by most recent use.
 
 Files of a table never change, and their paths are unique, so what was read once stays right.
 """
@@ -29,7 +29,7 @@ class RecentFiles(Generic[_T]):
         self._lock = threading.Lock()
 
     def get(self, path: str, read: Callable[[], _T]) -> _T:
-        """What the file holds; reads it unless it is kept."""
+        """The content of a file; reads the file unless it is cached."""
         with self._lock:
             if path in self._contents:
                 self._contents.move_to_end(path)

@@ -1,7 +1,7 @@
-"""What a setting says of the environment or of a file: ``${env:NAME}`` and ``${file:PATH}``.
+"""References of a setting to the environment or to a file: ``${env:NAME}`` and ``${file:PATH}``.
 
-Secrets come by these. A variable of this process never changes. A file can be rewritten with a key
-that replaces an expired one (`s3_keys`).
+Secrets use them. A variable of this process never changes. A file can be rewritten with a key that
+replaces an expired one (`s3_keys`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ REFERENCE = re.compile(r"\$\{(env|file):([^}]*)\}")
 
 
 class NotThereError(Exception):
-    """What a reference names cannot be had; says why, and no value."""
+    """A reference cannot be resolved; the error has the reason, and no value."""
 
 
 def names_file(text: str) -> bool:
@@ -23,7 +23,7 @@ def names_file(text: str) -> bool:
 
 
 def put_in(text: str, environ: Mapping[str, str]) -> str:
-    """The text with what it refers to.
+    """The text with its references replaced.
 
     Raises:
         NotThereError: a variable or file is not there.
@@ -32,7 +32,7 @@ def put_in(text: str, environ: Mapping[str, str]) -> str:
 
 
 def referred(reference: re.Match[str], environ: Mapping[str, str]) -> str:
-    """What one match of `REFERENCE` stands for.
+    """The value of one match of `REFERENCE`.
 
     Raises:
         NotThereError: a variable or file is not there.

@@ -1,4 +1,4 @@
-"""What time it is where the files are, which says when each of them was written.
+"""Reads the clock of the store, which stamps the files.
 
 Used to judge the age of files, because our own clock may be ahead of the store's.
 """
@@ -14,9 +14,9 @@ PROBE_PREFIX = ".probe-"
 
 
 def store_now_ms(file_io: FileIO, folder: str) -> int:
-    """The time that a file gets which is written now, in milliseconds since 1970 in UTC.
+    """The time stamp of a file written now, in milliseconds since 1970 in UTC.
 
-    Stores tell whole seconds, so it may be up to one behind.
+    Stores report whole seconds, so it may be up to one second behind.
 
     Args:
         folder: in which the file is written; it is deleted again.

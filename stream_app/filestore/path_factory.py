@@ -1,6 +1,6 @@
-"""Where every file of a table lies and what it is called.
+"""The paths and names of all files of a table.
 
-All other modules ask here; no other module builds a path.
+No other module builds a path.
 
 Source: Paimon `utils/FileStorePathFactory.java`, `io/DataFilePathFactory.java`.
 """
@@ -26,7 +26,7 @@ from stream_app.model.schema.data_type import RowType
 from stream_app.model.schema.table_schema import TableSchema
 
 _POSTPONED = -2
-"""The bucket of rows that another engine's compaction will give one; we only delete its files."""
+"""The bucket of rows that await another engine's compaction; we only delete its files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a column's type is in Arrow, and which columns a key-value data file has.
+"""Maps columns' types to Arrow, and lists the columns of a key-value data file.
 
 The units matter: Paimon's Java readers derive the unit of a timestamp from its declared precision
 and ignore the file's. A wrong unit gives wrong instants, not an error.

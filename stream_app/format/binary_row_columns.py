@@ -109,7 +109,7 @@ def row_words(columns: Sequence[pa.Array], types: Sequence[DataType]) -> list[Wo
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """Where the bytes of a string or binary column stand; nulls have length 0."""
+    """The positions of the bytes of a string or binary column; nulls have length 0."""
 
     words_at: Words
     starts: Positions

@@ -1,4 +1,4 @@
-"""Which bucket a row belongs to: Murmur3 over the BinaryRow of the bucket key.
+"""Computes a row's bucket: Murmur3 over the BinaryRow of the bucket key.
 
 Source: Paimon `bucket/DefaultBucketFunction.java`, `utils/MurmurHashUtils.java`.
 """

@@ -63,11 +63,11 @@ def _parse_mode(text: str) -> _Mode:
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
-    """What is known of a column; None is unknown.
+    """The statistics of a column; None is unknown.
 
     Attributes:
         minimum, maximum: no value is outside; in the convention of `binary_row`.
-        null_count: None: nothing is known of the column.
+        null_count: None: the column has no statistics.
     """
 
     minimum: object = None
@@ -139,7 +139,7 @@ def key_stats(footer: pq.FileMetaData, columns: Sequence[tuple[str, DataType]]) 
 def row_group_stats(
     footer: pq.FileMetaData, group: int, columns: Sequence[tuple[str, DataType]]
 ) -> list[ColumnStats]:
-    """What Parquet says of one row group.
+    """Parquet's statistics of one row group.
 
     Args:
         columns: names in the file, and the types that its schema gave them.

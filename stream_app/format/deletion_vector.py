@@ -86,7 +86,7 @@ class DeletionVector:
         return np.asarray(self.bitmap.to_array())
 
     def keep_mask(self, start: int, count: int) -> npt.NDArray[np.bool_]:
-        """For `count` rows from row `start` on, whether each is still there: bool [count].
+        """The mask of rows that are not deleted, for `count` rows from `start` on: bool [count].
 
         A vector of the rows 6 and 9 keeps ``[T, F, T, T]`` of the four rows 5 to 8.
         """
@@ -102,7 +102,7 @@ class DeletionVector:
         return kept
 
     def union(self, other: DeletionVector) -> DeletionVector:
-        """What either deletes; with 64 bits when one of them has them."""
+        """The union of both; with 64 bits when either has them."""
         mine, theirs = self.bitmap, other.bitmap
         if isinstance(mine, FrozenBitMap) and isinstance(theirs, FrozenBitMap):
             return DeletionVector(mine | theirs)

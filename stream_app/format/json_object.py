@@ -30,7 +30,7 @@ def encode_object(value: Mapping[str, object]) -> bytes:
 
 
 def _digest(value: Mapping[str, object]) -> str:
-    """Of what is said, in whatever order and layout."""
+    """A digest of the content, independent of order and layout."""
     text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).hexdigest()
 

@@ -26,7 +26,7 @@ BATCH_BYTES = 4 << 20
 """Arrow bytes of a batch that is read, about; a merge holds a few of each run."""
 _BATCH_ROWS_MIN = 128
 _READ_BUFFER_BYTES = 128 << 10
-"""Of each column of an open file."""
+"""Bytes of the read buffer of each column of an open file."""
 _CODECS = {
     "zstd": "zstd",
     "none": "none",
@@ -73,7 +73,7 @@ def parquet_writer(
         use_deprecated_int96_timestamps=int96,
         # No Arrow schema in the footer: the file's own types say everything, to every reader.
         store_schema=False,
-        # As Java does by default: else a bit that flips in a page may be a wrong value.
+        # As in Java's default; otherwise a flipped bit in a page may give a wrong value.
         write_page_checksum=True,
     )
 
@@ -145,7 +145,7 @@ def _stored_field(field: pa.Field) -> pa.Field:
 
 
 def described_columns(schema: pa.Schema) -> dict[int, bytes]:
-    """By place how Parquet describes the coarse timestamps of a file that has no fine ones."""
+    """By place: Parquet's description of coarse timestamps, for a file that has no fine ones."""
     places = [
         place
         for place, field in enumerate(schema)
@@ -255,7 +255,7 @@ def check_footer(footer: pq.FileMetaData, fields: Iterable[pa.Field], row_count:
 
 
 def _has_another_measure(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether the same bytes mean something else: another scale or unit, or nothing at all."""
+    """Whether the same bytes have another scale or unit, or no meaning."""
     if pa.types.is_null(stored):
         return True
     if pa.types.is_decimal(stored) and pa.types.is_decimal(wanted):

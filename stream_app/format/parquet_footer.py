@@ -81,7 +81,7 @@ class HeldBackFooter(io.RawIOBase):
         self._held: bytearray | None = None
 
     def hold_back(self) -> None:
-        """What is written from here on is the file's end."""
+        """Hold back everything that is written from here on: the file's end."""
         self._held = bytearray()
 
     def release(self, columns: Mapping[int, bytes]) -> None:
@@ -140,7 +140,7 @@ class _Compact:
         return (zigzag >> 1) ^ -(zigzag & 1), kind
 
     def list_header(self) -> tuple[int, int]:
-        """How many members a list has, and their kind."""
+        """The number of a list's members, and their kind."""
         header = self._data[self.place]
         self.place += 1
         count = header >> 4

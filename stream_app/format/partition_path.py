@@ -31,7 +31,7 @@ _ESCAPED = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{}\\[\\]^]")
 _JAVA_BLANK = re.compile(
     "[\t-\r\x1c-\x20\u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]*"
 )
-"""What Java's Character.isWhitespace takes for white space; no-break spaces are none."""
+"""Characters that Java's Character.isWhitespace accepts, which excludes no-break spaces."""
 
 _SECOND = 1_000_000_000
 _DAY = 86_400 * _SECOND

@@ -35,15 +35,15 @@ from stream_app.kafka.offset_ranges import Offsets
 _ASK_MS = 5_000
 _PAUSE_S = 0.2
 _PASSING = {KafkaCode.LEADER_NOT_AVAILABLE, *GONE_CODES}
-"""A broker that starts, or a topic in creation, answers with these for a while."""
+"""Codes that a starting broker, or a topic in creation, returns for a while."""
 _INTERNAL = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
 """Kafka's own topics. No pattern chooses them."""
 GONE_AFTER_S = 10.0
-"""A named topic that no broker has known for so long is gone."""
+"""Seconds after which a named topic that no broker knows counts as deleted."""
 
 
 class End(IntEnum):
-    """The end of a partition that is asked for, as the time in a request."""
+    """The requested end of a partition, as the time in a request."""
 
     OLDEST = -2
     NEWEST = -1
@@ -109,7 +109,7 @@ class _Places(c.Structure):
 
 
 class _NoAnswerError(Exception):
-    """The cluster cannot tell for now; the text says why."""
+    """The cluster cannot answer for now; the text has the reason."""
 
 
 @dataclass(slots=True)
@@ -240,7 +240,7 @@ class ClusterOffsets:
 
 @contextmanager
 def _metadata(client: Client, *, has_all: bool) -> Iterator[Sequence[_Topic]]:
-    """Of all topics of the cluster, or of those that the client knows."""
+    """The metadata of all topics of the cluster, or of those that the client knows."""
     answer = c.c_void_p()
     code = library().metadata(client.handle, int(has_all), None, c.byref(answer), _ASK_MS)
     if code:

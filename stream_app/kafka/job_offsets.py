@@ -1,4 +1,4 @@
-"""How far a job is in its topics: pure."""
+"""A job's progress in its topics: pure."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def offsets_text(offsets: Offsets) -> str:
 
 
 def first_offsets(starting: str, oldest: Offsets, newest: Offsets) -> Offsets:
-    """Where a new job begins.
+    """The offsets at which a new job begins.
 
     Args:
         starting: ``earliest``, ``latest``, or offsets as JSON, -2 for the oldest and -1 for the
@@ -70,7 +70,7 @@ def first_offsets(starting: str, oldest: Offsets, newest: Offsets) -> Offsets:
 
 
 def next_end(begin: Offsets, newest: Offsets, limit: int | None) -> Offsets:
-    """Where an epoch ends that begins there; where it begins when there is nothing new.
+    """The end of an epoch that begins at `begin`; `begin` when there is nothing new.
 
     Args:
         begin: also the oldest offsets of new partitions, so that the limit counts their messages.
@@ -99,7 +99,7 @@ def next_end(begin: Offsets, newest: Offsets, limit: int | None) -> Offsets:
 
 
 def vanished(begin: Offsets, newest: Offsets) -> list[str]:
-    """What a job has read and topics no longer have, a sentence each.
+    """Partitions that a job has read and topics no longer have, a sentence each.
 
     Offsets that retention deletes are not among them: the reader misses those.
     """

@@ -1,1 +1,1 @@
-"""One bucket's LSM tree; knows no path, partition or Spark. Start with `merge_tree_writer`."""
+"""One bucket's LSM tree, without paths, partitions or Spark. Start with `merge_tree_writer`."""

@@ -37,16 +37,16 @@ class KeyValueFileWriter(Protocol):
         ...
 
     def close(self) -> tuple[DataFileMeta, ...]:
-        """Finish; the metadata of every file written, none when there were no rows."""
+        """Finish; return the metadata of every written file, none when there were no rows."""
         ...
 
     def abort(self) -> None:
-        """Delete whatever was written."""
+        """Delete all written files."""
         ...
 
 
 class OldRows(Protocol):
-    """Finds rows that a bucket's table has."""
+    """Finds rows that the table has in a bucket."""
 
     def find(
         self, keys: pa.RecordBatch, columns: Sequence[str], newer: Sequence[DataFileMeta]

@@ -22,7 +22,7 @@ Section = tuple[SortedRun, ...]
 
 
 _KeyedFile = tuple[Any, Any, DataFileMeta]
-"""A file behind its least and greatest key: keys are decoded once."""
+"""A file with its decoded least and greatest key."""
 
 
 def partition_into_sections(files: Iterable[DataFileMeta], key_of: KeyOrder) -> tuple[Section, ...]:

@@ -27,7 +27,7 @@ _BITS = {4: pa.int32(), 8: pa.int64()}
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """How two sides differ, by places in key order.
+    """The differences of two sides, by places in key order.
 
     Attributes:
         batch: rows of both sides, one or two a key, with the column `_SIDE`.
@@ -47,7 +47,7 @@ class Differences:
 
     @property
     def changed(self) -> Indices:
-        """Rows of the second side with other values than those of the first."""
+        """The second side's rows whose values differ from the first side's."""
         return self.newer[~self.same()]
 
     def same(self, ignored: Collection[str] = (), *, as_numbers: bool = False) -> Mask:
@@ -76,7 +76,7 @@ class Differences:
         return same
 
     def rows(self, *, keep_deletes: bool) -> pa.RecordBatch:
-        """In key order: added and changed rows; rows that are gone, as -D."""
+        """The added and changed rows in key order, and the removed rows as -D."""
         gone = self.gone if keep_deletes else self.gone[:0]
         chosen = np.concatenate((self.added, self.changed, gone))
         kinds = self._kinds()[chosen]
@@ -87,7 +87,7 @@ class Differences:
         """The changes from the first side to the second, in key order: +I, -D, -U before +U.
 
         Args:
-            updates: of the keys that both sides have, those whose update is meant; None: all.
+            updates: mask of the keys on both sides whose update is included; None: all.
         """
         older, newer = (
             (self.older, self.newer)
@@ -147,7 +147,7 @@ def difference(
 def rows_of_keys(
     layout: KeyValueLayout, rows: pa.RecordBatch, keys: pa.RecordBatch
 ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """The rows whose key is one of these, and the keys that have no row.
+    """The rows with one of these keys, and the keys without a row.
 
     Args:
         rows, keys: key-value rows, one a key.
@@ -160,7 +160,7 @@ def rows_of_keys(
 
 
 def _sided(layout: KeyValueLayout) -> KeyValueLayout:
-    # Rows of one key are in any order: the column names their side.
+    # Rows of one key are in any order, so the column names their side.
     schema = layout.schema.append(pa.field(_SIDE, pa.int8()))
     return replace(layout, schema=schema, sequence_fields=())
 

@@ -27,12 +27,12 @@ Mask = npt.NDArray[np.bool_]
 """One bool for each row, [n]."""
 
 PACKED_BITS_MAX = 63
-"""Of an int64 that must stay positive."""
+"""Bits of a positive int64."""
 
 
 @dataclass(frozen=True)
 class KeyValueLayout:
-    """Which columns are the key, and which of two versions of a key is the newer.
+    """The columns of the key, and the rule for the newer of two versions of a key.
 
     Attributes:
         schema: of a key-value batch.
@@ -92,7 +92,7 @@ def ordered_floats(column: pa.Array) -> pa.Array:
     values = pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), column.type), column)
     integer = pa.int64() if pa.types.is_float64(column.type) else pa.int32()
     bits = values.view(integer)
-    # Of negative numbers the sign is left and the other bits are turned around.
+    # For negative numbers the sign stays and the other bits are inverted.
     turned = pc.bit_wise_xor(bits, pa.scalar((1 << (integer.bit_width - 1)) - 1, integer))
     return pc.if_else(pc.less(bits, 0), turned, bits)
 
@@ -138,7 +138,7 @@ def key_order(batch: pa.RecordBatch, layout: KeyValueLayout) -> tuple[Indices, M
 
 
 def _sequence_numbers(batch: pa.RecordBatch) -> Indices | None:
-    """None when rows of one key lie by age: the sorts are stable, so they keep it."""
+    """Sequence numbers; None when rows of one key lie by age, which the stable sorts keep."""
     if batch.schema.get_field_index(SEQUENCE_NUMBER) < 0:
         return None
     sequence: Indices = batch.column(SEQUENCE_NUMBER).to_numpy()
@@ -149,7 +149,7 @@ def _order_by_all(batch: pa.RecordBatch, layout: KeyValueLayout) -> Indices:
     newest_last = "descending" if layout.sequence_descending else "ascending"
     columns = [(batch.column(name), "ascending") for name in layout.key_names]
     for name in layout.sequence_fields:
-        # A null is older than any value, in both directions.
+        # A null is older than every value, in both directions.
         columns.append((batch.column(name).is_valid(), "ascending"))
         columns.append((ordered_floats(batch.column(name)), newest_last))
     columns.append((batch.column(SEQUENCE_NUMBER), "ascending"))
@@ -201,7 +201,7 @@ def _order_of_integers(keys: list[npt.NDArray[Any]]) -> tuple[Indices, Mask]:
     packed <<= row_bits
     packed |= np.arange(count, dtype=np.int64)
     packed.sort()
-    # Where two neighbours differ in the row number alone, the key is the same.
+    # If two neighbours differ only in the row number, they have the same key.
     same = (packed[1:] ^ packed[:-1]) >> row_bits == 0
     packed &= (1 << row_bits) - 1
     return packed, same
@@ -239,7 +239,7 @@ def _indices(order: pa.Array) -> Indices:
 
 
 def last_of_key(batch: pa.RecordBatch, order: Indices | None, layout: KeyValueLayout) -> Mask:
-    """For each row in key order: is it the last (newest) of its key?
+    """The mask of rows, in key order, that are the last (newest) of their key.
 
     Args:
         order: int64 [m], sorts the batch; may leave rows out. None: the batch lies in order.
@@ -253,7 +253,7 @@ def last_of_key(batch: pa.RecordBatch, order: Indices | None, layout: KeyValueLa
 
 
 def _same_as_next(batch: pa.RecordBatch, order: Indices | None, layout: KeyValueLayout) -> Mask:
-    """For each row in order, without the last: has the next one the same key?"""
+    """The mask of rows, in order and without the last, whose key the next row has."""
     count = batch.num_rows if order is None else len(order)
     same = np.ones(max(count - 1, 0), dtype=np.bool_)
     for name in layout.key_names:
@@ -321,7 +321,7 @@ def take(batch: pa.RecordBatch, indices: Indices | None) -> pa.RecordBatch:
 
 
 def is_retract(batch: pa.RecordBatch) -> Mask:
-    """Which rows are -U or -D: bool [n]."""
+    """The mask of rows of kind -U or -D: bool [n]."""
     if batch.schema.get_field_index(VALUE_KIND) < 0:
         return np.zeros(batch.num_rows, dtype=np.bool_)
     kinds: npt.NDArray[np.int8] = batch.column(VALUE_KIND).to_numpy()

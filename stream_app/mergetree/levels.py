@@ -63,7 +63,7 @@ class Levels:
         return len(self._level0)
 
     def number_of_sorted_runs(self) -> int:
-        """Files of level 0 and non-empty levels above: what the triggers look at."""
+        """The number of level-0 files and non-empty levels above, which the triggers use."""
         return len(self._level0) + sum(1 for run in self._upper if run.files)
 
     def non_empty_highest_level(self) -> int:
@@ -84,13 +84,13 @@ class Levels:
         return (*self._level0, *(file for run in self._upper for file in run.files))
 
     def add_level0_file(self, file: DataFileMeta) -> None:
-        """Take in a flushed file; nothing changes when it is here already."""
+        """Add a flushed file; nothing changes when the level has it already."""
         assert file.level == 0, file
         if file not in self._level0:
             self._level0.add(file)
 
     def update(self, before: Iterable[DataFileMeta], after: Iterable[DataFileMeta]) -> None:
-        """Apply a finished compaction: `before` goes, `after` comes.
+        """Apply a finished compaction: `after` replaces `before`.
 
         Raises:
             CorruptFileError: the files of a level would overlap; nothing has changed then.

@@ -87,7 +87,7 @@ class MergeTreeWriter:
                 self.flush()
 
     def flush(self) -> None:
-        """Merge what is buffered into level-0 files, and write the changelog beside them."""
+        """Merge the buffered rows into level-0 files, and write the changelog beside them."""
         if self.buffer.is_empty:
             return
         data = self.files.data_writer(level=0, source=FileSource.APPEND)
@@ -123,7 +123,7 @@ class MergeTreeWriter:
         return result
 
     def abort(self) -> None:
-        """Give up: drop the buffer and delete the files that were not handed over."""
+        """Drop the buffer and delete the files that were not handed over."""
         self.buffer.close()
         for file in (*self._new_files, *self._changelog_files):
             self.files.delete(file)
@@ -131,17 +131,17 @@ class MergeTreeWriter:
 
     @property
     def _leaves_out(self) -> bool:
-        """Whether rows have come that leave values out."""
+        """Whether any row omits values."""
         return len(self.buffer.layout.schema) > len(self.layout.schema)
 
     def _widen(self, rows: pa.Schema) -> None:
-        """Take in rows that leave values out from now on."""
+        """From now on accept rows that omit values."""
         if self.buffer.spilled_bytes:
             self.flush()
         self.buffer.widen(widened(self.layout, rows))
 
     def _windows(self) -> Iterator[MergeWindow]:
-        """What is buffered, in whole rows; those that cannot be made whole are refused."""
+        """The buffered rows, completed; rows that cannot be completed are refused."""
         if not self._leaves_out:
             yield from self.buffer.drain()
             return

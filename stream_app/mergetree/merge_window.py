@@ -35,11 +35,11 @@ class MergeWindow:
     last: Mask | None = None
 
     def last_rows(self, layout: KeyValueLayout) -> Mask:
-        """For each row in order, whether it is the last (newest) of its key: bool [m]."""
+        """The mask of rows, in order, that are the last (newest) of their key: bool [m]."""
         return last_of_key(self.batch, self.order, layout) if self.last is None else self.last
 
     def key_starts(self, layout: KeyValueLayout) -> Indices:
-        """Where each key's rows begin in the order: the segments of NumPy's `reduceat`.
+        """The beginning of each key's rows in the order, as segments for NumPy's `reduceat`.
 
         Returns:
             int64 [keys], ascending; it begins with 0. Empty when the window has no rows.
@@ -64,5 +64,5 @@ class MergeWindow:
 
 
 def sorted_window(batch: pa.RecordBatch, layout: KeyValueLayout) -> MergeWindow:
-    """The window of a batch that lies in no order."""
+    """The window of an unordered batch."""
     return MergeWindow(batch, *key_order(batch, layout))

@@ -1,4 +1,4 @@
-"""The kinds of new rows: those that a column of theirs says, and those that no merge can take.
+"""Reads the kinds of new rows from a column, and refuses rows that no merge can take.
 
 Source: Paimon `table/sink/RowKindGenerator.java`.
 """
@@ -22,7 +22,7 @@ _TEXTS = pa.array([kind.short for kind in RowKind], pa.string())
 
 
 def with_kinds_of(rows: pa.RecordBatch, name: str) -> pa.RecordBatch:
-    """The same rows, each of the kind that its column `name` says.
+    """The same rows, each of the kind in its column `name`.
 
     Args:
         rows: `_VALUE_KIND` and the table's columns.
@@ -45,7 +45,7 @@ def with_kinds_of(rows: pa.RecordBatch, name: str) -> pa.RecordBatch:
 def check_mergeable(
     rows: pa.RecordBatch, refused: Iterable[RefusedRows], key_names: Sequence[str]
 ) -> None:
-    """Check that no row is one that a later merge would fail at, alone or not.
+    """Check that no later merge will fail at a row.
 
     Args:
         rows: `_VALUE_KIND` and the table's columns, in their order of arrival.
@@ -69,7 +69,7 @@ def _refused_by(rule: RefusedRows, rows: pa.RecordBatch, key_names: Sequence[str
     if rule.sequence:
         refused &= np.any([valid_rows(rows.column(name)) for name in rule.sequence], axis=0)
     if rule.updates_alone and rows.num_rows:
-        # A -U row whose +U row is beyond the batch is taken: nearly always it comes.
+        # A -U row whose +U row is beyond the batch is accepted: nearly always that follows.
         is_paired = np.ones(rows.num_rows, np.bool_)
         is_paired[:-1] = np.all([_same_as_next(rows.column(name)) for name in key_names], axis=0)
         refused &= (kinds != RowKind.UPDATE_BEFORE) | ~is_paired

@@ -53,7 +53,7 @@ class RunCursor:
             """The greatest key of the current batch."""
 
     def rest(self) -> pa.RecordBatch:
-        """Use up and return what is left of the batch."""
+        """Use up and return the rest of the batch."""
         assert self.batch is not None
         rest = self.batch.slice(self._start)
         self.advance()
@@ -143,16 +143,16 @@ class LevelWindow:
     starts: Indices
 
     def any(self, rows: Mask) -> Mask:
-        """For each key, whether one of its rows is chosen: bool [keys]."""
+        """The mask of keys with a chosen row: bool [keys]."""
         has_row: Mask = np.logical_or.reduceat(rows, self.starts)
         return has_row
 
     def of_keys(self, keys: Mask) -> Mask:
-        """For each row, whether its key is chosen: bool [m]."""
+        """The mask of rows whose key is chosen: bool [m]."""
         return keys.repeat(np.diff(self.starts, append=len(self.order)))
 
     def lowest_above_0(self) -> Indices:
-        """For each key, the place in order of its row on the lowest level above 0; -1: none."""
+        """The place in order of each key's row on the lowest level above 0; -1: there is none."""
         places = np.arange(len(self.order), dtype=np.int64)
         ranks = np.where(self.levels == 0, _NO_ROW, (self.levels << _PLACE_BITS) | places)
         least = np.minimum.reduceat(ranks, self.starts)

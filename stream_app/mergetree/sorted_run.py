@@ -16,12 +16,12 @@ from stream_app.errors import CorruptFileError
 from stream_app.model.data_file_meta import DataFileMeta
 
 KeyOrder = Callable[[bytes], Any]
-"""Turns a serialized key into something that compares as the table orders its keys."""
+"""Turns a serialized key into a value that compares in the table's order of keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class SortedRun:
-    """Files in key order; at most one row of a key in all of them."""
+    """Files in key order, with at most one row of each key."""
 
     files: tuple[DataFileMeta, ...]
 
@@ -33,7 +33,7 @@ class SortedRun:
 
 @dataclass(frozen=True, slots=True)
 class LevelSortedRun:
-    """A sorted run and the level at which it lives."""
+    """A sorted run and its level."""
 
     level: int
     run: SortedRun

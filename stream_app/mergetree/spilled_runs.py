@@ -32,7 +32,7 @@ class _Run:
 
 @dataclass(slots=True)
 class SpilledRuns:
-    """Files that live as long as the buffer.
+    """Sorted runs in files that live as long as the buffer.
 
     Attributes:
         piece_bytes: Arrow memory in which a run is read at a time.
@@ -80,7 +80,7 @@ class SpilledRuns:
                 run.path.unlink()
 
     def read(self) -> list[Iterator[pa.RecordBatch]]:
-        """The runs, to be merged."""
+        """The runs, for a merge."""
         return [self._read(run) for run in self._runs]
 
     def close(self) -> None:
@@ -91,7 +91,7 @@ class SpilledRuns:
             self._folder = None
 
     def _due(self) -> list[_Run]:
-        """What is merged when there are too many: what was not yet, so a row moves rarely."""
+        """The runs to merge when there are too many: unmerged ones, so that rows move rarely."""
         fresh = [run for run in self._runs if not run.is_merged]
         return fresh if len(fresh) > 1 else self._runs
 

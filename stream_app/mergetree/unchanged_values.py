@@ -1,8 +1,8 @@
-"""Puts older values where a change has left them out (`model.schema.unchanged_values`).
+"""Fills in older values where a change omits them (`model.schema.unchanged_values`).
 
-Called by the writer with the rows of whole keys, before they are merged. The older value is that
-of the key's newest row before. It is in the same rows, or in the table, which is asked for just
-those keys. A row without such a value is refused.
+Called by the writer with the rows of whole keys, before they are merged. The older value is that of
+the key's newest row before. It is in the same rows, or in the table, where only those keys are
+looked up. A row without such a value is refused.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.schema.unchanged_values import MESSAGE, SEPARATOR, UNCHANGED
 
 PART_BYTES = 32 << 20
-"""Arrow memory that a part of restored rows takes, about."""
+"""Approximate Arrow memory of a part of restored rows."""
 FIRST_ROWS = 1024
-"""Rows of the first part, whose size is not known."""
+"""Rows of the first part, whose size is unknown."""
 _ROWS_MIN, _ROWS_MAX = 64, 65_536
 REASON = "reason"
-"""Of refused rows, a STRING behind `MESSAGE`."""
+"""The column with the reason of a refused row, a STRING behind `MESSAGE`."""
 _NO_ROW, _DELETED, _NULL = "its row is not in the table", "its row was deleted", "is null there"
 
 FindsRows = Callable[[pa.RecordBatch, Sequence[str]], RowsOfKeys]
@@ -65,7 +65,7 @@ def with_further_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordB
 
 
 def leaves_out(batch: pa.RecordBatch) -> bool:
-    """Whether a row leaves a value out."""
+    """Whether any row omits a value."""
     at = batch.schema.get_field_index(UNCHANGED)
     return at >= 0 and bool(batch.column(at).null_count < batch.num_rows)
 
@@ -139,7 +139,7 @@ def restored(window: MergeWindow, layout: KeyValueLayout, find: FindsRows) -> Re
 
 
 def _left_out(texts: pa.Array) -> dict[str, Mask]:
-    """For each column where it is left out: bool [n]."""
+    """The mask of omitted values of each column: bool [n]."""
     encoded = texts.dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     left_out: dict[str, Mask] = {}
@@ -151,7 +151,7 @@ def _left_out(texts: pa.Array) -> dict[str, Mask]:
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """Of one column: which rows leave it out, and the rows before them.
+    """The rows that omit one column, and the rows before them.
 
     Attributes:
         lacking: int64 [k]; rows that leave it out.
@@ -168,7 +168,7 @@ class _Before:
 
     @staticmethod
     def of(rows: pa.RecordBatch, last: Mask, left_out: Mask) -> _Before:
-        """Of rows in order of key and age."""
+        """Find them in rows in order of key and age."""
         count = rows.num_rows
         places = np.arange(count)
         is_first = np.ones(count, np.bool_)
@@ -186,7 +186,7 @@ class _Before:
 
     @property
     def asked_keys(self) -> Indices:
-        """Where the keys begin that the table has to be asked for."""
+        """The beginnings of the keys that must be looked up in the table."""
         return np.unique(self.starts[self.sources < 0])
 
     def values(
@@ -196,7 +196,7 @@ class _Before:
         looked_up: tuple[pa.RecordBatch | None, Indices],
         reasons: dict[int, str],
     ) -> pa.Array:
-        """The column with its older values; notes why rows have none.
+        """The column with its older values; notes reasons for rows without one.
 
         Args:
             looked_up: the table's rows, and for each place where a key begins its row there, or -1.
@@ -212,7 +212,7 @@ class _Before:
         if old is not None and name in old.schema.names:
             both = pa.concat_arrays([column, old.column(name)])
         values = both.take(pa.array(places))
-        # A value that was left out is never null at the source: the table does not know it.
+        # An omitted value is never null at the source: the table does not know it.
         is_null = pc.is_null(values).to_numpy(zero_copy_only=False)[self.lacking]
         for mask, why in ((has_no_row, _NO_ROW), (self.are_deleted, _DELETED), (is_null, _NULL)):
             for row in self.lacking[mask].tolist():  # few: such records are bad

@@ -1,4 +1,4 @@
-"""Columns of any type as numbers that are equal exactly where the values are.
+"""Encodes columns of any type as numbers that are equal exactly where the values are.
 
 Used for values of nested columns, which Arrow neither hashes nor compares.
 
@@ -51,7 +51,7 @@ def row_codes(codes: Sequence[Indices], count: int) -> Indices:
 
 
 def list_bounds(column: pa.Array) -> tuple[Indices, pa.Array]:
-    """Where the elements of each list or map begin and the last one's end, and these elements.
+    """The bounds of the elements of each list or map, and these elements.
 
     Returns:
         int64 [n + 1], the first is 0; and the elements, of a map its entries as a struct. A value
@@ -86,7 +86,7 @@ def _sequence_codes(codes: Indices, bounds: Indices) -> Indices:
 
 
 def same_values(ours: pa.Array, theirs: pa.Array) -> Mask:
-    """Where two nested columns of one type have the same value, null included: bool [n]."""
+    """The mask of equal values in two nested columns of one type, null included: bool [n]."""
     codes = value_codes(pa.concat_arrays([ours, theirs]))
     same: Mask = codes[: len(ours)] == codes[len(ours) :]
     return same

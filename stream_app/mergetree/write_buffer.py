@@ -71,7 +71,7 @@ class SortBufferWriteBuffer:
         )
 
     def widen(self, layout: KeyValueLayout) -> None:
-        """Take in rows of a layout with further columns at its end from now on.
+        """From now on accept rows of a layout with further columns at its end.
 
         Nothing may lie on local disk.
         """
@@ -96,7 +96,7 @@ class SortBufferWriteBuffer:
                 yield pa.concat_batches([piece]) if piece is part else piece
 
     def put(self, piece: pa.RecordBatch) -> None:
-        """Take in a piece that `cut` made of a key-value batch.
+        """Add a piece of a key-value batch from `cut`.
 
         Raises:
             RecordTooLargeError: one row alone is larger than the buffer.
@@ -130,7 +130,7 @@ class SortBufferWriteBuffer:
         return self._spilled.size
 
     def drain(self) -> Iterator[MergeWindow]:
-        """Everything in windows of key order; the buffer is empty afterwards."""
+        """Return everything in windows of key order; the buffer is empty afterwards."""
         if not self._chunks and not self._spilled.count:
             if self._gathering:
                 yield sorted_window(self._take_gathered(), self.layout)
@@ -181,7 +181,7 @@ class SortBufferWriteBuffer:
         return self._merge(sorted_window(batch, self.layout))
 
     def _merge(self, window: MergeWindow) -> pa.RecordBatch:
-        # An older value must not go before its key's next rows have taken it.
+        # An older value must stay until its key's next rows have used it.
         if self.merge_early is None or leaves_out(window.batch):
             return self.layout.take(window.batch, window.order)
         return self.merge_early.merge(window, self.layout)

@@ -1,4 +1,4 @@
-"""What buckets gain and lose, and the commit that publishes it.
+"""The files that buckets gain and lose, and the commit that publishes these changes.
 
 Source: Paimon `table/sink/CommitMessageImpl.java`, `compact/CompactResult.java`,
 `manifest/ManifestCommittable.java`.
@@ -17,7 +17,7 @@ from stream_app.model.manifest_entry import FileKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookUp:
-    """Where a compaction has looked for the older rows of its keys.
+    """The files in which a compaction has looked up older rows of its keys.
 
     Attributes:
         output_level: its files' level; it has looked on the levels above.
@@ -61,7 +61,7 @@ class BucketChange:
 
     @property
     def bucket_id(self) -> BucketId:
-        """Which bucket changes."""
+        """The bucket that changes."""
         return self.partition, self.bucket
 
     @property
@@ -78,7 +78,7 @@ class BucketChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestCommittable:
-    """All that one snapshot commits.
+    """The changes that one snapshot commits.
 
     Attributes:
         identifier: the epoch; increases with each commit of one user.

@@ -1,4 +1,4 @@
-"""Which bucket of a table."""
+"""Identifies a bucket of a table."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class DataSplit:
 
 
 class StreamContent(enum.Enum):
-    """How the files of a split of a stream are read.
+    """The way to read the files of a stream's split.
 
     ROWS: merged, as rows of a version; all are +I.
     CHANGES: as they stand, each row with its kind.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 class FindingKind(enum.Enum):
-    """What a finding is about."""
+    """The subject of a finding."""
 
     HINT = "hint"
     SNAPSHOTS = "snapshots"

@@ -22,7 +22,7 @@ HASH = "HASH"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionVectorMeta:
-    """Where the deletion vector of one data file stands in its index file.
+    """The place of a data file's deletion vector in its index file.
 
     Attributes:
         offset: of the first byte of its entry.
@@ -38,7 +38,7 @@ class DeletionVectorMeta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobalIndexMeta:
-    """What a global index covers; we only carry it."""
+    """The range of a global index; we only copy it."""
 
     row_range_start: int
     row_range_end: int

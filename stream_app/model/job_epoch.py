@@ -1,4 +1,4 @@
-"""What a job has committed last, as the table remembers it for the job's next start."""
+"""A job's newest commit, which the table records for the job's next start."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from stream_app.model.data_file_meta import DataFileMeta, SimpleStats
 
 
 class FileKind(enum.IntEnum):
-    """What an entry does with its file."""
+    """The effect of an entry on its file."""
 
     ADD = 0
     DELETE = 1
@@ -21,7 +21,7 @@ class FileKind(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """What makes two entries speak of the same file at the same level."""
+    """The fields by which two entries mean the same file at the same level."""
 
     partition: bytes
     bucket: int

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 
 class Existing(enum.Enum):
-    """What becomes of a row whose key has an older row in another partition.
+    """The treatment of a row whose key has an older row in another partition.
 
     Source: Paimon `crosspartition/ExistingProcessor.java`.
     """
@@ -69,7 +69,7 @@ MERGE_ENGINES: Mapping[str, EngineTraits] = {
         existing=Existing.SKIPS,
     ),
 }
-"""By the value of ``merge-engine``, in lower case."""
+"""The merge engines by the value of ``merge-engine``, in lower case."""
 
 
 def traits_of(engine: str) -> EngineTraits:

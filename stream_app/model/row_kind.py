@@ -1,4 +1,4 @@
-"""How a row changes its key.
+"""The change that a row makes to its key.
 
 Source: Paimon `types/RowKind.java`. The numbers are the bytes of `_VALUE_KIND` in data files.
 """

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 class CommitKind(enum.Enum):
-    """What a snapshot did; readers of changes skip by it."""
+    """The kind of a snapshot's commit, by which readers of changes skip snapshots."""
 
     APPEND = "APPEND"
     COMPACT = "COMPACT"

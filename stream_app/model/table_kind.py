@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 
 class BucketMode(enum.Enum):
-    """How a row finds its bucket."""
+    """The way in which a row finds its bucket."""
 
     FIXED = "by the hash of its bucket key"
     HASH_DYNAMIC = "by an index of the hashes of its partition's keys"
@@ -85,7 +85,7 @@ KIND_TRAITS = (
     *(KEYED, DYNAMIC_KEYED, CROSS_PARTITION_KEYED, POSTPONE_KEYED),
     *(BUCKETED_APPEND, APPEND),
 )
-"""All kinds that Paimon has."""
+"""The traits of all of Paimon's kinds of tables."""
 
 
 def kind_traits(

@@ -1,4 +1,4 @@
-"""As what a version of a table is kept."""
+"""The form in which a version of a table is kept."""
 
 from __future__ import annotations
 

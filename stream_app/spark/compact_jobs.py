@@ -50,7 +50,7 @@ class _Waiting:
 
 
 class SparkCompactions:
-    """One queue by urgency for all tables of a job, and the threads that serve it.
+    """The job's compaction queue, ordered by urgency, and the threads that serve it.
 
     Args:
         parallelism: Spark jobs at a time; None: half the number of Spark's cores.
@@ -83,7 +83,7 @@ class SparkCompactions:
     def close(self) -> None:
         """Drop queued compactions and abandon running ones; their uncommitted files are orphans.
 
-        Each dropped one ends with an error: a commit may be waiting for it.
+        A dropped compaction ends with an error, because a commit may be waiting for it.
         """
         with self._lock:
             self._closed.set()

@@ -1,7 +1,7 @@
-"""Files of a file system that Hadoop alone knows, by way of Spark's JVM.
+"""Reads and writes file systems that only Hadoop knows, through Spark's JVM.
 
-For a checkpoint or a quarantine on what our own `FileIO` does not speak: WebHDFS, a store of
-another cloud. `app.job.job_folders` chooses.
+A checkpoint or a quarantine may lie on a system that our `FileIO` lacks: WebHDFS, another cloud's
+store. `app.job.job_folders` chooses.
 
 Source: Hadoop's `FileSystem` and `FileContext`, as Spark's `CheckpointFileManager` uses them.
 """
@@ -27,7 +27,7 @@ from stream_app.spark.task_errors import first_line
 class HadoopFiles:
     """Files of any file system that Spark's Hadoop has the jars and settings for.
 
-    `overwrite` replaces a file by a rename, which is as whole as the file system makes it. Paths
+    `overwrite` replaces a file by a rename, and is as atomic as the file system's rename. Paths
     begin with a scheme.
     """
 
@@ -48,15 +48,15 @@ class HadoopFiles:
             return bool(self._file_system(path).exists(self._path(path)))
 
     def sync(self, path: str) -> None:
-        """Nothing: a file that is closed there outlives the crash of a client."""
+        """Do nothing: a file closed on such a system outlives a crash of the client."""
 
     def overwrite(self, path: str, data: bytes) -> None:
-        """Write beside it, and rename."""
+        """Write a file beside it, and rename that."""
         with _errors_of(path):
             self._rename(self._written_beside(path, data), path, "OVERWRITE")
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Write beside it, and rename: only the first job with this name succeeds."""
+        """Write a file beside it, and rename that: only the first job with this name succeeds."""
         with _errors_of(path):
             temporary = self._written_beside(path, data)
             try:
@@ -122,7 +122,7 @@ def _kind(error: Py4JJavaError) -> str:
 
 @contextmanager
 def _errors_of(path: str) -> Iterator[None]:
-    """Raise Java's error as the operating system's.
+    """Raise Java's error as an `OSError`.
 
     Raises:
         OSError: names the path.

@@ -1,4 +1,4 @@
-"""All that the product takes of Spark beyond its public interface.
+"""Everything that the product uses of Spark beyond its public interface.
 
 PySpark has no public way to its JVM. Files of Hadoop, signals, and numbers of the JVM and of Spark
 need it. An epoch does not: it runs on public functions of `SparkContext` and `RDD` alone.
@@ -45,12 +45,12 @@ def let_java_call(spark: SparkSession) -> None:
 
 
 def jvm_runs() -> bool:
-    """Whether this process has a JVM, or ``spark-submit`` has handed it one's port."""
+    """Whether this process has a JVM, or a port of the JVM of ``spark-submit``."""
     return SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def jvm_process(spark: SparkSession) -> tuple[int, Popen[bytes] | None]:
-    """The JVM's process id, and the process itself where this one has started it."""
+    """The JVM's process id, and the process itself if this process started it."""
     gateway: Any = _gateway(spark)
     pid = int(gateway.jvm.java.lang.ProcessHandle.current().pid())
     return pid, getattr(gateway, "proc", None)

@@ -30,11 +30,11 @@ class FolderFiles(Protocol):
         ...
 
     def overwrite(self, path: str, data: bytes) -> None:
-        """Replace a file at once, or make it, and missing folders: it is whole or not there."""
+        """Replace or create a file atomically, and create missing folders."""
         ...
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Create a file whole and at once, unless there is one: then nothing happens, and False."""
+        """Create a file atomically and return True; if one exists, do nothing and return False."""
         ...
 
     def list_names(self, folder: str) -> list[str]:
@@ -48,13 +48,13 @@ class FolderFiles(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """Where it is, and what reads and writes there."""
+    """A folder's path, and the files that read and write there."""
 
     location: str
     files: FolderFiles
 
     def path(self, name: str) -> str:
-        """Of a file in it; the name may have slashes."""
+        """Path of a file in it; the name may have slashes."""
         return f"{self.location}/{name}"
 
     def __str__(self) -> str:

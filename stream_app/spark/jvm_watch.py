@@ -30,10 +30,10 @@ from stream_app.spark.session import where_spark_says_more
 
 _LOG = logging.getLogger(__name__)
 GRACE_S = 10.0
-"""From the JVM's end to the driver's: for its last words, and for alerts and metrics to be sent."""
+"""Time from the JVM's end to the driver's, in which alerts and metrics are still sent."""
 _LOOK_S = 0.5
 _MOMENT_S = 2.0
-"""A process closes its connections a little before it has ended."""
+"""A process closes its connections shortly before it has ended."""
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ def ending_with_jvm(spark: SparkSession, stop_requested: threading.Event) -> Ite
 
 
 def _outlet(pid: int) -> int | None:
-    """The standard error of a JVM that carries ours; None: ours does not need it, or has none."""
+    """The standard error of a JVM that carries our output; None: no JVM does, or it has none."""
     if os.getppid() != pid:
         return None
     with contextlib.suppress(OSError):  # no Linux, or a socket
@@ -114,7 +114,7 @@ class _Process:
         self._pid, self._child = pid, child
         self._handle: int | None = None
         if hasattr(os, "pidfd_open"):
-            with contextlib.suppress(OSError):  # an old kernel, or a sandbox
+            with contextlib.suppress(OSError):  # an old kernel, or a sandbox, lacks the call
                 self._handle = os.pidfd_open(pid)
 
     def ends_within(self, seconds: float) -> bool:
@@ -130,7 +130,7 @@ class _Process:
             os.kill(self._pid, 0)
         except ProcessLookupError:
             return True
-        except OSError:  # it is there, and another user's
+        except OSError:  # the process exists, and is another user's
             return False
         return False
 

@@ -1,6 +1,6 @@
-"""The Spark session of the job, and what must be said when its JVM starts.
+"""Starts the job's Spark session, with the settings that its JVM needs at its start.
 
-Defaults give way to the user's settings, always.
+The user's settings always override the defaults.
 
 Source: Spark's configuration reference; `org.apache.spark.sql.execution.streaming.StreamExecution`
 for the stack.
@@ -24,10 +24,10 @@ from stream_app.spark.internals import jvm_runs
 from stream_app.spark.supported import check_spark
 
 SPARK_LOG_VARIABLE = "STREAM_APP_SPARK_LOG"
-"""Names the file that Spark's own log goes to, or ``-`` for standard error."""
+"""Environment variable with the file for Spark's own log, or ``-`` for standard error."""
 LOOPBACK = "127.0.0.1"
 STACK = "-Xss16m"
-"""Stack of the JVM's threads; only what is used of it is taken.
+"""Stack of the JVM's threads; the system provides only the used part.
 
 When a query ends amid an epoch, Spark searches the error's text for an interrupt. Its regular
 expression goes a few frames deeper with each character. The text of an ordinary `Py4JJavaError`,
@@ -47,25 +47,25 @@ THROUGHPUT = (
 )
 """Options of the JVMs of driver and executors; docs/performance.md has their effect."""
 TASK_TRIES = 4
-"""How often Spark tries a task on a cluster."""
+"""Number of times that Spark tries a task on a cluster."""
 _LOCAL_THREADS = re.compile(r"local(?:\[(\*|\d+)\])?")
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 SESSION_DEFAULTS: Mapping[str, str] = {
-    # Compactions run beside the stream, in a pool of their own.
+    # Compactions run beside the stream, in a separate pool.
     "spark.scheduler.mode": "FAIR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    # Decoding has a cost for each Arrow batch; a larger one leaves the processor's cache. The bytes
-    # bound large records, and blocks of rows, which are large each.
+    # Decoding has a cost for each Arrow batch; a larger batch leaves the processor's cache. The
+    # limit in bytes bounds batches of large records, and of blocks of rows.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
     # Arrow's usual pool keeps a third more than is in use; a task's memory would leave its budget.
     "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "jemalloc",
     # The job counts the cores when it starts, so it waits for all executors, up to 30 s.
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-    # The plan of an epoch is known: nothing is to be found out by running parts of it.
+    # The plan of an epoch is known, so Spark need not run parts of it to find one.
     "spark.sql.adaptive.enabled": "false",
     # Workers are forked from a process that has our modules, and pandas, loaded already.
     "spark.python.daemon.module": "stream_app.spark.worker_daemon",
@@ -75,7 +75,7 @@ SESSION_DEFAULTS: Mapping[str, str] = {
     "spark.sql.streaming.numRecentProgressUpdates": "8",
 }
 _LOCAL_DEFAULTS: Mapping[str, str] = {
-    # The driver binds the host name's address otherwise, which laptops often cannot reach.
+    # Otherwise the driver binds the host name's address, which laptops often cannot reach.
     "spark.driver.host": LOOPBACK,
     "spark.driver.bindAddress": LOOPBACK,
 }
@@ -91,7 +91,7 @@ _LAUNCH_PREFIXES = (
     "spark.kubernetes.",
     "spark.yarn.",
 )
-"""Settings that are too late once the JVM runs."""
+"""Settings that have no effect once the JVM runs."""
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _EXECUTOR_OPTIONS = "spark.executor.extraJavaOptions"
@@ -108,16 +108,16 @@ def start_session(
             JVM itself. Under ``spark-submit`` the JVM runs already and they are left out.
 
     Raises:
-        UsageError: this Spark was never tried.
+        UsageError: no test covers this version of Spark.
     """
     check_spark(pyspark.__version__)
-    # Without it the workers run the system's python3, which has no pyarrow.
+    # Otherwise the workers run the system's python3, which has no pyarrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     chosen = {**SESSION_DEFAULTS, **settings}
     if "spark.master" in settings:
         chosen["spark.master"] = _master(settings)
     if jvm_runs():
-        # The driver's stand on its command line, behind ours; the executors have yet to start.
+        # The driver's options stand on its command line, behind ours; executors have yet to start.
         chosen.pop(_JAVA_OPTIONS, None)
         if _EXECUTOR_OPTIONS in chosen:
             chosen[_EXECUTOR_OPTIONS] = _throughput(chosen[_EXECUTOR_OPTIONS])
@@ -134,10 +134,10 @@ def start_session(
 
 
 def _start_context(settings: Mapping[str, str]) -> None:
-    """Start Spark's context, and keep the answer to Ctrl-C that the process had before.
+    """Start Spark's context, and keep the process's own handler of Ctrl-C.
 
-    PySpark sets an answer of its own, which asks the JVM. In the middle of another question to the
-    JVM, such as those that make the session, that ends with a trace.
+    PySpark sets a handler that calls the JVM. During another call to the JVM, such as one that
+    makes the session, it ends with a trace.
     """
     answer = signal.getsignal(signal.SIGINT)
     SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
@@ -146,7 +146,7 @@ def _start_context(settings: Mapping[str, str]) -> None:
 
 
 def where_spark_says_more(environ: Mapping[str, str]) -> str:
-    """For the end of an error: ``see Spark's log: /…``."""
+    """A pointer to Spark's log for the end of an error: ``see Spark's log: /…``."""
     path = environ.get(SPARK_LOG_VARIABLE, "-")
     return "see Spark's log above" if path == "-" else f"see Spark's log: {path}"
 
@@ -159,7 +159,7 @@ def launch_settings(
     scheduler: Path | None = None,
     classes: Path | None = None,
 ) -> dict[str, str]:
-    """Settings for ``spark-submit``: the user's that a running JVM cannot take, and ours.
+    """Settings for ``spark-submit``: ours, and those of the user that a running JVM cannot take.
 
     Args:
         settings: the user's; they win, and their Java options stand behind ours.
@@ -175,7 +175,7 @@ def launch_settings(
     if jars:
         launch["spark.jars"] = ",".join(str(jar) for jar in jars)
     if scheduler is not None:
-        # A path of Hadoop, which knows no %20; without a scheme it would lie on the cluster's HDFS.
+        # A path of Hadoop, which knows no %20; without a scheme it means the cluster's HDFS.
         launch["spark.scheduler.allocation.file"] = f"file:{scheduler.absolute()}"
     launch |= {
         key: value
@@ -186,7 +186,7 @@ def launch_settings(
     if log4j is not None:
         options.append(f"-D{_LOG_CONFIGURATION}={log4j.absolute().as_uri()}")
     if classes is not None:
-        # One that does not fit is left out without a word.
+        # Spark ignores an archive that does not fit, without any message.
         options += [f"-XX:SharedArchiveFile={classes.absolute()}", "-Xshare:auto", "-Xlog:cds=off"]
     launch[_JAVA_OPTIONS] = " ".join((*options, _throughput(settings.get(_JAVA_OPTIONS, ""))))
     if not master.startswith("local"):
@@ -195,10 +195,10 @@ def launch_settings(
 
 
 def _master(settings: Mapping[str, str]) -> str:
-    """The master; a local one tries its tasks as often as a cluster does.
+    """The master; a local master gets as many task tries as a cluster.
 
-    By itself it tries each once, whatever ``spark.task.maxFailures`` says, and a worker that the
-    system kills would end the job.
+    By default it tries each task once, whatever ``spark.task.maxFailures`` says. Then a worker that
+    the system kills would end the job.
     """
     master = settings.get("spark.master", "local[*]")
     threads = _LOCAL_THREADS.fullmatch(master)
@@ -209,7 +209,7 @@ def _master(settings: Mapping[str, str]) -> str:
 
 
 def _throughput(chosen: str) -> str:
-    """`THROUGHPUT` before the user's options, of which the last one counts."""
+    """`THROUGHPUT` before the user's options, because Java's last option counts."""
     ours = [
         option
         for option in THROUGHPUT

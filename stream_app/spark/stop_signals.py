@@ -31,14 +31,14 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 INTERRUPTED = 130
 PATIENCE_S = 2.0
 _HOOKS_S = 1.0
-"""For the JVM's own clearing up; then it ends as it is."""
+"""Seconds for the JVM's shutdown hooks; then the process ends without them."""
 _ONE_PRESS_S = 0.7
-"""One Ctrl-C reaches Python and the JVM, one a little after the other."""
+"""One Ctrl-C reaches Python and the JVM, with this delay at most."""
 
 
 @dataclass(slots=True)
 class _Stop:
-    """What the signals do; called by Python's main thread and by threads of the JVM."""
+    """Handles the signals; called by Python's main thread and by threads of the JVM."""
 
     stop_requested: threading.Event
     jvm: Any
@@ -75,12 +75,12 @@ class _Stop:
             os._exit(INTERRUPTED)
 
     def _ask_jvm(self) -> None:
-        with contextlib.suppress(Py4JError):  # it has gone before it could answer
+        with contextlib.suppress(Py4JError):  # the JVM ended before it could answer
             self.jvm.java.lang.System.exit(INTERRUPTED)
 
 
 class _JvmHandler:
-    """What the JVM calls in a thread of its own."""
+    """A handler that the JVM calls in a thread of the JVM."""
 
     def __init__(self, stop: _Stop, number: int) -> None:
         self._stop = stop

@@ -1,11 +1,11 @@
-"""The versions of Spark that the tests run: pure."""
+"""The versions of Spark that the tests cover: pure."""
 
 from __future__ import annotations
 
 from stream_app.errors import UsageError
 
 SUPPORTED = ("4.0", "4.1", "4.2", "4.3")
-"""Minor versions; a patch release keeps what its minor version has."""
+"""Minor versions; a patch release behaves as its minor version."""
 
 
 def minor_of(version: str) -> str:
@@ -14,7 +14,7 @@ def minor_of(version: str) -> str:
 
 
 def untried(version: str) -> str | None:
-    """What to say of a Spark that no test has run; None: the tests run it."""
+    """A warning about a Spark that no test covers; None: the tests cover it."""
     if minor_of(version) in SUPPORTED:
         return None
     known = f"{', '.join(SUPPORTED[:-1])} and {SUPPORTED[-1]}"
@@ -22,10 +22,10 @@ def untried(version: str) -> str | None:
 
 
 def check_spark(version: str) -> None:
-    """Refuse a Spark that no test has run.
+    """Refuse a Spark that no test covers.
 
     Raises:
-        UsageError: it is another one; says which there are.
+        UsageError: it is another version; the error names the covered ones.
     """
     if (what := untried(version)) is not None:
         raise UsageError(

@@ -1,8 +1,8 @@
-"""Makes Spark's errors readable: our own errors keep their words, from whatever process.
+"""Makes Spark's errors readable: errors of our own keep their words, from any process.
 
-An error of a task reaches the driver as text inside an error of Spark's. One of the source is
-inside an error of the query. Here what they say is taken out of it again. What is not understood
-stays as it is, trace and all.
+An error of a task reaches the driver as text inside an error of Spark's. An error of the source is
+inside an error of the query. This module extracts their words. An error that it does not understand
+stays whole, with its trace.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _CONCURRENT = re.compile("CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming (queri
 _DATA_LOSS = re.compile(r"may have been lost|missed due to data loss|KAFKA_DATA_LOSS")
 _WORKER_LOST = re.compile(
     r"Python worker exited unexpectedly|ExecutorLostFailure \(.*"
-    # It was killed while it was made: there is nothing but the end of its output.
+    # The worker was killed at its start: there is only the end of its output.
     r"|java\.io\.EOFException(?=(?:\s+at [^\n]+)?\s+at org\.apache\.spark\.api\.python\.Python)"
 )
 _NO_PYTHON = re.compile(
     # Code 1 is an import that fails; a process that the system kills has another.
     r"EOFException occurred while reading the port number from \S+ stdout and terminated with "
-    # No such file, or no permission; other errors, such as too little memory, pass.
+    # These mean no such file, or no permission; other errors, such as too little memory, pass.
     r"code: 1\b|Cannot run program [^\n]{0,150}?error[=:] ?(?:2|13)\b[^\n]{0,60}"
     r"|\[PYTHON_VERSION_MISMATCH\][^\n]{0,200}"
 )
@@ -41,7 +41,7 @@ _REASON = re.compile(r"^(?:\s*Reason: |org.*Exception: )?(.*(?:offset|[Pp]artiti
 
 
 def readable(error: BaseException) -> BaseException:
-    """The error that is behind `error`, or `error` itself when it is none that explains itself."""
+    """The error behind `error`, or `error` itself if it does not explain itself."""
     if isinstance(error, StreamAppError):
         return error
     if isinstance(error, OSError):
@@ -80,7 +80,7 @@ def readable(error: BaseException) -> BaseException:
 
 
 def _of_workers(text: str) -> StreamAppError | None:
-    """What has become of the Python that runs a task."""
+    """Describes how the Python workers of a task ended."""
     if lost := _WORKER_LOST.search(text):
         return WorkerLostError(
             "a worker of Spark died in the middle of its task, as often as the task was tried: "
@@ -102,13 +102,13 @@ def _of_workers(text: str) -> StreamAppError | None:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, in one short line."""
+    """An error's message in one short line."""
     lines = str(error).strip().splitlines()
     return lines[0][:500] if lines else type(error).__name__
 
 
 def failure_bytes(error: Exception) -> bytes:
-    """The error of one table, on its way to the driver beside other tables' results."""
+    """Encodes the error of one table, to travel to the driver beside other tables' results."""
     failure = readable(error)
     if not isinstance(failure, StreamAppError):
         failure = StreamAppError(f"{type(error).__name__}: {first_line(error)}")
@@ -123,7 +123,7 @@ def failure_of(payload: bytes) -> StreamAppError:
 
 
 def _ours(text: str) -> StreamAppError | None:
-    """The error of ours with which the last Python trace ends; those before it are causes."""
+    """Our own error that ends the last Python trace; earlier traces are its causes."""
     lines = text.splitlines()
     for number in reversed(range(len(lines))):
         if lines[number].startswith("Traceback (most recent call last)"):

@@ -1,7 +1,7 @@
 """The process from which Spark forks its Python workers, with all that our tasks import loaded.
 
-Spark starts it by the setting ``spark.python.daemon.module``. It is Spark's own daemon, whose
-workers end without a trace, after three things that make small epochs cheap:
+Spark starts it by the setting ``spark.python.daemon.module``. It is Spark's own daemon, with
+workers that end without a trace. Three things make small epochs cheap:
 
 * What every worker imports at its first task is imported once, before the fork.
 * Spark puts its own archives on the import path, among them a jar of thousands of entries. Each
@@ -36,14 +36,14 @@ PRELOADED = (
 
 
 def main() -> None:
-    """Be the daemon."""
+    """Run the daemon."""
     sys.path[:] = without_archives(sys.path)
     for name in PRELOADED:
         importlib.import_module(name)
-    # What was looked into before is looked into again by each task.
+    # Each task scans again the directories that were scanned before.
     for path in sys.path_importer_cache.keys() - set(sys.path):
         del sys.path_importer_cache[path]
-    # After each task a worker collects garbage: not among what was loaded here.
+    # A worker collects garbage after each task; what was loaded here is left out.
     gc.collect()
     gc.freeze()
     daemon: Any = importlib.import_module("pyspark.daemon")
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def ends_quietly(worker: Callable[[socket.socket, bool], int]) -> Callable[..., int]:
-    """Spark ends a worker by closing its connection, also at a task's begin: that is no error."""
+    """Spark ends a worker by closing its connection, even at a task's begin: that is no error."""
 
     def run(connection: socket.socket, is_known: bool) -> int:
         try:
@@ -64,7 +64,7 @@ def ends_quietly(worker: Callable[[socket.socket, bool], int]) -> Callable[..., 
 
 
 def without_archives(path: list[str]) -> list[str]:
-    """An import path without Spark's archives, as far as it does without them."""
+    """An import path without those of Spark's archives that are not needed."""
     path = [entry for entry in path if not _is_spark_jar(entry)]
     archives = [entry for entry in path if _is_spark_zip(entry)]
     rest = [entry for entry in path if entry not in archives]

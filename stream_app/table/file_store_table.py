@@ -1,4 +1,4 @@
-"""One Paimon table: its parts, and how it is opened and created.
+"""One Paimon table and its parts.
 
 Everything that works on a table takes a `FileStoreTable`; it is small and can be pickled.
 
@@ -77,7 +77,7 @@ class FileStoreTable:
         location: absolute path of the table's folder.
         schema: its options may hold more than the schema file, for this process only.
         branch: name of the branch whose versions these are; empty: the main branch.
-        is_emptied: what is written goes behind a TRUNCATE, so no row that the table has is older.
+        is_emptied: new rows follow a TRUNCATE, so the table has no older rows.
         configured: the options of `with_options`.
     """
 
@@ -95,11 +95,11 @@ class FileStoreTable:
         return table_label(self.location)
 
     def counted(self, requests: StoreRequests) -> FileStoreTable:
-        """The same table; its requests to the store are counted, by the tasks that get it too."""
+        """The same table, with its requests to the store counted, in tasks too."""
         return replace(self, file_io=counted(self.file_io, requests))
 
     def store_requests(self) -> Mapping[str, int]:
-        """Requests to the store so far, by kind; empty: they are not counted."""
+        """Requests to the store so far, by kind; empty when they are not counted."""
         files = self.file_io
         return files.requests.total() if isinstance(files, CountedFileIO) else {}
 
@@ -197,12 +197,12 @@ class FileStoreTable:
 
     @property
     def seen_at(self) -> SeenAt:
-        """Where a row must lie so that readers and followers of the changelog get it."""
+        """Where a row becomes visible to readers and to followers of the changelog."""
         return seen_at(self.options, merges_by_key=self.kind.merges_by_key)
 
     @property
     def skips_level_0(self) -> bool:
-        """Whether readers leave out what is not compacted yet."""
+        """Whether readers leave out files that are not compacted yet."""
         by_engine = traits_of(self.options.merge_engine).needs_lookup
         return self.kind.merges_by_key and (by_engine or self.merges_by_vectors)
 
@@ -212,7 +212,7 @@ class FileStoreTable:
         return merge_function_of(self.schema)
 
     def identity(self) -> str:
-        """Distinguishes this table from any other, also from a later one at the same place."""
+        """Distinguishes this table from any other, even from a later one at the same place."""
         return self.schemas.fingerprint()
 
     def key_of(self, data: bytes) -> tuple[Any, ...]:
@@ -274,7 +274,7 @@ class FileStoreTable:
         )
 
     def discard(self, changes: Iterable[BucketChange]) -> None:
-        """Delete the files that changes have written; no snapshot names them, nor will."""
+        """Delete the files that changes have written, and that no snapshot names or will name."""
         for change in changes:
             for file in change.written:
                 self.file_io.delete(self.paths.data_file(*change.bucket_id, file))

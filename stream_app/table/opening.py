@@ -81,7 +81,7 @@ def open_for_altering(table: FileStoreTable) -> FileStoreTable:
 
 
 def open_for_writing(table: FileStoreTable) -> FileStoreTable:
-    """Check that we can write this table, of whatever engine.
+    """Check that we can write this table, whichever engine created it.
 
     Raises:
         UnsupportedTableError: as `open_for_altering`, or its options contradict each other.

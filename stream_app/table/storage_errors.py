@@ -1,4 +1,4 @@
-"""Turns errors of the file system into our form: the place, and the fix. Gives merges a place."""
+"""Gives errors of the file system our form, with place and fix; gives errors of merges a place."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _fix(error: OSError, place: str) -> str:
 
 @contextmanager
 def storage_errors(where: str) -> Iterator[None]:
-    """Turns errors of the file system into our form, around work on a table."""
+    """Surround work on a table: errors of the file system then have our form."""
     try:
         yield
     except OSError as error:
@@ -80,7 +80,7 @@ def storage_errors(where: str) -> Iterator[None]:
 
 @contextmanager
 def merge_errors(bucket: str) -> Iterator[None]:
-    """Around merges of a bucket: an error names its folder, which a merge of rows does not know."""
+    """Surround merges of a bucket: an error then names its folder, which a merge does not know."""
     try:
         yield
     except MergeError as error:

@@ -1,4 +1,4 @@
-"""The command line: finds the verb, runs it, and turns what happened into an exit code.
+"""The command line: finds and runs the verb, and turns the outcome into an exit code.
 
 A verb is a module: see `VerbModule`. Only the verb that is asked for is imported, so that ``read
 --help`` neither waits for Spark nor needs Java.
@@ -30,7 +30,7 @@ from stream_app.table.storage_errors import storage_error
 
 INTERRUPTED = 130
 READER_GONE = 141
-"""What a shell reports of a program that SIGPIPE ended."""
+"""The exit code that a shell reports for a program ended by SIGPIPE."""
 
 
 _EPILOG = """\
@@ -39,7 +39,7 @@ exit codes: 0 done; 1 failed, may be tried again; 2 only a person can repair it;
 
 
 class VerbModule(Protocol):
-    """What a verb's module holds; the first two are texts of its help."""
+    """The parts of a verb's module; the first two are texts of its help."""
 
     DESCRIPTION: str
     EPILOG: str
@@ -49,7 +49,7 @@ class VerbModule(Protocol):
         ...
 
     def run(self, args: argparse.Namespace) -> int:
-        """Do it; the exit code."""
+        """Run the verb; return the exit code."""
         ...
 
 
@@ -77,7 +77,7 @@ def exit_code(error: BaseException) -> int:
 
 
 def _told(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) -> int:
-    """Run it, and tell what goes wrong."""
+    """Run the verb, and report its error."""
     try:
         return _run(argv, verbs, program)
     except KeyboardInterrupt:
@@ -104,7 +104,7 @@ def _run(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) -> int:
     parser = _parser(wanted, module, verbs, program)
     try:
         args = parser.parse_args(argv)
-    except SystemExit as ended:  # argparse has said why, or has shown the help
+    except SystemExit as ended:  # argparse has printed the reason, or the help
         return ended.code if isinstance(ended.code, int) else PERSON_NEEDED
     if module is None:  # parse_args refuses every other word
         parser.print_help(sys.stderr)

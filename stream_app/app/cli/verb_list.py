@@ -1,6 +1,6 @@
 """The verbs of the command line: their one list, which `main` runs and ``run.sh help`` prints.
 
-Needs nothing but Python: ``run.sh`` runs this file before anything is installed.
+It needs only Python: ``run.sh`` runs this file before anything is installed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _VERBS = "stream_app.app.cli.verbs"
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """What the command line knows of a verb before its module is imported."""
+    """The facts about a verb that the command line needs before it imports the module."""
 
     name: str
     module: str

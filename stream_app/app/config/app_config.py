@@ -51,7 +51,7 @@ class AppConfig:
         sync: a whole database; None: one table, `table`.
         file_system: options of file systems, such as ``s3.endpoint``.
         spark: Spark's settings.
-        secrets: what must not be seen.
+        secrets: texts that no output may show.
     """
 
     source: SourceConfig
@@ -63,7 +63,7 @@ class AppConfig:
     secrets: Secrets = field(default_factory=Secrets, repr=False, compare=False)
 
     def masked(self) -> dict[str, dict[str, object]]:
-        """Everything, for logs, with secrets hidden."""
+        """The whole configuration for logs, with secrets hidden."""
         sections = {
             "file-system": self._masked(self.file_system),
             "spark": self._masked(self.spark),
@@ -91,7 +91,7 @@ class AppConfig:
 
     @property
     def tables(self) -> SingleTable | WholeDatabase:
-        """The tables of the job, of one section or the other."""
+        """The tables of the job, of ``[table]`` or ``[sync]``."""
         source, checkpoint, files = self.source, self.stream.checkpoint, self.file_system
         if self.sync is None:
             return SingleTable(
@@ -115,7 +115,7 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
 }
 REMOVED = {"stream.spark-metrics": "stream.metrics-port serves the job's numbers"}
 PREFIXES = {name: families_of(section) for name, section in _SECTIONS.items()}
-"""By section: the beginning of keys that are handed on, and the field that holds them."""
+"""By section: the prefix of keys that are passed on, and the field that holds them."""
 
 
 def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]) -> AppConfig:
@@ -152,7 +152,7 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
 
 
 def _convert(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, dict[str, Any]]:
-    """Section → field → value; what cannot be converted is a problem and left out."""
+    """Section → field → value; a value that cannot be converted is a problem and left out."""
     values: dict[str, dict[str, Any]] = {section: {} for section in KEYS}
     for full_key, setting in settings.items():
         section, _, key = full_key.partition(".")
@@ -207,7 +207,7 @@ def _unknown(section: str, key: str) -> str:
 
 
 def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple[str, str]]:
-    """What is wrong with values beside each other: (key, problem)."""
+    """Problems of values that contradict each other: (key, problem)."""
     yield from _source_problems(config, given)
     if config.sync is None:
         yield from table_problems(config.table, FORMATS[config.source.format], given)

@@ -1,4 +1,4 @@
-"""What is wrong with the options of the source's format: checked beside the table's columns."""
+"""Checks the options of the source's format, beside the table's columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def format_problems(
     given: Collection[str],
     many_tables: bool,
 ) -> Iterator[tuple[str, str]]:
-    """Keys of the configuration, and what is wrong with each.
+    """Problems by key of the configuration.
 
     Args:
         name: of the format.
@@ -43,7 +43,7 @@ def format_problems(
 
 
 def _of_others(chosen: Format, given: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Options of formats that are not chosen, which would do nothing."""
+    """Options of formats that are not chosen, which have no effect."""
     names: dict[str, list[str]] = {}
     for known in FORMATS.values():
         names.setdefault(known.section, []).append(known.name)

@@ -1,7 +1,7 @@
-"""Which made columns and which filter a table of a job has.
+"""Decides the made columns and the filter of each table of a job.
 
-A job of one table has them in ``[table]``. In a job of a whole database what is said of all tables
-holds for each that has the columns which it names, and ``[sync.tables.NAME]`` outweighs it.
+A job of one table has them in ``[table]``. In a job of a whole database, rules for all tables apply
+to each table that has their columns, and ``[sync.tables.NAME]`` overrides them.
 
 Source: Paimon `flink/action/cdc/ComputedColumnUtils.java`, `SyncDatabaseActionBase.java`.
 """
@@ -27,11 +27,11 @@ from stream_app.predicate.parser import check_grammar, named_columns, parse_pred
 
 
 class Holding(NamedTuple):
-    """What holds for a table.
+    """The rules that apply to a table.
 
     Attributes:
         rules: the made columns and the filter.
-        lacking: what was asked for all tables and does not fit this one, in words.
+        lacking: rules for all tables that do not fit this one, in words.
     """
 
     rules: TableConfig
@@ -39,15 +39,15 @@ class Holding(NamedTuple):
 
 
 def rules_of_table(sync: SyncConfig, name: str, columns: RowType) -> TableConfig:
-    """The made columns and the filter of a table that is there.
+    """The made columns and the filter of an existing table.
 
-    Definitions whose columns it does not have any more are left out.
+    Definitions whose columns were dropped are left out.
     """
     return _holding(sync, name, columns.names, there=columns.names).rules
 
 
 def rules_for(sync: SyncConfig, name: str, columns: RowType) -> Holding:
-    """The made columns and the filter of a table that gets them.
+    """The made columns and the filter of a new table.
 
     Args:
         columns: those of the source; made ones may be among them if the table is there.
@@ -72,7 +72,7 @@ def rules_for(sync: SyncConfig, name: str, columns: RowType) -> Holding:
 def columns_with_made(
     sync: SyncConfig, name: str, columns: RowType
 ) -> tuple[RowType, tuple[str, ...]]:
-    """All columns of a new table, and what does not hold for it, in words.
+    """All columns of a new table, and the rules that do not fit it, in words.
 
     Raises:
         UsageError: see `rules_for`; or the source has a column of the same name as a made one.
@@ -101,7 +101,7 @@ def check_made_keys(sync: SyncConfig, name: str, columns: RowType, keys: tuple[s
 
 
 def made_problems(sync: SyncConfig, source: Format) -> Iterator[tuple[str, str]]:
-    """What is wrong with made columns and filters, whatever the tables: (key, problem)."""
+    """Problems of made columns and filters that do not depend on tables: (key, problem)."""
     tables = sync.table_rules.tables
     of_all = set()
     for key, problem in _text_problems(_asked(sync, OneTable()), source):
@@ -123,7 +123,7 @@ def made_problems(sync: SyncConfig, source: Format) -> Iterator[tuple[str, str]]
 def _text_problems(rules: TableConfig, source: Format) -> Iterator[tuple[str, str]]:
     yield from untold_metadata("metadata-column", rules.metadata_columns, source)
     for text in rules.computed_columns:
-        with contextlib.suppress(DefinitionError):  # told below
+        with contextlib.suppress(DefinitionError):  # reported below
             definition = parse_definition(text)
             function_of(definition)
             if problem := argument_problem(definition, arrow_type):
@@ -142,7 +142,7 @@ def _text_problems(rules: TableConfig, source: Format) -> Iterator[tuple[str, st
 
 
 def _asked(sync: SyncConfig, own: OneTable) -> TableConfig:
-    """What is asked for a table, whether it fits or not."""
+    """The rules for a table, whether they fit or not."""
     prefix = own.metadata_column_prefix
     prefix = sync.metadata_column_prefix if prefix is None else prefix
     return TableConfig(
@@ -157,7 +157,7 @@ def _asked(sync: SyncConfig, own: OneTable) -> TableConfig:
 
 
 def _lowered(text: str) -> str:
-    """A definition with the names of its columns in lower case; what is none stays as it is."""
+    """A definition with column names in lower case; an invalid one stays as it is."""
     try:
         definition = parse_definition(text)
         takes_column = function_of(definition).takes_column

@@ -1,4 +1,4 @@
-"""Secrets: which settings are secret, and how their texts are hidden in all output.
+"""Secrets: recognises secret settings, and hides their texts in all output.
 
 A setting is a secret by its name. Its text can appear anywhere, for example in the error of a
 client. So `hiding` searches the streams, log and events of jobs and of the command line for it.
@@ -21,12 +21,12 @@ _NAMES = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(
-    # Of Java's login modules: password, clientSecret, and others named so.
+    # These are of Java's login modules: password, clientSecret, and others named so.
     r'\b\w*(?:password|secret|token)\w*\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))',
     re.IGNORECASE,
 )
 _LENGTH_MIN = 4
-"""Shorter ones would turn the log into stars; they are hidden under their names all the same."""
+"""Hiding shorter texts would turn the log into stars; they are still hidden under their names."""
 
 
 def is_secret(name: str) -> bool:
@@ -35,7 +35,7 @@ def is_secret(name: str) -> bool:
 
 
 class Secrets:
-    """Texts that must not be seen.
+    """Texts that no output may show.
 
     Args:
         values: whole values of settings; a password within ``sasl.jaas.config`` is found.
@@ -43,7 +43,7 @@ class Secrets:
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         forms = {form for value in values for form in _forms(value)}
-        # The longest first: one may hold another.
+        # The longest first, because one may contain another.
         self._forms = sorted((f for f in forms if len(f) >= _LENGTH_MIN), key=len, reverse=True)
 
     def hide(self, text: str) -> str:
@@ -53,18 +53,18 @@ class Secrets:
         return text
 
     def hide_escaped(self, text: str, escape: Callable[[str], str]) -> str:
-        """As `hide`, in a text whose parts were escaped."""
+        """As `hide`, for a text whose parts were escaped."""
         for form in self._forms:
             text = text.replace(form, HIDDEN).replace(escape(form), HIDDEN)
         return text
 
     def are_in(self, text: str) -> bool:
-        """Whether one of them is there."""
+        """Whether the text contains a secret."""
         return any(form in text for form in self._forms)
 
 
 class HidingStream:
-    """A text stream that is written without secrets."""
+    """A text stream that hides secrets."""
 
     def __init__(self, stream: IO[str], secrets: Secrets) -> None:
         self._stream = stream
@@ -85,13 +85,13 @@ class HidingStream:
 
 
 def hidden(stream: IO[str], secrets: Secrets) -> IO[str]:
-    """The stream, written without secrets."""
+    """The stream, with secrets hidden."""
     return cast(IO[str], HidingStream(stream, secrets))
 
 
 @contextmanager
 def hiding(secrets: Secrets) -> Iterator[None]:
-    """Within, what this process prints and logs holds none of them."""
+    """Within the block, hide secrets in everything that this process prints and logs."""
 
     def hide(record: logging.LogRecord) -> bool:
         record.msg, record.args = secrets.hide(record.getMessage()), None
@@ -115,7 +115,7 @@ def hiding(secrets: Secrets) -> Iterator[None]:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """As it is, as programs quote it, and line by line, as a key in a file is."""
+    """A secret as it is, quoted, and line by line like a key in a file."""
     parts = [value, *(quoted[1] or quoted[2] for quoted in _QUOTED.finditer(value))]
     for part in parts:
         for text in (part, re.sub(r"\\(.)", r"\1", part)):

@@ -1,8 +1,8 @@
-"""Where settings come from: a TOML file, the environment and ``--set``, each beating the last.
+"""Reads settings from a TOML file, the environment and ``--set``, which override in this order.
 
-Called by `app_config`, which says what they mean. Here they are flattened to dotted keys, and what
-a value says of the environment or of a file is put in: ``${env:NAME}`` and ``${file:PATH}``.
-Secrets come by these or stand in the file; a command line is seen by everybody on the machine.
+Called by `app_config`, which says what they mean. This module flattens them to dotted keys, and
+replaces references to the environment or to files: ``${env:NAME}`` and ``${file:PATH}``. Secrets
+belong into references or the file, because everybody on the machine sees a command line.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _AWS_SECRETS = (
     "AWS_SECURITY_TOKEN",
     "AWS_CONTAINER_AUTHORIZATION_TOKEN",
 )
-"""Not by what names look like: PWD and AWS_WEB_IDENTITY_TOKEN_FILE are paths."""
+"""These are not recognised by name: PWD and AWS_WEB_IDENTITY_TOKEN_FILE are paths."""
 
 
 def read_settings(
     path: Path, overrides: Sequence[str], environ: Mapping[str, str], problems: list[str]
 ) -> dict[str, Setting]:
-    """All settings by key, with what they refer to put in.
+    """All settings by key, with references replaced.
 
     Args:
         overrides: ``KEY=VALUE`` of each ``--set``.
-        problems: gets what is wrong, a line each.
+        problems: gets a line for each problem.
 
     Raises:
         UsageError: there is no such file, or it is no TOML.
@@ -46,7 +46,7 @@ def read_settings(
     settings = _from_file(path, problems)
     settings |= _from_environment(environ, problems)
     settings |= _from_overrides(overrides, problems)
-    # An empty text takes a key away, so that a topic pattern can replace a file's topics.
+    # An empty text removes a key, so that a topic pattern can replace a file's topics.
     return {
         key: _resolved(key, setting, environ, problems)
         for key, setting in settings.items()
@@ -55,10 +55,10 @@ def read_settings(
 
 
 def file_io_options(environ: Mapping[str, str]) -> dict[str, str]:
-    """Options of file systems that variables give: ``STREAM_APP_FILE_SYSTEM__S3__ENDPOINT``.
+    """Options of file systems from variables: ``STREAM_APP_FILE_SYSTEM__S3__ENDPOINT``.
 
     Raises:
-        UsageError: what a value refers to is not there.
+        UsageError: a reference cannot be resolved.
     """
     problems: list[str] = []
     options = {}
@@ -72,7 +72,7 @@ def file_io_options(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def file_io_variables(options: Mapping[str, str]) -> dict[str, str]:
-    """Options of file systems as the variables that give them to another process."""
+    """Options of file systems as variables for another process."""
     return {
         "STREAM_APP_" + (_FILE_SYSTEM + key).upper().replace("-", "_").replace(".", "__"): value
         for key, value in options.items()
@@ -80,7 +80,7 @@ def file_io_variables(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def secret_texts(settings: Mapping[str, Setting], environ: Mapping[str, str]) -> list[str]:
-    """What must not be seen: settings that are secrets, what they refer to, and AWS's variables."""
+    """Texts to hide: secret settings, the values they refer to, and AWS's variables."""
     secrets = [environ[name] for name in _AWS_SECRETS if environ.get(name)]
     for key, setting in settings.items():
         secrets += setting.secrets
@@ -91,7 +91,7 @@ def secret_texts(settings: Mapping[str, Setting], environ: Mapping[str, str]) ->
 
 
 def environment_secrets(environ: Mapping[str, str]) -> list[str]:
-    """What must not be seen of a command line that has no configuration file."""
+    """Texts to hide for a command line without a configuration file."""
     problems: list[str] = []
     settings = {
         key: _resolved(key, setting, environ, problems)
@@ -149,7 +149,7 @@ def _from_environment(environ: Mapping[str, str], problems: list[str]) -> dict[s
         if not match:
             continue
         if match[1] == "SPARK":
-            # Their names have capitals, which the name of a variable cannot tell.
+            # Their names have capitals, which a variable's name cannot express.
             problems.append(f"environment: {name}: give Spark's settings in the file or by --set")
             continue
         parts = [match[1], *match[2].split("__")]
@@ -180,7 +180,7 @@ def _from_overrides(overrides: Sequence[str], problems: list[str]) -> dict[str, 
 def _resolved(
     key: str, setting: Setting, environ: Mapping[str, str], problems: list[str]
 ) -> Setting:
-    """The setting with what its value refers to; problems name the reference, never a value."""
+    """The setting with its references replaced; problems name the reference, never a value."""
     if not isinstance(setting.value, str) or not REFERENCE.search(setting.value):
         return setting
     is_hidden = is_secret(key)

@@ -1,6 +1,6 @@
-"""Section ``[source]`` of the configuration: its fields, and what each key may be.
+"""Section ``[source]`` of the configuration: its fields and their keys.
 
-Read by `app_config`, which judges keys beside each other.
+Read by `app_config`, which also checks combinations of keys.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class SourceConfig:
         topics: names; empty when `topic_pattern`, a regular expression, chooses them.
         format_options: the message format's own options, e.g. ``decimal.handling.mode``.
         starting_offsets: ``earliest``, ``latest`` or Spark's JSON; only for a new checkpoint.
-        max_offsets_per_trigger: records of an epoch; None: all that there are.
-        min_partitions: least number of tasks that read; None: as many as there are cores.
+        max_offsets_per_trigger: most records of an epoch; None: all available ones.
+        min_partitions: least number of tasks that read; None: the number of cores.
         reader: ``native`` or ``spark``; None: the native one if it can.
-        kafka_options: of Kafka's Java client, without the prefix ``kafka.``.
+        kafka_options: options of Kafka's Java client, without the prefix ``kafka.``.
         merge_shards: whether records of several tables of the source belong into the table.
         path: folder of ``*.jsonl`` when the kind is ``files``.
         lowers_names: whether columns have the source's names in lower case; follows from

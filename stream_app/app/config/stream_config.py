@@ -1,6 +1,6 @@
-"""Section ``[stream]`` of the configuration: its fields, and what each key may be.
+"""Section ``[stream]`` of the configuration: its fields and their keys.
 
-Read by `app_config`, which judges keys beside each other.
+Read by `app_config`, which also checks combinations of keys.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from stream_app.app.config import values
 from stream_app.model.options.option import parse_duration_ms
 
 ENVIRONMENT = "environment"
-"""The value of ``otlp-endpoint`` that leaves it to OpenTelemetry's variables."""
+"""The value of ``otlp-endpoint`` that defers to OpenTelemetry's variables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class StreamConfig:
     """Section ``[stream]``.
 
     Attributes:
-        trigger: ``availableNow``, or how long after an epoch's start the next one starts.
+        trigger: ``availableNow``, or the time between the starts of two epochs.
         quarantine: folder for records that cannot be decoded; None: the first one stops the job.
         max_bad_records: most bad records of a run; None: no limit.
         non_insert_records: ``error`` or ``quarantine``: changes that need a primary key.
@@ -62,10 +62,10 @@ class StreamConfig:
 
     @property
     def trigger_ms(self) -> int:
-        """Milliseconds between the starts of two epochs at least."""
+        """Least milliseconds between the starts of two epochs."""
         return 0 if self.is_available_now else parse_duration_ms(self.trigger)
 
 
 def with_limit(given: dict[str, Any]) -> dict[str, Any]:
-    """Without a quarantine the limit is 0, because a bad record would be lost."""
+    """The same section; without a quarantine the limit is 0, because a bad record would be lost."""
     return given if "quarantine" in given else {"max_bad_records": 0} | given

@@ -25,7 +25,7 @@ OF_FORMAT = {
     for option in (*COLUMN_OPTIONS, TRUNCATE_OPTION)
     if option.key not in (TYPE_MAPPING, INEXACT)
 }
-"""Options of the format that a table may have for itself."""
+"""Options of the format that can be set for one table."""
 OF_ONE_TABLE: Mapping[str, Callable[[Setting], Names | str]] = {
     "primary-keys": values.names,
     "partition-keys": values.names,
@@ -42,13 +42,13 @@ _INEXACT = [choice.value for choice in Inexact]
 
 @dataclass(frozen=True, slots=True)
 class OneSetting:
-    """A value under ``sync.tables.NAME.``: names, or an option's text."""
+    """A value of a key under ``sync.tables.NAME.``: names, or an option's text."""
 
     value: Names | str
 
 
 def of_one_table(setting: Setting, key: str) -> OneSetting:
-    """A value under ``sync.tables.NAME.``.
+    """Convert a value of a key under ``sync.tables.NAME.``.
 
     Raises:
         WrongValueError: there is no such key, or the value does not fit it.
@@ -72,7 +72,7 @@ class SyncConfig:
         inexact: a value of `Inexact`.
         computed_column, metadata_column, filter: as in ``[table]``, of each table that has the
             columns which they name.
-        max_tables: so many tables the job makes; messages of others go to the quarantine.
+        max_tables: most tables that the job creates; messages of others go to the quarantine.
         options: of all tables.
         tables: ``NAME.primary-keys``, ``NAME.options.KEY`` and so on, of one table.
     """
@@ -108,7 +108,7 @@ class SyncConfig:
 
     @property
     def rules(self) -> SyncRules:
-        """Which tables are taken, and how they are named."""
+        """The rules that select and name tables."""
         return SyncRules(
             including_tables=self.including_tables,
             excluding_tables=self.excluding_tables,
@@ -125,7 +125,7 @@ class SyncConfig:
 
     @property
     def table_rules(self) -> TableRules:
-        """How new tables are made."""
+        """The rules for new tables."""
         return TableRules(
             primary_keys=self.cased(self.primary_keys),
             partition_keys=self.cased(self.partition_keys),
@@ -139,21 +139,21 @@ class SyncConfig:
 
     @property
     def mapping_options(self) -> MappingOptions:
-        """How the source's types become types of columns."""
+        """The mapping of the source's types to types of columns."""
         return parse_mapping_options(
             self.type_mapping, inexact=self.inexact, where="sync.type-mapping"
         )
 
     def path(self, name: str) -> str:
-        """Where a table lies, as Paimon's file-system catalog names it."""
+        """A table's path, as in Paimon's file-system catalog."""
         return f"{self.warehouse.rstrip('/')}/{self.database}.db/{name}"
 
     def cased(self, names: Iterable[str]) -> Names:
-        """Names of columns as the tables have them."""
+        """Column names in the case that the tables use."""
         return tuple(name if self.case_sensitive else name.lower() for name in names)
 
     def format_options_of(self, name: str) -> Mapping[str, str]:
-        """Options of the format that are given for one table."""
+        """Options of the format for one table."""
         given = {key: self.tables.get(f"{name}.{key}") for key in OF_FORMAT}
         return {key: str(one.value) for key, one in given.items() if one is not None}
 
@@ -162,7 +162,7 @@ class SyncConfig:
         return location.rstrip("/").rpartition("/")[2]
 
     def named(self) -> list[str]:
-        """The tables of which something is said alone."""
+        """The tables with settings of their own."""
         return list(dict.fromkeys(key.partition(".")[0] for key in self.tables))
 
     def _one(self, name: str) -> OneTable:

@@ -1,7 +1,7 @@
-"""What is wrong with ``[sync]`` before a message is read: each with its key.
+"""Finds problems of ``[sync]`` before a message is read, each with its key.
 
-What depends on the columns of the messages shows only when a table is made (`made_columns`,
-`planning.sync.new_tables`). All the rest shows here.
+Problems that depend on the messages' columns appear only when a table is created (`made_columns`,
+`planning.sync.new_tables`). This module finds all others.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KEY = "the key of the source"
 
 
 def sync_problems(sync: SyncConfig, source_kind: str, given: Collection[str]) -> _Problems:
-    """What is wrong with the section beside the others: (key, problem)."""
+    """Problems of the section, beside the other sections: (key, problem)."""
     if of_one := next((key for key in given if key.startswith("table.")), None):
         yield of_one, "a job takes one table, [table], or a whole database, [sync], not both"
     if source_kind != "kafka":
@@ -60,7 +60,7 @@ def sync_problems(sync: SyncConfig, source_kind: str, given: Collection[str]) ->
 
 
 def drift_problems(sync: SyncConfig, source: Format, options: Mapping[str, str]) -> _Problems:
-    """What is wrong with the format's options for one table of a whole database.
+    """Problems of the format's options for one table of a whole database.
 
     Args:
         options: of the format, for all tables.
@@ -81,7 +81,7 @@ def drift_problems(sync: SyncConfig, source: Format, options: Mapping[str, str])
 
 
 def _of_one_format(sync: SyncConfig, source: Format, options: Mapping[str, str]) -> _Problems:
-    """Of ``[sync.tables.NAME]``."""
+    """Problems of ``[sync.tables.NAME]``."""
     declared = {option.key for option in source.options}
     for name in sync.named():
         own = sync.format_options_of(name)
@@ -99,7 +99,7 @@ def _of_one_format(sync: SyncConfig, source: Format, options: Mapping[str, str])
 
 
 def excluding_options(options: Mapping[str, str]) -> _Problems:
-    """Options of a format that do nothing beside others, or contradict them: (key, problem)."""
+    """Options of a format that have no effect beside others, or contradict them: (key, problem)."""
     unknown, missing = DriftKind.UNKNOWN.option, DriftKind.MISSING.option
     if options.get(unknown) != "evolve":
         for key in (NARROWED_COLUMNS, TYPE_MAPPING):
@@ -110,7 +110,7 @@ def excluding_options(options: Mapping[str, str]) -> _Problems:
 
 
 def _of_names(sync: SyncConfig) -> _Problems:
-    """Names that no table can have, or that the rules leave out."""
+    """Problems of names: no table can have them, or the rules leave them out."""
     folded = Counter(name.lower() for name in sync.table_mapping)
     for source, name in sync.table_mapping.items():
         if folded[source.lower()] > 1:
@@ -145,7 +145,7 @@ def _of_keys(sync: SyncConfig) -> _Problems:
 
 
 def _of_options(sync: SyncConfig) -> _Problems:
-    """Options of tables: each by itself, and those that exclude each other."""
+    """Problems of tables' options: each by itself, and contradictions."""
     rules = sync.table_rules
     wrong = list(_each_option("sync.options", sync.options))
     yield from wrong
@@ -160,7 +160,7 @@ def _of_options(sync: SyncConfig) -> _Problems:
         if wrong or wrong_own:
             continue
         keys = of_all if own.primary_keys is None else own.primary_keys
-        # Partition keys of all tables hold where a table has them.
+        # Partition keys for all tables apply where a table has them.
         partitioned_by = own.partition_keys or () if own.primary_keys else ()
         for problem in _certain(keys, partitioned_by, sync.options, own.options):
             if problem not in of_every_table:
@@ -176,7 +176,7 @@ def _each_option(section: str, options: Mapping[str, str]) -> _Problems:
 def _certain(
     primary_keys: Names, partition_keys: Names, of_all: Mapping[str, str], own: Mapping[str, str]
 ) -> list[str]:
-    """What keeps every table with such keys from having these options, whatever its columns are.
+    """The problem of these options for every table with such keys, whatever its columns are.
 
     A table is tried for each type that its columns may have, with every name that an option has.
 
@@ -185,7 +185,7 @@ def _certain(
         of_all, own: options of all tables, and of one.
     """
     options = {**options_for(primary_keys, of_all), **own}
-    if not partition_keys:  # which the table may have all the same
+    if not partition_keys:  # the table may have it all the same
         options.pop(PARTITION_LOOKUP.key, None)
     named = dict.fromkeys(
         name.strip() for value in options.values() for name in value.split(",") if name.strip()

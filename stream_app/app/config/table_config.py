@@ -1,4 +1,4 @@
-"""Section ``[table]``: the table, the columns that are made for it, and the rows that it takes.
+"""Section ``[table]``: the table, its made columns, and its filter of rows.
 
 `app_config` reads it.
 """
@@ -47,7 +47,7 @@ class TableConfig:
 
     @property
     def path(self) -> str:
-        """Where the table lies, as Paimon's file-system catalog names it."""
+        """The table's path, as in Paimon's file-system catalog."""
         return f"{self.warehouse.rstrip('/')}/{self.database}.db/{self.name}"
 
     @property
@@ -66,7 +66,7 @@ class TableConfig:
 def table_problems(
     table: TableConfig, source: Format, given: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    """What is wrong with the section: (key, problem).
+    """Problems of the section: (key, problem).
 
     Args:
         source: the format of the messages.
@@ -86,7 +86,7 @@ def table_problems(
     ]
     yield from wrong_options
     whole = (yield from _made_columns(table, source)) if table.columns.fields else None
-    # Keys that could be read are judged beside columns and options that could be, too.
+    # Readable keys are checked with readable columns and options, too.
     keys_fit = bool(table.primary_keys) or "table.primary-keys" not in given
     if whole is None or wrong_options or not keys_fit:
         return
@@ -95,7 +95,7 @@ def table_problems(
 
 
 def untold_metadata(where: str, keys: Iterable[str], source: Format) -> Iterator[tuple[str, str]]:
-    """Metadata that messages of a format do not have: (key, problem)."""
+    """Metadata that a format's messages do not have: (key, problem)."""
     for key in keys:
         if not source.tells_times and key in METADATA and METADATA[key].needs_time:
             yield where, f"messages of {source.name} do not tell {key!r}"
@@ -104,7 +104,7 @@ def untold_metadata(where: str, keys: Iterable[str], source: Format) -> Iterator
 def _made_columns(
     table: TableConfig, source: Format
 ) -> Generator[tuple[str, str], None, RowType | None]:
-    """Tells what is wrong with the made columns; returns all columns, if they can be made."""
+    """Report problems of the made columns; return all columns, if they can be made."""
     if table.metadata_column_prefix and not table.metadata_columns:
         yield "table.metadata-column-prefix", "needs table.metadata-columns"
     yield from untold_metadata("table.metadata-columns", table.metadata_columns, source)

@@ -1,8 +1,8 @@
-"""The tables of a job: where they lie, and what of the source each of them takes.
+"""The tables of a job: their folders, and the messages that each of them takes.
 
 A job has one table, section ``[table]``, or those of a whole database, section ``[sync]``. Both are
-a `TablesOfJob`, so that only what must differ asks which of the two it is. A table has a *name in
-the job*, under which checkpoint, quarantine and history know it.
+a `TablesOfJob`, so little code distinguishes them. A table has a *name in the job*, under which
+checkpoint, quarantine and history know it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class TablesOfJob(ABC):
     """The tables of a job.
 
     Attributes:
-        source: of all their messages.
-        checkpoint: the location of what the job remembers of them.
+        source: the source of all their messages.
+        checkpoint: the location of the job's state.
         file_system: options of file systems, such as ``s3.endpoint``.
     """
 
@@ -41,12 +41,12 @@ class TablesOfJob(ABC):
     @property
     @abstractmethod
     def section(self) -> TableConfig | SyncConfig:
-        """Of the configuration: it has the warehouse, the database and options of tables."""
+        """The section of the configuration with the warehouse, database and table options."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """The job's: the database, with the table if there is one."""
+        """The job's name: the database, followed by the table if there is one."""
 
     @property
     def location(self) -> str:
@@ -60,12 +60,12 @@ class TablesOfJob(ABC):
 
     @property
     def rules(self) -> SyncRules:
-        """Which tables of the source are taken, and how they are named."""
+        """The rules that select and name tables of the source."""
         return SyncRules()
 
     @property
     def mapping_options(self) -> MappingOptions:
-        """How the source's types become types of new columns."""
+        """The mapping of the source's types to types of new columns."""
         return NO_MAPPING_OPTIONS
 
     @property
@@ -75,7 +75,7 @@ class TablesOfJob(ABC):
 
     @property
     def named(self) -> Sequence[str]:
-        """The tables of which something is said alone, ``[sync.tables.NAME]``."""
+        """The tables with settings of their own, ``[sync.tables.NAME]``."""
         return ()
 
     @abstractmethod
@@ -100,35 +100,35 @@ class TablesOfJob(ABC):
 
     @abstractmethod
     def source_of(self, location: str) -> SourceConfig:
-        """The source as the table in a folder sees it."""
+        """The source with the settings of the table in a folder."""
 
     def full_key(self, option: str) -> str:
-        """The key of an option of the format as it stands in this configuration."""
+        """The key of a format's option, as in this configuration."""
         return format_named(self.source.format).full_key(option)
 
     def quarantine_of(self, quarantine: str, name: str) -> str:
-        """The folder of a table's bad records, in the job's quarantine; no name: of no table."""
+        """The folder of a table's bad records in the quarantine; no name: messages of no table."""
         part = self.part(name)
         return f"{quarantine}/{part}" if part else quarantine
 
     @abstractmethod
     def part(self, name: str) -> str:
-        """Under which quarantine and history keep a table; empty: they have no other one."""
+        """The name under which quarantine and history keep a table; empty for an only table."""
 
     @abstractmethod
     def full_name(self, name: str) -> str:
-        """``DATABASE.TABLE``, by the table's name in the job; of no name: none."""
+        """``DATABASE.TABLE``, by the table's name in the job; empty for no name."""
 
     @abstractmethod
     def own_name(self, full_name: str) -> str | None:
-        """The name in the job; None: it is of another database."""
+        """The name in the job; None: the table is of another database."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleTable(TablesOfJob):
     """The table of a job of one table; its name in the job is ``DATABASE.TABLE``.
 
-    Questions by name or folder all have one answer.
+    Its methods ignore the name or folder that they get.
     """
 
     table: TableConfig

@@ -1,4 +1,4 @@
-"""The configuration as lines of TOML, by the keys of a configuration file."""
+"""Writes the configuration as lines of TOML, by the keys of a configuration file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stream_app.message_formats import FORMATS
 
 
 def toml_settings(config: AppConfig) -> Mapping[str, Mapping[str, str]]:
-    """Section → key → TOML's text of the value, secrets hidden; what is not set is left out."""
+    """Section → key → the value as TOML, with secrets hidden; unset keys are left out."""
     sections = {
         name: dict(_lines(config, name, settings)) for name, settings in config.masked().items()
     }
@@ -24,7 +24,7 @@ def _lines(
 ) -> Iterator[tuple[str, str]]:
     for name, value in settings.items():
         if (section, name) == ("source", "merge_shards") and config.sync is not None:
-            continue  # a job of one table has it; this one has its own in [sync]
+            continue  # a job of one table has this key; this job has its own in [sync]
         if isinstance(value, Mapping):
             begin = _prefix(config, section, name)
             yield from ((f"{begin}{key}", _toml(one)) for key, one in value.items())
@@ -36,7 +36,7 @@ def _lines(
 
 
 def _prefix(config: AppConfig, section: str, name: str) -> str:
-    """What the keys of a mapping begin with."""
+    """The prefix of a mapping's keys."""
     if name == "format_options":
         return f"{FORMATS[config.source.format].section}."
     return next(prefix for prefix, field in PREFIXES[section].items() if field == name)

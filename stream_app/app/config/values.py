@@ -1,4 +1,4 @@
-"""Keys of the configuration, and what a TOML value, or text from elsewhere, must be for each.
+"""Declares keys of the configuration, and converts a TOML value or a text for each.
 
 A section declares a key as a field: `web_port: int | None = key(integer(1, 65535), None)`.
 `app_config` calls the key's converter, which returns the value or raises `WrongValueError` with
@@ -31,10 +31,10 @@ SET_BY_SPARK = {
     "key.deserializer": "Spark reads bytes",
     "value.deserializer": "Spark reads bytes",
 }
-"""Options of Kafka's client that are not the user's to set, and what there is instead."""
+"""Options of Kafka's client that users cannot set, and the alternatives."""
 
 FILE_NAME_BYTES_MAX = 250
-"""255 on most file systems, less what a database's folder ends with."""
+"""255 on most file systems, less the suffix of a database's folder."""
 Value = TypeVar("Value")
 _TRIGGER = re.compile(r"\d+ +(millisecond|second|minute|hour)s?")
 
@@ -44,7 +44,7 @@ class Setting:
     """A value and where it came from; from the environment and ``--set`` it is always text.
 
     Attributes:
-        secrets: texts that the value took from elsewhere and that must not be seen.
+        secrets: texts that references brought in, which no output may show.
     """
 
     value: object = field(repr=False)
@@ -58,18 +58,18 @@ class WrongValueError(ValueError):
 
 
 def key(read: Callable[[Setting], Value], default: Value, *, is_secret: bool = False) -> Value:
-    """A field that is a key of its section: how its value is read, and what holds without it."""
+    """Declare a field as a key of its section, with its converter and its default."""
     declared: Value = field(default=default, repr=not is_secret, metadata={"read": read})
     return declared
 
 
 def key_family(*prefixes: str, is_secret: bool = False) -> Any:
-    """A field with all keys that begin so, by the rest of their names."""
+    """Declare a field for all keys with a prefix, by the rest of their names."""
     return field(default_factory=dict, repr=not is_secret, metadata={"prefixes": prefixes})
 
 
 def keys_of(section: type[Any]) -> dict[str, Callable[[Setting], object]]:
-    """The keys that a section's fields declare, and how each one's value is read."""
+    """The keys that a section's fields declare, and their converters."""
     return {
         one.name.replace("_", "-"): one.metadata["read"]
         for one in fields(section)
@@ -78,14 +78,14 @@ def keys_of(section: type[Any]) -> dict[str, Callable[[Setting], object]]:
 
 
 def families_of(section: type[Any]) -> dict[str, str]:
-    """The beginnings of further keys of a section, and the field of each."""
+    """The prefixes of further keys of a section, and the field of each."""
     return {
         prefix: one.name for one in fields(section) for prefix in one.metadata.get("prefixes", ())
     }
 
 
 def text(setting: Setting) -> str:
-    """A string that says something."""
+    """A string that is not blank."""
     if not isinstance(setting.value, str):
         raise WrongValueError(f"must be a string, is {_kind(setting.value)}")
     if not setting.value.strip():
@@ -113,7 +113,7 @@ def folder(setting: Setting) -> str:
 
 
 def boolean(setting: Setting) -> bool:
-    """True or false."""
+    """A boolean."""
     if isinstance(setting.value, bool):
         return setting.value
     with suppress(ValueError):
@@ -160,7 +160,7 @@ def some_names(setting: Setting) -> tuple[str, ...]:
 
 
 def host_names(setting: Setting) -> tuple[str, ...]:
-    """Names of machines, without a port; ``*``: any."""
+    """Host names without a port; ``*``: any."""
     listed = names(setting)
     for name in listed:
         if name != "*" and not re.fullmatch(r"[\w.-]+", name):
@@ -169,7 +169,7 @@ def host_names(setting: Setting) -> tuple[str, ...]:
 
 
 def definitions(setting: Setting) -> tuple[str, ...]:
-    """A list of strings, which as text may hold commas inside of brackets."""
+    """A list of strings; as text it may hold commas inside of brackets."""
     if not setting.is_text:
         return some_names(setting)
     given = str(setting.value).strip()
@@ -184,7 +184,7 @@ def definitions(setting: Setting) -> tuple[str, ...]:
 
 
 def any_definitions(setting: Setting) -> tuple[str, ...]:
-    """As `definitions`; an empty list says that there are none."""
+    """As `definitions`; an empty list means none."""
     return () if setting.value == [] else definitions(setting)
 
 
@@ -254,7 +254,7 @@ def milliseconds(setting: Setting) -> int:
 
 
 def regular_expression(setting: Setting) -> str:
-    """A pattern that Python and Java, the language of Spark's source, read alike."""
+    """A pattern with the same meaning in Python and in Java, the language of Spark's source."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", FutureWarning)  # of Java's nested sets, such as [a&&[b]]
@@ -286,7 +286,7 @@ def offsets(setting: Setting) -> str:
 
 
 def free_text(setting: Setting) -> str:
-    """A value that is handed on as text: Paimon's, Kafka's and Spark's own settings."""
+    """A value that is passed on as text: a setting of Paimon, Kafka or Spark."""
     value = setting.value
     if isinstance(value, bool):
         return str(value).lower()

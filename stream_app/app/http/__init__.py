@@ -1,1 +1,1 @@
-"""What the job's ports have in common: how many connections, and for how long."""
+"""Shared by the job's ports: limits of connections and of their time."""

@@ -28,14 +28,14 @@ _T = TypeVar("_T")
 _HEAD_END = b"\r\n\r\n"
 _LINE_MAX = 200
 _DESCRIPTORS_SHARE = 8
-"""One port has this part of the descriptors that the process may open; the others are the job's."""
+"""The part of the process's descriptors that one port may use; the job needs the others."""
 _NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 BACKLOG = 64
-"""Connections that the system keeps for a server; asyncio accepts so many at once."""
+"""Connections that the system queues for a server; asyncio accepts so many at once."""
 
 
 class Stage(Enum):
-    """What a connection waits for."""
+    """The event that a connection waits for."""
 
     HEAD = "the rest of a request's head"
     ANSWER = "the end of the answer"
@@ -44,10 +44,10 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a port allows.
+    """The limits of a port.
 
     Attributes:
-        connections: at a time.
+        connections: the most at a time.
         head_s, answer_s: seconds of those stages; that of events has no end.
     """
 
@@ -56,7 +56,7 @@ class Limits:
     answer_s: float = 120.0
 
     def seconds(self, stage: Stage) -> float | None:
-        """How long a connection may be in a stage."""
+        """The seconds that a connection may be in a stage."""
         match stage:
             case Stage.HEAD:
                 return self.head_s
@@ -67,7 +67,7 @@ class Limits:
 
 
 def limit_for_port(most: int) -> int:
-    """So many connections of a port, or fewer where the process may open few files."""
+    """The limit of a port's connections, lower where the process may open few files."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
         return most
@@ -78,8 +78,8 @@ def makes_room(stages: Mapping[_T, Stage], most: int) -> _T | None:
     """The connection to close before another one enters; None: none.
 
     The oldest without a whole head goes first, then the oldest that listens to events: its browser
-    comes again by itself. Listeners have half of the places. When all are being answered, the
-    oldest of these goes.
+    comes again by itself. Listeners have half of the places. If all are being answered, the oldest
+    goes.
 
     Args:
         stages: of the connections, in the order in which they came.
@@ -101,10 +101,10 @@ def too_many_listeners(stages: Mapping[_T, Stage], most: int) -> _T | None:
 
 @dataclass(slots=True)
 class Guard:
-    """Of one port.
+    """The guard of one port.
 
     Attributes:
-        name: of the port, in the log.
+        name: the port's name in the log.
         has_events: whether a request's first line asks for events.
     """
 
@@ -115,15 +115,15 @@ class Guard:
     _has_told: bool = False
 
     def around(self, make: Callable[..., asyncio.Protocol]) -> Callable[..., asyncio.Protocol]:
-        """A factory of guarded protocols, from that of the server's own."""
+        """Wrap a factory of the server's protocols: each gets a guard."""
         return lambda *args, **values: _Guarded(self, make(*args, **values))
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Tell once that no connection can be accepted; asyncio would tell for each."""
+        """Report once that no connection can be accepted; asyncio would report each."""
         loop.set_exception_handler(self._failed)
 
     def enter(self, connection: _Guarded) -> None:
-        """A connection is there."""
+        """Register a new connection."""
         leaving = makes_room(self._stages, self.limits.connections)
         if leaving is not None:
             self._tell(f"more than {self.limits.connections} connections at a time")
@@ -131,14 +131,14 @@ class Guard:
         self._stages[connection] = Stage.HEAD
 
     def moved(self, connection: _Guarded, stage: Stage) -> None:
-        """A connection waits for something else."""
+        """Note that a connection waits for another event."""
         self._stages[connection] = stage
         leaving = too_many_listeners(self._stages, self.limits.connections)
         if leaving is not None:
             leaving.drop()
 
     def leave(self, connection: _Guarded) -> None:
-        """A connection is closed."""
+        """Forget a closed connection."""
         self._stages.pop(connection, None)
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -198,7 +198,7 @@ class _Guarded(asyncio.Protocol):
         self._own.resume_writing()
 
     def drop(self) -> None:
-        """Close the connection now, whatever is still to be sent."""
+        """Close the connection now, with unsent bytes."""
         self._guard.leave(self)
         if self._transport is not None:
             self._transport.abort()
@@ -225,21 +225,21 @@ class _Guarded(asyncio.Protocol):
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens.
+    """Open a listening socket.
 
     Args:
         host: a name, or an address of either version.
         port: 0: any that is free.
 
     Raises:
-        OSError: it cannot listen there.
-        OverflowError: the port is none.
+        OSError: the address is not available.
+        OverflowError: the port is out of range.
     """
     families = {address[0] for address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
     family = socket.AF_INET if socket.AF_INET in families else socket.AF_INET6
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
-    except OSError as error:  # its text has the address once more
+    except OSError as error:  # its text repeats the address
         raise OSError(error.errno, os.strerror(error.errno or 0)) from None
 
 

@@ -109,7 +109,7 @@ class CompactionSummary:
 
 
 def watched(job: CompactJob, secrets: Secrets) -> None:
-    """Run the job, watched as its configuration says."""
+    """Run the job, with the configured metrics and notices."""
     registry, clock = CollectorRegistry(), job.table.clock
     stream = job.stream
     name = f"compact {table_label(job.table.location)}"
@@ -130,9 +130,9 @@ def run(
     """Compact until all compactions are done, or until the job is stopped.
 
     Args:
-        registry: gets numbers about the compactions.
+        registry: gets metrics of the compactions.
         signs: get the current activity.
-        listeners: get what is committed.
+        listeners: get the commits.
 
     Raises:
         CompactionError: some buckets could not be compacted; the others are.
@@ -207,7 +207,7 @@ class _Compaction:
         self._check_stuck()
 
     def _say(self, text: str, console: Console | None = None) -> None:
-        """A line for people on stdout; in a log of JSON lines it is one of them."""
+        """Print a line for people on stdout; in a log of JSON lines it is one of them."""
         if self._logs_json:
             _LOG.info(text)
         elif console is None:
@@ -236,7 +236,7 @@ class _Compaction:
                 self._say(report_line(report), progress.console)
                 progress.advance(task)
         if not self.summary.units:
-            self.work.upkeep.after_commit()  # upkeep may be due by time alone
+            self.work.upkeep.after_commit()  # upkeep may become due by time alone
 
     def _follow(self) -> None:
         _LOG.info("following %s, until Ctrl-C", self.work.table.location)
@@ -251,7 +251,7 @@ class _Compaction:
             self.stop_requested.wait(interval)
 
     def _adopt(self) -> None:
-        """Go on by the newest schema of the table, whose files the older one cannot compact."""
+        """Continue with the table's newest schema, whose files the older one cannot compact."""
         if self.work.adopt():
             self._snapshot_id = None
 
@@ -299,7 +299,7 @@ class _Compaction:
 
 
 def _progress(terminal_width: int) -> Progress:
-    """On a terminal a bar below the lines; else the lines alone."""
+    """Show a bar below the lines on a terminal; otherwise the lines alone."""
     is_terminal = terminal_width > 0
     console = Console(force_terminal=is_terminal, width=terminal_width or None)
     return Progress(

@@ -112,11 +112,11 @@ def ingest(config: AppConfig, clock: Clock, watched: WatchedJob, events: Path | 
 
 
 class _Prepared(NamedTuple):
-    """What fits each other and the source.
+    """The checked parts of the job.
 
     Attributes:
-        table: None: the job is of a whole database.
-        state: what the job remembers in its checkpoint.
+        table: the only table; None: the job has a whole database.
+        state: the job's state in its checkpoint.
         first_messages: of a whole database, to make its tables of; `MESSAGE_SCHEMA`.
     """
 
@@ -127,7 +127,7 @@ class _Prepared(NamedTuple):
 
 
 def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
-    """Everything that needs no Spark session."""
+    """Prepare everything that needs no Spark session."""
     reader = native_reader(config.source)
     quarantine = config.stream.quarantine or ""
     make_local(quarantine)
@@ -164,7 +164,7 @@ def _prepared(config: AppConfig, clock: Clock) -> _Prepared:
 
 
 def _warnings_of(stream: StreamConfig) -> list[JobWarning]:
-    """What the configuration leaves out, though it looks as if it had it."""
+    """Warnings about keys that look complete but have no effect."""
     if stream.otlp_endpoint is None or stream.metrics_port is not None:
         return []
     what = "stream.otlp-endpoint gets traces, and no numbers"
@@ -175,7 +175,7 @@ def _warnings_of(stream: StreamConfig) -> list[JobWarning]:
 def _checked_table(
     only: SingleTable, clock: Clock, topics: Mapping[str, TopicInfo], *, reads_first: bool
 ) -> tuple[FileStoreTable, list[JobWarning]]:
-    """The job's table, and what its first messages show of its columns."""
+    """The job's table, and warnings about its columns from the first messages."""
     wanted, warnings = wanted_schema(only.table, clock), list[JobWarning]()
     if topics:
         setup = format_setup(only.source, only.table, wanted)
@@ -186,7 +186,7 @@ def _checked_table(
 
 
 def job_folder(config: AppConfig, location: str) -> Folder:
-    """A folder of the job; Spark's session begins here where only Spark reaches it."""
+    """A folder of the job; starts Spark's session if only Spark reaches the folder."""
     return open_folder(location, config.file_system, lambda: _session(config))
 
 
@@ -230,7 +230,7 @@ def _stream(
 
 
 def _stream_in(driver: _Driver, prepared: _Prepared) -> None:
-    """Join the parts, run them, judge the outcome; and end them in any case."""
+    """Join and run the parts, judge the outcome, and end the parts in any case."""
     config, spark = driver.config, driver.spark
     compactions = SparkCompactions(spark, _compactions_at_once(config, prepared.table))
     feeds = JobFeeds(
@@ -315,7 +315,7 @@ def _work(
             feed_of=feeds.of_table,
             quarantine=feeds.quarantine,
         )
-        # What cannot be made now is tried again with its first message.
+        # A table that cannot be created now is tried again with its first message.
         known = [*newcomers.known(), *newcomers.feeds(prepared.first_messages).feeds]
         shape = shape.with_splitter(newcomers.splitter(known, frozenset(state.state.held)))
     tables = JobTables(
@@ -332,7 +332,7 @@ def _work(
 
 
 def _check_none_held(held: Mapping[str, HeldTable]) -> None:
-    """A run that ends with tables that lack changes must not look successful."""
+    """A run whose tables lack changes must not look successful."""
     if held:
         raise TablesHeldError(
             f"{len(held)} of the job's tables are held back; the others have all changes: "

@@ -28,11 +28,11 @@ from stream_app.table.job.table_job import TableJob
 
 @dataclass(slots=True, kw_only=True)
 class JobFeeds:
-    """Makes feeds, and closes what they hold.
+    """Makes feeds, and closes them.
 
     Attributes:
-        state: what the job remembers.
-        open_folder: of a location, such as the quarantine's.
+        state: the job's state.
+        open_folder: opens a folder, such as the quarantine's.
         of_no_table: number of messages that were quarantined without a table.
         stopping: whether the job shall end.
     """
@@ -55,7 +55,7 @@ class JobFeeds:
         return self._feed(ONLY_TABLE, table, self.log, sources)
 
     def of_table(self, name: str, table: FileStoreTable) -> TableFeed:
-        """The feed of one table of a database; its messages come by their source table."""
+        """The feed of one table of a database; the source table decides its messages."""
         return self._feed(name, table, self.log.of_table(name))
 
     def quarantine(self, epoch: int, messages: pa.Table) -> None:

@@ -1,4 +1,4 @@
-"""Chooses what reads the source of a job, and what cuts it into epochs.
+"""Chooses the reader of a job's source, and the stream that cuts it into epochs.
 
 The native reader plans its epochs by itself. Files, and topics that only Spark's Kafka source can
 read, are a streaming query of Spark. Called by `ingest_job`.
@@ -27,7 +27,7 @@ from stream_app.spark.stream.topic_stream import EpochRules, JobGroup, TopicStre
 
 
 def source_of(source: SourceConfig) -> KafkaSource | FilesSource:
-    """The source, as the configuration says."""
+    """The source that the configuration describes."""
     if source.kind == "files":
         return FilesSource(
             path=source.path or "", max_files_per_trigger=source.max_files_per_trigger
@@ -50,7 +50,7 @@ def runner_of(
     spark: SparkSession,
     source: KafkaSource | FilesSource,
 ) -> FrameEpochs | RangeEpochs:
-    """What runs the tasks of an epoch.
+    """The runner of an epoch's tasks.
 
     Args:
         reader: settings of the native reader; None: Spark reads.
@@ -71,7 +71,7 @@ def stream_of(
     checkpoint: Folder,
     clock: Clock,
 ) -> Stream:
-    """What cuts the source into epochs, and gives them to the sink."""
+    """The stream that cuts the source into epochs and gives them to the sink."""
     batch, topics = running.batch, tables.source
     if isinstance(runner, FrameEpochs):
         return SparkStream(

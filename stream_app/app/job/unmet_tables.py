@@ -1,7 +1,7 @@
 """Warns of ``[sync.tables.NAME]`` when no message belongs to that table: a likely misspelling.
 
-Told once, when the job has read its topics to their end for the first time: before that a table may
-still appear.
+It warns once, when the job first reaches the end of its topics: until then a table may still
+appear.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class UnmetTables:
-    """Looks once in a run; `state` tells which tables the job has met.
+    """Checks once in a run; `state` has the tables that the job has met.
 
     Attributes:
-        named: the tables of which the configuration says something alone.
+        named: the tables with settings of their own.
     """
 
     named: Sequence[str]
@@ -32,7 +32,7 @@ class UnmetTables:
     _is_told: bool = field(init=False, default=False)
 
     def behind(self, first: Callable[[_T], None]) -> Callable[[_T], None]:
-        """Call `first`, and look."""
+        """Call `first`, and then check."""
 
         def call(progress: _T) -> None:
             first(progress)

@@ -50,7 +50,7 @@ def class_archive(home: Path) -> Path | None:
     """
     try:
         path = _path(home)
-    except UsageError:  # there is no Java: the command is only printed, or fails in its own words
+    except UsageError:  # there is no Java: the command is only printed, or reports the error itself
         return None
     return path if path.is_file() else None
 

@@ -32,7 +32,7 @@ _JVM_FLAGS = (
     "-XX:TieredStopAtLevel=1",  # starts sooner; the demo does not run long enough for more
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
-    # The line that says that the broker serves is an INFO of this class.
+    # An INFO of this class reports that the broker serves.
     "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",
 )
 
@@ -46,7 +46,7 @@ class EmbeddedBroker:
     Args:
         folder: made when it is missing.
         port: of the broker; 0 chooses a free one.
-        settings: lines of server.properties on top of the house's.
+        settings: further lines of server.properties.
         listeners: name and port of more listeners, which `settings` describe.
     """
 
@@ -72,12 +72,12 @@ class EmbeddedBroker:
 
     @property
     def pid(self) -> int | None:
-        """Of the running broker."""
+        """The running broker's process id."""
         return self._process.pid if self._process else None
 
     @property
     def log_file(self) -> Path:
-        """What the broker prints."""
+        """The file with the broker's output."""
         return self.folder / "broker.log"
 
     def start(self) -> EmbeddedBroker:
@@ -95,7 +95,7 @@ class EmbeddedBroker:
         properties = self._write_properties()
         if not (self.folder / "data" / "meta.properties").exists():
             self._format(java, properties)
-        # A session of its own: Ctrl-C in the terminal must reach the job first, not the broker.
+        # A separate session: Ctrl-C in the terminal must reach the job first, not the broker.
         with self.log_file.open("wb") as log:
             self._process = subprocess.Popen(
                 [*java, "kafka.Kafka", properties.name],
@@ -115,7 +115,7 @@ class EmbeddedBroker:
         return self
 
     def stop(self) -> None:
-        """End it as an operator would; the data stays. Does nothing when it does not run."""
+        """Stop it as an operator would, and keep its data. Does nothing when it does not run."""
         if self._process is not None:
             self._process.terminate()
             try:
@@ -151,7 +151,7 @@ class EmbeddedBroker:
             (self.folder / "pid").unlink(missing_ok=True)
 
     def _choose_ports(self) -> None:
-        # Both sockets are held until both ports are known, so that they differ.
+        # Both sockets stay open until both ports are known, so that the ports differ.
         with closing(socket.socket()) as broker, closing(socket.socket()) as controller:
             for probe in (broker, controller):
                 probe.bind((LOOPBACK, 0))
@@ -167,7 +167,7 @@ class EmbeddedBroker:
             "listeners": ",".join([*public, f"CONTROLLER://{controller}"]),
             "advertised.listeners": ",".join(public),
             "controller.quorum.voters": f"1@{controller}",
-            # Relative, because the file knows neither a comma nor letters that are not Latin-1.
+            # A relative path, because the file allows neither commas nor letters beyond Latin-1.
             "log.dirs": "data",
         }
         template = _TEMPLATE.read_text("utf-8")
@@ -177,7 +177,7 @@ class EmbeddedBroker:
         return path
 
     def _format(self, java: Sequence[str], properties: Path) -> None:
-        # The first bit is 0, so that the text never begins with a hyphen: that would be an option.
+        # The first bit is 0, so the text never begins with a hyphen, which would mean an option.
         random = os.urandom(16)
         random = bytes([random[0] & 0x7F]) + random[1:]
         cluster_id = base64.urlsafe_b64encode(random).decode().rstrip("=")

@@ -1,4 +1,4 @@
-"""Modules whose packages are an extra: imported when they are asked for."""
+"""Imports modules whose packages are an extra, when they are needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stream_app.errors import UsageError
 
 
 def otlp_module() -> Any:
-    """`stream_app.app.observe.monitoring.otlp`.
+    """Import `stream_app.app.observe.monitoring.otlp`.
 
     Raises:
         UsageError: a package is missing.
@@ -18,7 +18,7 @@ def otlp_module() -> Any:
 
 
 def serving_module() -> Any:
-    """`stream_app.app.web.serving`.
+    """Import `stream_app.app.web.serving`.
 
     Raises:
         UsageError: a package is missing.

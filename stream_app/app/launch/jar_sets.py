@@ -7,7 +7,7 @@ from dataclasses import dataclass
 KAFKA_CLIENTS_VERSION = "3.9.1"
 KAFKA_BROKER_VERSION = "4.3.1"
 AWS_SDK_VERSIONS = {"3.4.1": "2.24.6", "3.4.2": "2.29.52"}
-"""By Hadoop's version: the version with which its S3A was built."""
+"""By Hadoop's version: the version of AWS's SDK with which its S3A was built."""
 TOKEN_PROVIDERS = {"4.2": "4.1.0-preview1", "4.1": "4.1.0-preview1", "4.0": "4.0.0"}
 """By Spark's minor version: some registries lack the token provider of a patch release.
 
@@ -23,7 +23,7 @@ class Coordinate:
     """One module of a Maven repository.
 
     Attributes:
-        classifier: of another archive than the module's jar, such as ``all``.
+        classifier: names another archive than the module's jar, such as ``all``.
         extension: of that archive's file.
     """
 
@@ -67,7 +67,7 @@ KAFKA_BROKER_SET = JarSet(
         # Without a binding of SLF4J the broker logs nothing at all, not even that it started.
         Coordinate("org.slf4j", "slf4j-simple", "1.7.36"),
     ),
-    # Only DumpLogSegments uses it, and not every registry has it.
+    # Only DumpLogSegments uses it, and some registries lack it.
     excluded=(("org.apache.kafka", "kafka-tools-api"),),
 )
 """A broker, for the demo, the tests and the benchmarks."""

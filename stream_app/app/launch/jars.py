@@ -53,7 +53,7 @@ def kafka_broker_jars() -> list[Path]:
 
 
 def s3a_jars() -> list[Path]:
-    """The jars by which this environment's Spark reaches ``s3a://``; none when it has them."""
+    """The jars by which Spark reaches ``s3a://``; none when this environment's Spark has them."""
     jars = spark_home() / "jars"
     if any(jars.glob("hadoop-aws-*.jar")):
         return []
@@ -86,7 +86,7 @@ class JarCache:
     folder: Path
 
     def resolve(self, jar_set: JarSet) -> list[Path]:
-        """The jars of a set: from the folder, else from the registry by Ivy.
+        """The jars of a set: from the folder, or from the registry by Ivy.
 
         Raises:
             StreamAppError: the registry lacks a module or cannot be reached.
@@ -115,7 +115,7 @@ class JarCache:
             names = [jar.name for jar in _archives(staged)]
             (staged / MANIFEST).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
             target = self.folder / jar_set.name
-            shutil.rmtree(target, ignore_errors=True)  # the folder there is incomplete
+            shutil.rmtree(target, ignore_errors=True)  # the folder is incomplete
             staged.rename(target)
         jars = self.find(jar_set)
         size = sum(jar.stat().st_size for jar in jars)

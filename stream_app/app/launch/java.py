@@ -32,7 +32,7 @@ def find_java() -> Path:
 
 
 def java_version(program: Path) -> str | None:
-    """Such as ``17.0.15``; None: it does not tell."""
+    """A version such as ``17.0.15``; None: this Java reports none."""
     said = subprocess.run(
         [program, "-version"], capture_output=True, text=True, timeout=30, check=False
     )
@@ -41,12 +41,12 @@ def java_version(program: Path) -> str | None:
 
 
 def new_enough(version: str) -> bool:
-    """Whether Spark and Kafka start with it; before Java 9 all began with ``1.``."""
+    """Whether Spark and Kafka start with this version; before Java 9 all began with ``1.``."""
     return int(re.split(r"\D", version)[0]) >= JAVA_VERSION_MIN
 
 
 def checked_java() -> Path:
-    """As `find_java`; one that does not tell its version is tried.
+    """As `find_java`, but checks the version; accepts a Java that reports none.
 
     Raises:
         UsageError: there is no Java, or it is too old.

@@ -32,7 +32,7 @@ def become_spark(command: list[str], name: str, location: str) -> NoReturn:
     Raises:
         UsageError: there is no Java that Spark starts with.
     """
-    checked_java()  # Spark would say it in its log alone
+    checked_java()  # Spark would report it in its log alone
     log = _opened(log_file(os.environ, name, location))
     if log is None:
         print("stream_app: starting Spark", file=sys.stderr)
@@ -53,7 +53,7 @@ def become_spark(command: list[str], name: str, location: str) -> NoReturn:
 def log_file(environ: Mapping[str, str], name: str, location: str) -> Path | None:
     """The file of Spark's log; None: standard error.
 
-    Two jobs may have one name, and then their folders differ.
+    Jobs with one name have different folders.
     """
     chosen = environ.get(SPARK_LOG_VARIABLE)
     if chosen:

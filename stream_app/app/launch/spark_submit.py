@@ -17,9 +17,9 @@ from stream_app.spark.session import launch_settings
 
 _SCRIPTS = Path(__file__).parents[1] / "submit"
 LOG4J = Path(__file__).with_name("log4j2.properties")
-"""Of Spark's own log."""
+"""The configuration of Spark's own log."""
 SCHEDULER = Path(__file__).with_name("fairscheduler.xml")
-"""Spark's pools of epochs and of compactions."""
+"""Spark's pools for epochs and for compactions."""
 
 
 def submit_command(

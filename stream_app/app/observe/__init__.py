@@ -1,1 +1,1 @@
-"""What a running job tells of itself: events, numbers, health, notices."""
+"""Reports of a running job: events, numbers, health, notices."""

@@ -1,4 +1,4 @@
-"""Everything that watches a running job, as its configuration says: numbers, health, notices.
+"""Joins the observers of a running job, as configured: numbers, health, notices.
 
 The program of `ingest` opens it first. `ingest_job` tells the numbers when Spark begins and ends.
 """
@@ -29,7 +29,7 @@ from stream_app.message_formats import format_named
 
 @dataclass(frozen=True, slots=True)
 class WatchedJob:
-    """What watches a job.
+    """The observers of a job.
 
     Attributes:
         log: gets the job's events and passes them on.
@@ -78,7 +78,7 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
 
 
 def _local_folders(warehouse: str, stream: StreamConfig) -> dict[str, Path]:
-    """What the job writes on disks of this machine; what tasks of a cluster spill is elsewhere."""
+    """The folders that the job writes on this machine; a cluster's tasks spill elsewhere."""
     locations = {
         "warehouse": warehouse,
         "checkpoint": stream.checkpoint,

@@ -1,1 +1,1 @@
-"""What operators ask of a job and its tables: look, check, replay, backfill, propose."""
+"""Operators' work on a job and its tables: inspect, check, replay, backfill, propose."""

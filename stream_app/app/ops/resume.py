@@ -15,7 +15,7 @@ from stream_app.spark.job_folder import Folder
 def resume_tables(
     checkpoint: Folder, location: str, names: Sequence[str], now_ms: int
 ) -> Iterator[str]:
-    """Leave the requests in the checkpoint; a line for each.
+    """Write the requests into the checkpoint; return a line for each.
 
     Args:
         location: of the checkpoint, as it is configured.

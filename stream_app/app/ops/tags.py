@@ -1,4 +1,4 @@
-"""A tag that a person asks for: refused where it could not hold, told when it stands."""
+"""Creates a tag on request: refuses it where it could not hold, and reports it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from stream_app.table.upkeep.upkeep_refusals import check_expirable, check_publi
 
 
 def check_taggable(table: FileStoreTable) -> None:
-    """Refuse tables whose versions are others than those in their folder.
+    """Refuse tables with versions outside their folder.
 
     Raises:
-        UnsupportedTableError: these are.
+        UnsupportedTableError: there are such versions.
         StorageError: two makers of the same tag could both win.
     """
     check_expirable(table)
@@ -23,7 +23,7 @@ def check_taggable(table: FileStoreTable) -> None:
 
 
 def create(table: FileStoreTable, tag: Tag) -> Iterator[str]:
-    """Create a tag; a line that tells it.
+    """Create a tag; return a line that reports it.
 
     Raises:
         UsageError: the name was taken meanwhile, or the snapshot has expired.

@@ -1,1 +1,1 @@
-"""Looks at the source of a job: its topics, their ends, their messages."""
+"""Reads facts about the source of a job: its topics, their ends, their messages."""

@@ -8,7 +8,7 @@ from stream_app.errors import UsageError
 
 
 def bootstrap_servers(text: str, where: str) -> dict[str, tuple[str, int]]:
-    """Host and port by what was written.
+    """The host and port of each server, by its text.
 
     Args:
         where: the argument or the key.

@@ -1,7 +1,7 @@
 """Sends messages to a topic of Kafka, in order and each at least once.
 
 The producer is idempotent, so that its own repetitions neither double nor overtake anything;
-messages of one key go to one partition. What `flush` has returned from is in the topic.
+messages of one key go to one partition. When `flush` returns, all messages are in the topic.
 
 Source: kafka-python's `KafkaProducer`.
 """
@@ -78,7 +78,7 @@ class KafkaOutput:
         """Wait until all messages are in the topic.
 
         Raises:
-            SourceError: one of them is not.
+            SourceError: one of them could not be sent.
         """
         try:
             self._producer.flush()

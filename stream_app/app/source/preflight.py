@@ -29,7 +29,7 @@ from stream_app.model.near_names import nearest
 TIMEOUT_S = 15.0
 _ENDS_S = 5.0
 RECREATED_FIX = "give the job a new checkpoint folder, and a new table unless its rows stay right"
-"""What the job and the doctor say of a topic that was made anew."""
+"""The remedy that the job and the doctor give for a recreated topic."""
 _NEAR_TOPICS_MAX = 5
 _TOPIC_ERRORS = {3: "does not exist", 29: "may not be read by this user (Describe is not allowed)"}
 _SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -43,7 +43,7 @@ _PYTHON_NAMES = {
     "ssl.key.location": "ssl_keyfile",
     "ssl.key.password": "ssl_password",
 }
-"""From librdkafka's names to those of kafka-python."""
+"""librdkafka's names → those of kafka-python."""
 _NOT_FROM_FILES = ("ssl.ca.pem", "ssl.certificate.pem", "ssl.keystore.location")
 _NEW_TOPIC_WAITS_S = (0.2, 0.5, 1.0, 2.0)
 
@@ -307,7 +307,7 @@ def reachable_servers(bootstrap: str, deadline: float) -> list[str]:
     Kafka's clients retry after any error; the operating system reports it at once.
 
     Args:
-        deadline: of ``time.monotonic()``, in seconds.
+        deadline: time by ``time.monotonic()``, in seconds.
 
     Raises:
         SourceError: none of them accepts a connection before the deadline.

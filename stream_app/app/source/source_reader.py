@@ -65,14 +65,14 @@ def reader_without_spark(source: SourceConfig) -> ReaderSettings:
 
 
 def needs_sparks_source(source: SourceConfig) -> bool:
-    """Whether Spark's Kafka source reads, whose jars PySpark lacks."""
+    """Whether Spark's Kafka source, whose jars PySpark lacks, reads the topics."""
     if source.kind != "kafka" or source.reader == NATIVE:
         return False
     return source.reader == SPARK or bool(_judged(source)[1])
 
 
 def _judged(source: SourceConfig) -> tuple[dict[str, str], list[str]]:
-    """librdkafka's options, and what is in the way."""
+    """librdkafka's options, and the obstacles to the native reader."""
     try:
         found_library = library()
     except LibraryMissingError as error:

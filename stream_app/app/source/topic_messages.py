@@ -1,6 +1,6 @@
 """Reads messages of a source's topics outside of the job, by the same reader as the job's tasks.
 
-`check`, `backfill` and replays read whole topics, the look at the first messages and `doctor` a few
+`check`, `backfill` and replays read whole topics; the start of a job and `doctor` read a few
 messages. One reader has every codec of Kafka, its transactions and its logins.
 """
 
@@ -32,7 +32,7 @@ _LOOK_OPTIONS = {
     "queued.max.messages.kbytes": "512",
     "queued.min.messages": "100",
 }
-"""A look wants a few messages, and what is fetched beyond them is thrown away."""
+"""A sample needs a few messages, and drops others that were fetched."""
 _LOOK_AHEAD = 64
 _LOOK_S = 5.0
 Place = tuple[str, int]
@@ -95,7 +95,7 @@ def topic_messages(
     """The messages of topics, each once, a batch of one partition; up to the last reader's end.
 
     Args:
-        readers: up to where each wants them; what is gone is noted for each.
+        readers: each has the offsets where it ends, and notes deleted messages.
         since_ms: the time of the oldest messages, since 1970; None: from the beginning.
 
     Raises:
@@ -126,7 +126,7 @@ def _ranges(
     readers: Sequence[tuple[Ends, Uncompared]],
     since_ms: int | None,
 ) -> list[OffsetRange]:
-    """The range to read of each partition; deleted offsets become a finding of each reader."""
+    """The range to read of each partition; each reader notes deleted offsets as a finding."""
     furthest: dict[Place, int] = {}
     for ends, _ in readers:
         for place, end in ends.items():

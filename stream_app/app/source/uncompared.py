@@ -1,7 +1,7 @@
-"""What a comparison of a table with its source could not compare: findings with numbers.
+"""Collects what a comparison with the source could not compare, as findings with numbers.
 
-Filled by `source_replay` while it reads the topics. What is not compared is not known to be right,
-so a check that has left something out does not say that nothing is wrong.
+Filled by `source_replay` while it reads the topics. Uncompared rows may be wrong, so a check that
+left something out does not report a clean table.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FIX_COLUMNS = {
 
 @dataclass(slots=True)
 class Uncompared:
-    """Gathers what is left out, in the order in which it is found.
+    """Gathers omissions in the order of their discovery.
 
     Attributes:
         where: the table.
@@ -51,11 +51,11 @@ class Uncompared:
     _columns: dict[Column, ColumnSighting] = field(default_factory=dict)
 
     def add(self, what: str, fix: str, where: str = "") -> None:
-        """Something else that is not compared, in words."""
+        """Add another omission, in words."""
         self._found.append(_finding(what, where or self.where, fix))
 
     def see(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> None:
-        """Take in a batch of messages, and what has come of it."""
+        """Count a batch of messages and its results."""
         self._see_key(messages)
         if decoded.bad.num_rows:
             self.see_bad(decoded.bad)
@@ -66,18 +66,18 @@ class Uncompared:
             self._columns[column] = seen if known is None else known.plus(seen)
 
     def see_bad(self, bad: pa.RecordBatch) -> None:
-        """Take in bad records, of `BAD_RECORD_SCHEMA`; at least one."""
+        """Count bad records, of `BAD_RECORD_SCHEMA`; at least one."""
         self._reasons.update(reason_counts(bad.column("reason").to_pylist()))
         reason = bad.column("reason")[0].as_py()
         self._first_bad = self._first_bad or f"{_shown(*_place(bad, 0))}: {reason}"
 
     @property
     def bad(self) -> tuple[int, str]:
-        """How many records are bad, and the place and reason of the first."""
+        """The number of bad records, with the place and reason of the first."""
         return self._reasons.total(), self._first_bad
 
     def findings(self) -> Iterator[Finding]:
-        """All that was left out."""
+        """The findings about all omissions."""
         yield from self._found
         if self._reasons:
             kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self._reasons.items()))

@@ -22,7 +22,7 @@ _LOG = logging.getLogger("stream_app")
 def page_of_job(
     config: AppConfig, checkpoint: Callable[[], Folder], clock: Clock, history: EpochHistory
 ) -> Iterator[None]:
-    """Serve it within the block, when the configuration gives a port.
+    """Serve the page within the block, if the configuration has a port.
 
     Args:
         checkpoint: opens the job's; asked only for a page.

@@ -1,1 +1,1 @@
-"""What a configuration means for tables: schemas, message formats, folders, warnings."""
+"""Makes schemas, message formats, folders and warnings of tables from a configuration."""

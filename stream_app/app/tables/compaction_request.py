@@ -1,4 +1,4 @@
-"""What `stream-app compact` is asked to compact."""
+"""The request of `stream-app compact`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from stream_app.table.file_store_table import FileStoreTable
 
 @dataclass(frozen=True, slots=True)
 class CompactJob:
-    """What is to be compacted.
+    """The tables and settings of a compaction job.
 
     Attributes:
         table: as the job sees it: with the options of the command line, and never write-only.
         full: merge whole buckets; else what the table's triggers ask for.
-        follow: go on until stopped.
+        follow: run until stopped.
         spark: settings.
         stream: of the job that writes the table.
         metrics_port: of the endpoint for Prometheus; None: there is none.

@@ -61,7 +61,7 @@ _LOG = logging.getLogger("stream_app")
 
 
 class NoColumnsError(UsageError):
-    """No message tells a column of a source table."""
+    """No message has a column of a source table."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -71,7 +71,7 @@ class NoColumnsError(UsageError):
 
 
 def is_of_storage(error: BaseException) -> bool:
-    """Whether a table cannot be made because of its place, and not of its messages."""
+    """Whether a table cannot be created because of its place, rather than its messages."""
     return is_temporary(error) or isinstance(error, NoAccessError)
 
 
@@ -101,7 +101,7 @@ class DatabaseTables:
         self._taken = dict(self.state.state.origins)
 
     def known(self) -> list[TableFeed]:
-        """The tables that the job has met before; those that are gone are made when they appear."""
+        """The tables that the job has met before; missing ones are created when they appear."""
         for name in dict.fromkeys(self._taken.values()):
             try:
                 self._feeds[name] = self._feed(name, self._opened(name))
@@ -168,7 +168,7 @@ class DatabaseTables:
         self.quarantine(epoch, messages)
 
     def _by_table(self, messages: pa.Table) -> Mapping[str, dict[Origin, pa.RecordBatch]]:
-        """The name of each new table → the messages of each of its source tables."""
+        """The name of each new table → messages of each of its source tables."""
         new: dict[str, dict[Origin, pa.RecordBatch]] = defaultdict(dict)
         for origin, part in of_each_origin(self.tables.reader.origins, messages):
             decision = decide(self.tables.rules, origin, {**self._taken, **_names(new)})
@@ -197,18 +197,18 @@ class DatabaseTables:
         self._refused.update(dict.fromkeys(origins, reason))
 
     def _compare(self, name: str, parts: Mapping[Origin, pa.RecordBatch]) -> None:
-        """Warn, once a run, of source tables that differ and go into one table."""
+        """Warn, once a run, of different source tables that go into one table."""
         if len(parts) == 1 or name in self._compared:
             return
         self._compared.add(name)
-        # What keeps a source table from being described holds its rows back when they come.
+        # An undescribable source table is an error only when its rows come.
         with contextlib.suppress(StreamAppError):
             differences = shard_differences(_described(self.tables, parts))
             if differences:
                 _LOG.warning("the shards of the table %s differ: %s", name, differences)
 
     def _created(self, name: str, parts: Mapping[Origin, pa.RecordBatch]) -> FileStoreTable:
-        """Make a table, or open the one that is there."""
+        """Create a table, or open the existing one."""
         try:
             return self._opened(name)
         except TableNotFoundError:
@@ -220,7 +220,7 @@ class DatabaseTables:
         source = functools.reduce(merged, _described(self.tables, parts).values())
         full_name = self.tables.full_name(name)
         others = (known for known in self.state.state.warnings if known.table != full_name)
-        self.state.note(warnings=tuple(others))  # those there were are of an earlier table
+        self.state.note(warnings=tuple(others))  # the earlier rows were another table's
         remarks = remarks_of_new(source.columns)
         full_key = self.tables.full_key
         self.state.warn(column_warnings(full_name, remarks, full_key, is_lasting=True))
@@ -235,7 +235,7 @@ class DatabaseTables:
         rules = self.tables.sync.table_rules
         own = rules.tables[name].options if name in rules.tables else {}
         for_all = options_for(table.schema.primary_keys, rules.options)
-        # What a table alone says, and is configured for all tables, is for new ones.
+        # Options that the table alone may set apply only to new tables.
         rest = {key: value for key, value in for_all.items() if key not in own}
         for difference in option_differences(table.schema, rest):
             _LOG.warning(
@@ -260,7 +260,7 @@ def database_table_schema(
     """The schema of a new table, by some messages of its source tables.
 
     Raises:
-        UsageError: the messages tell no columns, or the table cannot be made of them.
+        UsageError: the messages have no columns, or do not suffice for the table.
     """
     sync, tables = database.sync, _described(database, parts)
     if not tables:
@@ -294,7 +294,7 @@ def database_table_schema(
 def _described(
     database: WholeDatabase, parts: Mapping[Origin, pa.RecordBatch]
 ) -> Mapping[str, SourceTable]:
-    """What messages tell of their source tables, by the names of these."""
+    """The descriptions of source tables from messages, by name."""
     describe: Describe = database.reader.describe
     if database.lowers_names:
         describe = LoweredDescription(describe)
@@ -306,7 +306,7 @@ def _described(
 
 
 def _lacking(sync: SyncConfig, name: str, columns: RowType) -> list[AddColumn]:
-    """The made columns that a table does not have yet."""
+    """The made columns that a table lacks."""
     whole = rules_for(sync, name, columns).rules.made.columns(columns, arrow_type)
     return [
         AddColumn(name=column.name, data_type=column.data_type.as_nullable())

@@ -75,7 +75,7 @@ def check_first_messages(
 def first_remarks(
     source: SourceConfig, messages: Mapping[str, pa.RecordBatch], columns: RowType
 ) -> Sequence[TableRemark]:
-    """What some messages of one table, by topic, show of its columns."""
+    """Remarks on the columns of one table's messages, by topic."""
     reader = source_reader(source.format, source.format_options)
     whole = pa.Table.from_batches(messages.values(), MESSAGE_SCHEMA).combine_chunks().to_batches()
     description = reader.describe(whole[0], NO_MAPPING_OPTIONS) if whole else None
@@ -122,7 +122,7 @@ def _messages_if_any(
 
 
 def other_format(chosen: str, messages: Sequence[pa.RecordBatch]) -> Notice | None:
-    """That messages look like those of another format; None: they do not."""
+    """The reason why messages seem to have another format; None: they do not."""
     values = [
         value for batch in messages for value in batch.column("value").drop_null().to_pylist()
     ]
@@ -164,7 +164,7 @@ def messages_at_both_ends(
 
 
 def _both_ends(begins: Places, ends: Places) -> list[OffsetRange]:
-    """First the beginnings, then the ends; some partitions of each topic, which have messages."""
+    """Ranges at the beginnings, then at the ends; some partitions with messages of each topic."""
     filled = sorted(place for place, end in ends.items() if end > begins[place])
     chosen = [
         place
@@ -179,7 +179,7 @@ def _both_ends(begins: Places, ends: Places) -> list[OffsetRange]:
 
 
 def warn_of_first_messages(database: WholeDatabase, messages: pa.Table, clock: Clock) -> None:
-    """Tell what will hold tables back, by some messages of each; the others go on without them.
+    """Warn of what will hold tables back, by some messages of each.
 
     Args:
         messages: of `MESSAGE_SCHEMA`.
@@ -189,7 +189,7 @@ def warn_of_first_messages(database: WholeDatabase, messages: pa.Table, clock: C
     _warn_if_all_are_left_out(sync, [origin for origin, _ in parts])
     for root, leaves in partition_roots(seen_tables(dict(parts))).items():
         _LOG.warning("%s\n  to fix: %s", root_warning(root, leaves), PUBLISH_FIX)
-    # A survey looks for the names of the source.
+    # A survey searches for the source's names.
     as_spelled = replace(database, sync=replace(sync, case_sensitive=True))
     for origin, part in parts:
         location = as_spelled.target(origin)
@@ -199,7 +199,7 @@ def warn_of_first_messages(database: WholeDatabase, messages: pa.Table, clock: C
             name = as_spelled.sync.name_of(location)
             schema = database_table_schema(as_spelled, name, {origin: part}, clock)
         except UsageError:
-            continue  # told when the table is made
+            continue  # reported when the table is created
         source = as_spelled.source_of(location)
         setup = format_setup(source, database.rules_of(location, schema.fields), schema)
         survey = format_named(source.format).survey(setup, {str(origin): part})

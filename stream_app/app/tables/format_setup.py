@@ -1,4 +1,4 @@
-"""Configuration and table → what a message format is made from."""
+"""Makes the setup of a message format from configuration and table."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def format_setup(
     *,
     restores: bool = False,
 ) -> FormatSetup:
-    """The setup of the source's format: of the columns that its messages have.
+    """The setup of the source's format: for the columns that its messages have.
 
     Args:
         table: has the made columns.
@@ -86,7 +86,7 @@ def whole_setup(source: SourceConfig, schema: TableSchema) -> FormatSetup:
 
 
 def _told_columns(schema: TableSchema) -> tuple[RowType, tuple[str, ...]]:
-    """The columns and the key of which messages have to tell.
+    """The columns and the key that messages must contain.
 
     Where a change finds its row by the rest of the key, a delete may leave out the partition. What
     `NamedPartitions` then demands is not checked here.
@@ -106,7 +106,7 @@ def _told_columns(schema: TableSchema) -> tuple[RowType, tuple[str, ...]]:
 
 
 def evolution_rules(source: SourceConfig, made: Generation) -> EvolutionRules | None:
-    """How a table follows its source; None: it does not.
+    """The rules by which a table follows its source; None: it does not.
 
     Args:
         source: as the table sees it (`source_of`).

@@ -44,7 +44,7 @@ _ENCRYPTIONS = {"AES256": "AES256", "aws:kms": "SSE-KMS", "aws:kms:dsse": "DSSE-
 
 
 def not_begun(checkpoint: str) -> str:
-    """What to say of a checkpoint that is not there: perhaps the command runs elsewhere."""
+    """The message about a missing checkpoint: perhaps the command runs elsewhere."""
     where = absolute_location(checkpoint)
     said = f"no job has begun with the checkpoint {where}"
     if where == checkpoint.rstrip("/"):
@@ -69,7 +69,7 @@ def check_writable(*locations: str) -> None:
 
 
 def probe_local(location: str) -> tuple[FileIO, str]:
-    """Create a file twice in a folder, or in the nearest above that is there: none is made.
+    """Create a file twice in a folder or its nearest existing parent; creates no folder.
 
     Returns:
         What reads and writes the file, and the folder that was tried.
@@ -93,7 +93,7 @@ def open_folder(
 
     Args:
         options: of the section ``[file-system]``.
-        session: Spark's; started only when Hadoop alone knows the file system.
+        session: Spark's session; started only if Hadoop alone knows the file system.
 
     Raises:
         UsageError: a wrong location or option.
@@ -171,9 +171,9 @@ def hadoop_settings(
 
 
 def _file_manager(version: str) -> str:
-    """The class by which Spark writes a local checkpoint without a process for each file.
+    """The class with which Spark writes a local checkpoint without a process for each file.
 
-    Its own choice starts `chmod` for each, which takes 40 ms of an epoch.
+    Spark's default starts `chmod` for each file, which takes 40 ms of an epoch.
     """
     major, minor = version.split(".")[:2]
     folder = "" if (int(major), int(minor)) < (4, 1) else "checkpointing."

@@ -1,4 +1,4 @@
-"""The table of a job of one table: opened, or created as the configuration says; its warnings."""
+"""Opens or creates the table of a job of one table, and warns of its options and columns."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def job_table(only: SingleTable, wanted: TableSchema, clock: Clock) -> FileStore
 
 
 def changes_that_fail(source_format: str, schema: TableSchema) -> list[UndoNotice]:
-    """Changes which messages of a format can tell, and which the table cannot merge."""
+    """Kinds of changes that a format's messages can have and the table cannot merge."""
     if not format_named(source_format).tells_changes:
         return []
     return undo_notices(schema.fields, schema.primary_keys, schema.options)
@@ -68,7 +68,7 @@ def column_warnings(
     """Columns that lose something on their way from the source, as warnings.
 
     Args:
-        full_key: the key of an option of the format as it stands in the configuration.
+        full_key: the key of a format's option, as in the configuration.
     """
     return [
         JobWarning(

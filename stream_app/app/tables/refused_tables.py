@@ -1,8 +1,8 @@
-"""Source tables of which a job stores nothing, and why: pure.
+"""Source tables that a job does not store, and why: pure.
 
-The job's state has them when messages of such a table are set aside, and `status`, `check`,
-`doctor` and the page tell them. What has got its table since, or is left out by the configuration,
-is not told.
+The job's state has them once messages of such a table are quarantined; `status`, `check`, `doctor`
+and the page show them. Source tables that have a table now, or that the configuration excludes, are
+not shown.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TABLES_MAX = 1000
 def with_refused(
     known: Mapping[Origin, str], reasons: Mapping[Origin, str], taken: Collection[Origin]
 ) -> Mapping[Origin, str]:
-    """The refused source tables, with those whose messages were set aside, up to a limit.
+    """The refused source tables, with those whose messages were quarantined, up to a limit.
 
     Args:
         taken: the source tables that have a table: they are not refused.
@@ -33,7 +33,7 @@ def with_refused(
 
 
 def refused_tables(state: JobState, rules: SyncRules) -> dict[Origin, str]:
-    """Source tables that the job should take and has no table of → why, by name."""
+    """Source tables that the job should take and has no table for → why, by name."""
     taken = state.origins
     return {
         origin: why

@@ -1,4 +1,4 @@
-"""Some first messages of each source table → what they show beyond their schema.
+"""Finds facts beyond the schema in the first messages of each source table.
 
 Messages of Debezium as JSON tell whether a row comes of the initial snapshot or of a change. Of
 other messages nothing is seen.
@@ -23,7 +23,7 @@ _READ = "r"
 
 
 def seen_tables(parts: Mapping[Origin, pa.RecordBatch]) -> Mapping[Origin, SeenTable]:
-    """What the messages of each table show; tables without a row are left out."""
+    """Facts in the messages of each table; tables without a row are left out."""
     tables = {}
     for origin, part in parts.items():
         rows = [row for row in _rows(part) if row is not None]
@@ -52,7 +52,7 @@ def read_alone(
 
 
 def _rows(part: pa.RecordBatch) -> Iterator[tuple[str, dict[str, Any]] | None]:
-    """The op and the row after each change; None: a message tells none."""
+    """The op and the row after each change; None: a message has none."""
     for value in part.column("value").to_pylist():
         yield None if value is None else _row(value)
 

@@ -48,14 +48,14 @@ FILTERS = frozenset({Place.FILTER_OF_MESSAGES, Place.FILTER_OF_ROWS})
 LEFT_OUT_BY_REPLAY = frozenset({Place.NARROWED_COLUMNS})
 """A replay is the consent to columns that are narrowed."""
 LEFT_OUT_OF_LATER_CHANGES = LEFT_OUT_BY_REPLAY | FILTERS
-"""What a replay compares its rows with: a row that does not pass is a newer state, too."""
+"""A replay compares its rows with these: a row that does not pass is a newer state, too."""
 LEFT_OUT_BY_CHECK = frozenset({Place.DESCRIBED_COLUMNS, Place.INSERTS_ONLY})
 """A check changes no columns, and compares tables with a key alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRows:
-    """What decides which rows a table gets of messages.
+    """The settings that decide which rows a table gets from messages.
 
     Attributes:
         source: as the table sees it (`TablesOfJob.source_of`).
@@ -66,7 +66,7 @@ class TableRows:
         restores: whether the rows' writer finds values that a change has left out.
         keeps_update_before: whether the rows' writer has a use for -U rows.
         quarantines_non_inserts: in a table without a key; else they stop the job.
-        column_times: since when each column has its type, in ms.
+        column_times: the time from which each column has its type, in ms.
     """
 
     source: SourceConfig
@@ -105,7 +105,7 @@ class TableRows:
 
     @property
     def evolution(self) -> EvolutionRules | None:
-        """How the table follows its source; None: it does not."""
+        """The rules by which the table follows its source; None: it does not."""
         return evolution_rules(self.source, self.rules.made)
 
     def _setup(self) -> FormatSetup:
@@ -144,7 +144,7 @@ class TableRows:
             ) from None
 
     def _filter(self, *, of_messages: bool) -> Step | None:
-        """The conditions on what all changes of a row share, or the others."""
+        """The conditions on values that all changes of a row share, or the other conditions."""
         if self.rules.filter is None:
             return None
         made, keys = self.rules.made, self.schema.primary_keys
@@ -186,7 +186,7 @@ class TableRows:
 
 
 def job_rows(tables: TablesOfJob, table: FileStoreTable, *, quarantines: bool = False) -> TableRows:
-    """What a job's configuration says of the rows of a table."""
+    """The settings in a job's configuration for the rows of a table."""
     return TableRows(
         source=tables.source_of(table.location),
         rules=tables.rules_of(table.location, table.schema.fields),

@@ -1,4 +1,4 @@
-"""Lists of what a table is made of, as text or JSON; and sizes, times, ages and counts in words.
+"""Prints lists of a table's parts as text or JSON; and sizes, times, ages and counts in words.
 
 A row is a frozen dataclass of int, float, bool, str and None; its fields are the columns. Columns
 named ``bytes`` and ``bytes_…`` are shown as sizes; JSON has the numbers.
@@ -29,7 +29,7 @@ class Listing:
     rows: Sequence[Any]
 
     def columns(self) -> list[Column]:
-        """The columns, numbers flush right."""
+        """The columns; those of numbers are right-aligned."""
         return [
             Column(
                 field.name,

@@ -1,4 +1,4 @@
-"""How far a verb is: one line on the terminal."""
+"""Shows a verb's progress in one line on the terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class ProgressLine:
-    """One line on the terminal that is written over; none where there is no terminal."""
+    """A line on the terminal that is overwritten; no line without a terminal."""
 
     shown: bool
     _width: int = 0
@@ -27,7 +27,7 @@ class ProgressLine:
         self._width = max(self._width, len(text))
 
     def clear(self) -> None:
-        """Take the line away, for something else is written."""
+        """Remove the line before other output."""
         if self._width:
             print(f"\r{'':<{self._width}}\r", end="", file=sys.stderr, flush=True)
             self._width = 0

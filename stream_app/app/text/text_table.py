@@ -46,7 +46,7 @@ def text_lines(columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
 
 
 def visible(value: str | None) -> str:
-    """A value that stays in its place on a line."""
+    """A value without characters that would move the cursor off its line."""
     if value is None:
         return NULL
     return CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), value)

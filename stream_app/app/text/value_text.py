@@ -50,7 +50,7 @@ def plain_texts(column: pa.Array) -> pa.Array:
     if pa.types.is_floating(kind):
         return _float_texts(column)
     if pa.types.is_timestamp(kind):
-        # Without its zone: then Arrow needs no time zone database.
+        # Without its zone, Arrow needs no time zone database.
         texts = pc.replace_substring(
             column.cast(pa.timestamp(kind.unit)).cast(pa.string()), " ", "T"
         )
@@ -77,7 +77,7 @@ def _nested_texts(column: pa.Array) -> pa.Array:
     if pa.types.is_struct(kind):
         texts = json_lines([field.name for field in kind], column.flatten())
     else:
-        # So that nulls, and what is outside of a slice, have no elements.
+        # Then nulls, and values outside of a slice, have no elements.
         column = column.take(pa.array(range(len(column)), pa.int64()))
         offsets = column.offsets
         if pa.types.is_map(kind):

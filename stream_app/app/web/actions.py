@@ -1,4 +1,4 @@
-"""What the page may change in a table: off without a token, and each request must have it.
+"""Actions of the page on a table: off without a token, which each request must have.
 
 An action runs in a thread, by the functions of its verb. A compaction is a process of its own,
 ``stream-app compact``. It may run beside the table's job, because a compaction that loses a
@@ -37,9 +37,9 @@ class ActionKind:
 
     Attributes:
         name: in forms and addresses.
-        does: what it does, for those that are about to confirm it.
+        does: its effect, as text for the confirmation.
         asks_name: whether it needs the name of a tag.
-        mends: whether it may end the trouble of a table.
+        mends: whether it may solve a table's problem.
         opens: whether it needs a table that can be opened.
     """
 
@@ -90,7 +90,7 @@ HELD_TOLD = (
 
 
 def offered(state: str | None, *, can_open: bool, can_replay: bool) -> Sequence[ActionKind]:
-    """The actions that fit a table, those that mend its trouble first.
+    """The actions that fit a table, those that may solve its problem first.
 
     Args:
         state: of `job_status`; None: unknown.
@@ -105,7 +105,7 @@ def offered(state: str | None, *, can_open: bool, can_replay: bool) -> Sequence[
 
 TOKEN_VARIABLE = "STREAM_APP_WEB_TOKEN"
 TOKEN_MIN = 16
-"""Characters: a shorter one could be guessed."""
+"""Least characters: a shorter token could be guessed."""
 PATIENCE_S = 5.0
 _KEPT_RUNS, _KEPT_LINES = 5, 200
 _LOG = logging.getLogger(__name__)
@@ -189,7 +189,7 @@ class Actions:
         return Secrets([] if self.token is None else [self.token])
 
     def refusal(self, headers: Mapping[str, str], form: Mapping[str, str]) -> UsageError | None:
-        """Why a request is refused; None: it has the token, and comes from a page of ours."""
+        """The reason to refuse a request; None: it has the token, and comes from our own page."""
         if self.token is None:
             fix = f"start the server with a token in {TOKEN_VARIABLE}"
             return UsageError("actions are off", fix=fix)
@@ -204,7 +204,7 @@ class Actions:
         return None
 
     def begin(self, name: str, form: Mapping[str, str]) -> ActionRun:
-        """Begin an action; it has ended already when it takes a moment only.
+        """Begin an action; a short one has already ended on return.
 
         Args:
             name: of a table; empty: of none, whose records alone can be replayed.
@@ -251,11 +251,11 @@ class Actions:
             return list(self._runs.get(name, ()))
 
     def pulse(self, name: str) -> Hashable:
-        """Another value whenever an action has something new to tell."""
+        """A value that changes whenever an action has a new line."""
         return tuple((run.state, run.count) for run in self.runs(name))
 
     def close(self, patience_s: float = 10.0) -> None:
-        """End the processes of compactions; what they have not committed becomes orphans.
+        """End the processes of compactions; their uncommitted files become orphans.
 
         Args:
             patience_s: seconds in which they may end by themselves; then they are killed.
@@ -323,6 +323,6 @@ class Actions:
 
 
 def _send(process: subprocess.Popen[str], what: signal.Signals) -> None:
-    """To the process and its children: Spark's JVM is one."""
+    """Send a signal to the process and its children, such as Spark's JVM."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, what)

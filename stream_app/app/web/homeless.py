@@ -1,7 +1,7 @@
 """The records of a quarantine that belong to no table, and the source tables that were refused.
 
-A job sets the messages of a source table aside when it cannot make a table of them. They lie among
-the records of no table; the page counts them by their source table.
+A job quarantines the messages of a source table when it cannot create a table for them. They are
+among the records of no table; the page counts them by source table.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _AGAIN = "start the job again, and replay the records, which wait in quarantine"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Homeless:
-    """What is known of the records without a table.
+    """Facts about the records without a table.
 
     Attributes:
         kinds: by kind of reason.
-        refused: how many of them tell of each source table, by its name.
+        refused: number of records of each refused source table, by name.
         error: why they cannot be read.
     """
 
@@ -40,7 +40,7 @@ class Homeless:
 
 
 def refused_reason(reason: str) -> str:
-    """Why a source table is refused, as a page shows it: what is wrong, and what mends it."""
+    """The reason why a source table is refused, with the remedy, for a page."""
     what, _, fix = reason.partition("; to fix: ")
     return f"{what}\nto fix: {fix}; then {_AGAIN}" if fix else f"{what}\nthen {_AGAIN}"
 
@@ -48,7 +48,7 @@ def refused_reason(reason: str) -> str:
 def with_refused(
     waiting: Mapping[str, int] | None, refused: Mapping[Origin, int]
 ) -> Mapping[str, int] | None:
-    """Counts of waiting records by table, where those of refused tables stand at their names.
+    """Counts of waiting records by table, with those of refused tables under their names.
 
     Args:
         waiting: '' has the records of no table; None: nobody has counted them.
@@ -63,7 +63,7 @@ def with_refused(
 
 @dataclass(slots=True)
 class HomelessRecords:
-    """Reads them, again only when the folder has changed. Any thread may ask.
+    """Caches the facts until the folder changes. Any thread may ask.
 
     Attributes:
         quarantine: opens the folder; None: there is none.
@@ -78,7 +78,7 @@ class HomelessRecords:
     _known: Homeless = field(default_factory=Homeless)
 
     def look(self) -> Homeless:
-        """What the folder has now."""
+        """The facts about the folder's present records."""
         try:
             quarantine = self.quarantine()
             if quarantine is None:
@@ -97,7 +97,7 @@ class HomelessRecords:
             return Homeless(error=storage_error(error))
 
     def refused(self) -> Mapping[Origin, int]:
-        """The source tables that wait, without those that the job stores by now."""
+        """The waiting source tables, without those that the job stores by now."""
         refused = self.look().refused
         stored = self.stored() if refused else ()
         return {origin: count for origin, count in refused.items() if origin not in stored}

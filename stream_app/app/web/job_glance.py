@@ -1,4 +1,4 @@
-"""A whole job in a few numbers, and which of its tables are behind: decided by their status."""
+"""A whole job in a few numbers; decides from their status which tables are behind."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from stream_app.app.text.listing import age_text
 from stream_app.spark.ingest.job_state import JobWarning
 
 _WINDOW_S = 300
-"""Seconds of a throughput; a table's epochs may be kept for less."""
+"""Seconds over which throughput is measured; a table may keep fewer epochs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobGlance:
-    """What the list says of a job as a whole.
+    """The facts about a whole job above the list of tables.
 
     Attributes:
         is_here: whether the job runs in this process.
         max_staleness_s: seconds for which a table may be behind.
         changed_s: seconds since the newest commit of any table; None: there is none.
-        no_ends: why the broker does not tell where the topics end; None: it does.
+        no_ends: why the broker does not report the topics' ends; None: it does.
         messages_per_s: of all tables, lately; None: the job runs elsewhere.
         running, queued: compactions of all tables; None: the job runs elsewhere.
         waiting: records in quarantine by table, of which there are some; '' has those of no table;
@@ -41,7 +41,7 @@ class JobGlance:
     warnings: Sequence[JobWarning] = ()
 
     def is_late(self, tables: Iterable[TableStatus]) -> bool:
-        """Whether the job commits nothing, though messages wait for tables without trouble."""
+        """Whether the job commits nothing while messages wait for tables without problems."""
         is_old = self.changed_s is not None and self.changed_s > self.max_staleness_s
         return is_old and any(one.lag for one in tables if one.state in (READY, BEHIND))
 
@@ -82,6 +82,6 @@ def messages_per_s(tables: Iterable[Sequence[PastEpoch]], now_ms: int) -> float:
 
 
 def compactions_of_all(tables: Iterable[CompactionsNow | None]) -> tuple[int, int]:
-    """How many run, and how many wait for a thread."""
+    """The numbers of running and of queued compactions."""
     numbers = [one.numbers for one in tables if one is not None]
     return sum(one.running for one in numbers), sum(one.queued for one in numbers)

@@ -58,7 +58,7 @@ class JobSite(Site):
     A table is ``DATABASE.TABLE``, as in the warehouse and in metrics.
 
     Attributes:
-        history: of the job that runs in this process; None: none does.
+        history: history of the job in this process; None: there is none.
         ask_ends: where the topics end, or None with the reason told; None: of the broker.
         read: reads ranges of the topics for a replay; None: by Kafka's client.
     """
@@ -204,7 +204,7 @@ class JobSite(Site):
         return path
 
     def _shown(self, one: TableStatus) -> TableStatus:
-        """With its name on pages, and what the job of this process knows of its compactions."""
+        """The status under its name on pages, with the compactions of this process's job."""
         if one.state == REFUSED:
             return replace(one, reason=refused_reason(one.reason or ""))
         one = replace(one, table=self.config.tables.full_name(one.table))
@@ -217,7 +217,7 @@ class JobSite(Site):
         return with_waiting_rows(one, now.numbers.waiting_rows)
 
     def _counts_runs(self, path: str) -> bool:
-        """Whether manifests have to tell the sorted runs of the table in a folder."""
+        """Whether the sorted runs of the table in a folder are counted from manifests."""
         part = self.config.tables.part(path.rsplit("/", 1)[-1])
         now = None if self._history is None else self._history.compactions(part)
         return now is None or not now.numbers.buckets
@@ -264,18 +264,18 @@ class JobSite(Site):
         )
 
     def _asked_ends(self) -> tuple[Offsets | None, str | None]:
-        """Where the topics end, and why the broker did not tell."""
+        """The ends of the topics, and the reason if the broker did not report them."""
         reasons: list[str] = []
         ends = self._ask_ends(reasons.append)
         return ends, reasons[0] if reasons else None
 
     def _newest_message_ms(self) -> int | None:
-        """As `JobStatus.newest_ms`, but not always of now: that looks at all tables."""
+        """As `JobStatus.newest_ms`, but cached: that examines all tables."""
         return self._newest.look() if self._history is None else self._history.source_ms
 
 
 def _remedy(tables: TablesOfJob) -> str:
-    """How a table that is gone comes again."""
+    """The remedy for a table that is gone."""
     if isinstance(tables, SingleTable):
         return "start the job, which makes the table, or correct table.path"
     return (

@@ -1,4 +1,4 @@
-"""Lists of a table's page: the columns that say something, and values as a page shows them."""
+"""Lists of a table's page: the columns with values, and values as a page shows them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PageList:
     """A list that unfolds.
 
     Attributes:
-        total: rows that there are; the listing may have fewer.
+        total: number of existing rows; the listing may have fewer.
         which: which of its rows are shown, when not all are.
     """
 
@@ -45,7 +45,7 @@ class PageList:
 
     @property
     def size(self) -> str:
-        """How many rows there are, and are shown."""
+        """The number of rows, in all and shown."""
         shown = len(self.listing.rows)
         if shown == self.total:
             return f"{shown:,}"
@@ -53,7 +53,7 @@ class PageList:
 
     @cached_property
     def columns(self) -> Sequence[Column]:
-        """Those in which any row has a value."""
+        """The columns in which any row has a value."""
         return [
             column
             for column in self.listing.columns()
@@ -61,7 +61,7 @@ class PageList:
         ]
 
     def cells(self) -> list[list[Cell]]:
-        """The rows."""
+        """The cells of the rows."""
         return [
             [Cell(_text(one.name, getattr(row, one.name)), one.right) for one in self.columns]
             for row in self.listing.rows

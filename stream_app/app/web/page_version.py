@@ -1,4 +1,4 @@
-"""By what an open page learns that it is old: a digest of what it shows.
+"""The version of an open page: a digest of its content, which tells that it is outdated.
 
 The server asks for it each second while somebody listens, once for all listeners of a page.
 """
@@ -18,18 +18,18 @@ from stream_app.app.web.site import Site
 from stream_app.errors import StreamAppError
 
 LOOK_S = 1.0
-"""Seconds between two looks for something new."""
+"""Seconds between two checks for something new."""
 _REST = 4
-"""Times the duration of a look until the next one: a slow store is not asked all the time."""
+"""Pause after a check, as a multiple of its duration, which spares a slow store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """By what a page learns that it is old.
+    """The means by which a page learns that it is outdated.
 
     Attributes:
         path: of its events.
-        version: of what it shows.
+        version: the version of its content.
     """
 
     path: str
@@ -38,7 +38,7 @@ class Live:
 
 @dataclass(slots=True)
 class PageVersion:
-    """What tells whether a page is still right, looked up once for all its listeners.
+    """The current version of a page, computed once for all its listeners.
 
     The same things have the same version, also of another process: a page may outlive its server.
     """
@@ -52,7 +52,7 @@ class PageVersion:
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def now(self) -> str:
-        """A digest."""
+        """The digest of the present content."""
         async with self._lock:
             began = asyncio.get_running_loop().time()
             if began - self._at >= max(LOOK_S / 2, _REST * self._took_s):
@@ -97,6 +97,6 @@ class PageVersion:
 
 
 def _coarse(one: TableStatus) -> Hashable:
-    """What of a status is worth a look: not each message of a lag, and ages grow by themselves."""
+    """A status without details that change all the time, such as ages and small lags."""
     lag = None if one.lag is None else one.lag.bit_length()
     return one.table, one.state, one.reason, lag, one.fresh_s == 0

@@ -48,7 +48,7 @@ _KIND_NAMES = {"+I": "insert", "-U": "before", "+U": "after", "-D": "delete"}
 
 
 def _in_runs(rows: Sequence[Sequence[str]]) -> list[tuple[str, list[Sequence[str]]]]:
-    """Neighbours with the same first value, behind it."""
+    """Groups of neighbours with the same first value."""
     return [(first, list(those)) for first, those in groupby(rows, key=itemgetter(0))]
 
 
@@ -58,7 +58,7 @@ def _known_in(name: str, rows: Sequence[object]) -> bool:
 
 
 def block(text: object) -> str:
-    """A text of several lines that keeps its lines and indents; what else moves a cursor does not.
+    """A text that keeps its lines and indents, without other characters that move a cursor.
 
     For a box that keeps blanks, such as ``<pre>``.
     """
@@ -79,7 +79,7 @@ def _value(text: str) -> Markup:
 
 
 def payload(data: bytes | None) -> str:
-    """A message as it came, without the schema that a converter may have put before its values."""
+    """A message as it came, without the schema that a converter may have put before it."""
     if data is None:
         return "null"
     text = data.decode(errors="backslashreplace")
@@ -110,7 +110,7 @@ def _members(text: str) -> dict[str, str]:
 
 
 def _behind(text: str, sign: str, at: int) -> int:
-    """The place of the first letter behind a sign, which only blanks precede."""
+    """The position after a sign, which only blanks may precede."""
     match = re.compile(rf"\s*{re.escape(sign)}\s*").match(text, at)
     if match is None:
         raise ValueError(f"no {sign}")

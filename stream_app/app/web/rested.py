@@ -1,4 +1,4 @@
-"""An answer that is slow to get: it is remembered, and asked for again after a rest."""
+"""Caches an answer that is slow to get, and asks again after a pause."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stream_app.clock import Clock
 
 PAUSE_S = 5.0
 REST = 4
-"""Times the duration of a question until the next one."""
+"""The pause after a question, as a multiple of its duration."""
 _Answer = TypeVar("_Answer")
 
 
@@ -24,7 +24,7 @@ class Rested(Generic[_Answer]):
         self._lock = threading.Lock()
 
     def look(self) -> _Answer:
-        """The answer of now, or of a moment ago."""
+        """The present answer, or one from a moment ago."""
         with self._lock:
             began = self._clock.steady_seconds()
             if began >= self._until:

@@ -67,11 +67,11 @@ _ALIVE_S = 15.0
 _CHANGED_SNAPSHOTS = 5
 _LIMIT = 50
 READ_S = 10.0
-"""Seconds for which a read looks for rows."""
+"""Seconds that a read may search for rows."""
 _READS = 2
-"""Reads of rows or changes at a time: the server may be the driver of the job."""
+"""Concurrent reads of rows or changes: the server may run in the job's driver."""
 _FORM_MAX = 16384
-"""Bytes of a form."""
+"""Most bytes of a form."""
 
 
 def web_app(site: Site, actions: Actions) -> Starlette:
@@ -143,7 +143,7 @@ class _Pages:
         return await self._answer(read, live, name)
 
     async def confirm(self, request: Request) -> Response:
-        """What an action does, and the form that begins it."""
+        """The page with an action's effect, and the form that begins it."""
         name = request.path_params.get("name", "")
         action = ACTIONS.get(request.path_params["action"])
         if action is None or not self.actions.are_on:
@@ -153,7 +153,7 @@ class _Pages:
     async def act(self, request: Request) -> Response:
         """Begin an action, and go back to the page of the table, which tells its outcome.
 
-        Without a table it is the job's, and the list tells.
+        Without a table it is an action of the job, and the list tells its outcome.
         """
         name = request.path_params.get("name", "")
         length = request.headers.get("content-length", "")
@@ -244,7 +244,7 @@ class _Pages:
         path = f"/events/{quote(name, safe='')}" if name else "/events"
         version = self._versions.get(name) or PageVersion(self.site, self.actions, name)
         if not name:
-            self._versions[name] = version  # a look at all tables is the dear one
+            self._versions[name] = version  # checking all tables is expensive
         return Live(path, await version.now())
 
     async def _answer(
@@ -253,8 +253,8 @@ class _Pages:
         """A page, or the page of its error.
 
         Args:
-            live: None: the page stands still.
-            name: of the table, whose state and actions are shown beside an error.
+            live: None: the page does not refresh.
+            name: name of the table, whose state and actions are shown beside an error.
         """
         try:
             text = await run_in_threadpool(read)
@@ -294,7 +294,7 @@ class _Pages:
         return offered(state, can_open=can_open, can_replay=self._can_replay(name))
 
     def _html(self, text: str, status: int) -> Response:
-        """A page without secrets; what is no Unicode, as a message may have, is escaped."""
+        """A page without secrets; characters that are no Unicode, as in a message, are escaped."""
         for secrets in (self.site.secrets, self.actions.secrets):
             text = secrets.hide_escaped(text, escaped)
         data = text.encode(errors="backslashreplace")
@@ -331,7 +331,7 @@ class _Pages:
 
 
 async def _tell_left(request: Request, left: threading.Event) -> None:
-    """Set when the browser has gone away."""
+    """Set the event when the browser has gone away."""
     while not await request.is_disconnected():
         await asyncio.sleep(LOOK_S)
     left.set()

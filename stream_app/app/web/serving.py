@@ -1,7 +1,7 @@
 """Runs the server of the pages until it is ended.
 
-It answers to known names and to addresses only. So a foreign page cannot read it through a name
-that it has pointed here; nobody can do so with an address.
+It answers only requests for known names and addresses. So a foreign page cannot read it through a
+name that resolves to this server.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from stream_app.errors import UsageError
 
 _LOCAL = "localhost"
 _CONNECTIONS = 128
-"""A page takes one for its events, and a few while it loads."""
+"""Connections per page: one for its events, and a few while it loads."""
 _EVENTS = b"GET /events"
 ANY_NAME = "*"
 

@@ -1,4 +1,4 @@
-"""The tables that the pages show: those of a warehouse, or those of a job.
+"""The tables that pages show: those of a warehouse, or those of a job.
 
 A site is asked from threads of the server, and keeps no table open.
 """
@@ -30,10 +30,10 @@ from stream_app.table.map_in_threads import each
 from stream_app.table.opening import open_table
 
 LOCAL_HOST = "127.0.0.1"
-"""Where pages are served unless another address is given."""
+"""The default address of pages."""
 _DATABASE = ".db"
 _THREADS = 8
-"""Tables that are looked at together: on a store of objects a look is one answer of it."""
+"""Tables that are read at a time: on an object store a read takes one answer."""
 
 
 class Site(Protocol):
@@ -47,7 +47,7 @@ class Site(Protocol):
 
     @property
     def title(self) -> str:
-        """Which tables these are."""
+        """A title for these tables."""
         ...
 
     @property
@@ -57,7 +57,7 @@ class Site(Protocol):
 
     @property
     def no_ends(self) -> str | None:
-        """Why the broker did not tell lately where the topics end; None: it did, or need not."""
+        """Why the broker lately did not report the topics' ends; None: it did, or need not."""
         return None
 
     def status(self, name: str) -> TableStatus | None:
@@ -77,7 +77,7 @@ class Site(Protocol):
         return None
 
     def open(self, name: str) -> FileStoreTable:
-        """One of them as it is now.
+        """Open one of the tables, as it is now.
 
         Raises:
             TableNotFoundError: there is none of this name.
@@ -110,7 +110,7 @@ class Site(Protocol):
         return None
 
     def replay(self, name: str) -> Iterator[str]:
-        """Replay the records of a table's quarantine, or of no table; lines that tell it.
+        """Replay the records of a table's quarantine, or of no table; returns lines that report it.
 
         Raises:
             UsageError: there is no quarantine, or a record cannot be replayed safely.
@@ -122,7 +122,7 @@ class Site(Protocol):
         )
 
     def resume(self, name: str) -> Iterator[str]:
-        """Ask the job to try a held table again; lines that tell it.
+        """Ask the job to try a held table again; returns lines that report it.
 
         Raises:
             UsageError: the table is not held back, or these are not the tables of a job.
@@ -206,7 +206,7 @@ class WarehouseSite(Site):
         return [name for name in names if _is_unicode(name)]
 
     def _status(self, place: tuple[str, str]) -> TableStatus | None:
-        """None: the folder is no table."""
+        """The status of the table in a folder; None: the folder is no table."""
         name, path = place
         try:
             facts = self._facts.of(path)

@@ -1,4 +1,4 @@
-"""Which tables of the list are shown, and in which order: decided by their status alone."""
+"""Selects and orders the tables of the list by their status alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ORDERS = (TROUBLE, STALE, LAG, RUNS, NAME)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListChoice:
-    """What was asked for.
+    """The filter and the order of the list.
 
     Attributes:
         text: part of the names; capitals count the same.
@@ -49,7 +49,7 @@ class ListChoice:
         return sorted(chosen, key=self._key)
 
     def query(self, state: str) -> str:
-        """The query of the same choice with another state; empty when nothing is asked."""
+        """The query of the same choice with another state; empty for the default choice."""
         order = "" if self.order == TROUBLE else self.order
         asked = {"q": self.text, "state": state, "sort": order}
         return urlencode({key: value for key, value in asked.items() if value})
@@ -67,7 +67,7 @@ class ListChoice:
 
 
 def states(tables: Sequence[TableStatus]) -> Sequence[tuple[str, int]]:
-    """How many tables are in each state that there is, the most frequent first."""
+    """The number of tables in each occurring state, the most frequent first."""
     return Counter(one.state for one in tables).most_common()
 
 

@@ -1,4 +1,4 @@
-"""What the page of one table shows, read from its metadata."""
+"""The content of the page of one table, read from its metadata."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ class TablePage:
         write_amplification: bytes that appends and compactions of the shown snapshots wrote for
             each byte that appends wrote; None: they appended none.
         space_amplification: see `table_parts.space_amplification`.
-        traits: what kind of table it is, in few words.
+        traits: the kind of table, in few words.
         history: the newest snapshots.
         now: None: this process is not the table's job.
-        problems: what cannot be shown, and why.
+        problems: parts that cannot be shown, and why.
     """
 
     name: str
@@ -100,7 +100,7 @@ def table_page(
     quarantine: Callable[[], Quarantine | None],
     now: CompactionsNow | None = None,
 ) -> TablePage:
-    """Read a page; files of rows are not opened. What cannot be read hides nothing else.
+    """Read a page; files of rows are not opened. An unreadable part hides no other.
 
     Args:
         quarantine: opens the job's.
@@ -155,7 +155,7 @@ class FoundRows:
 
 
 class _StoppedError(Exception):
-    """A read is to end before it has all rows."""
+    """Ends a read before it has all rows."""
 
 
 def rows_of(
@@ -227,8 +227,8 @@ def changes_of(
 
 
 def _last_changes(table: FileStoreTable, number: int, limit: int) -> list[pa.RecordBatch]:
-    """The last changes of a snapshot, as `StreamRead` gives them; `limit` rows at most."""
-    # Without the consumer of the table's options: a page leaves no trace, and follows nobody.
+    """The last changes of a snapshot, in the form of `StreamRead`; `limit` rows at most."""
+    # Do not use the consumer of the table's options: a page leaves no trace.
     how = Following(start=stream_start("default", snapshot_id=number), end=number)
     kept, rows, read = deque[pa.RecordBatch](), 0, 0
     with closing(changelog_batches(ChangelogFollow(StreamRead(table), how))) as batches:

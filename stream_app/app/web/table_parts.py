@@ -47,11 +47,11 @@ class Parts:
     _errors: dict[str, tuple[StreamAppError, list[str]]] = field(default_factory=dict)
 
     def some(self, name: str, work: Callable[[], Sequence[_Read]]) -> Sequence[_Read]:
-        """A part of several things; empty when it cannot be read."""
+        """A part with several values; empty when it cannot be read."""
         return self.one(name, work) or ()
 
     def one(self, name: str, work: Callable[[], _Read | None]) -> _Read | None:
-        """A part; None when it cannot be read."""
+        """A part with one value; None when it cannot be read."""
         try:
             return work()
         except StreamAppError as error:
@@ -70,7 +70,7 @@ class Parts:
 
 
 def next_expiry(table: FileStoreTable) -> SnapshotExpiry:
-    """What an expiry would delete now; nothing is deleted.
+    """The next expiry, as a plan; nothing is deleted.
 
     Raises:
         UsageError: the options of expiry contradict each other.
@@ -81,7 +81,7 @@ def next_expiry(table: FileStoreTable) -> SnapshotExpiry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaVersion:
-    """One version of the schema, and what differs from the one before; the first differs not."""
+    """One version of the schema, and its differences from the previous one; the first has none."""
 
     number: int
     time: str | None
@@ -95,7 +95,7 @@ def schema_versions(table: FileStoreTable) -> list[SchemaVersion]:
     versions = []
     for before, schema in zip([None, *schemas], schemas, strict=False):
         if before is None and schema.schema_id > 0:
-            continue  # the one before it is not shown
+            continue  # the previous version is not shown
         changes = () if before is None else tuple(schema_differences(before, schema))
         time = time_text(schema.time_millis)
         versions.append(SchemaVersion(number=schema.schema_id, time=time, changes=changes))
@@ -129,7 +129,7 @@ def column_rows(schema: TableSchema) -> list[ColumnRow]:
 
 
 def traits_told(schema: TableSchema) -> list[str]:
-    """What kind of table it is, the most important first."""
+    """The kind of table in few words, the most important first."""
     options, columns = schema.core_options, len(schema.fields)
     keys = ", ".join(schema.primary_keys)
     traits = [
@@ -186,7 +186,7 @@ class QuarantinedKind:
 def quarantined_kinds(
     committed: Collection[str], quarantine: Callable[[], Quarantine | None]
 ) -> list[QuarantinedKind]:
-    """The newest `QUARANTINED_READ` of those that wait, by kind of reason, the most frequent first.
+    """The newest `QUARANTINED_READ` waiting records by kind of reason, the most frequent first.
 
     Args:
         committed: as `Quarantine.each_waiting`.

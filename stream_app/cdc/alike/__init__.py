@@ -1,1 +1,1 @@
-"""Records of JSON that look alike, for every format. Start with `decoder`."""
+"""Decodes JSON records of the same shape together, for every format. Start with `decoder`."""

@@ -1,7 +1,7 @@
-"""A format of JSON, made of its dialect: messages → row changes.
+"""Makes a format of JSON from its dialect: messages → row changes.
 
 1. Records that look alike are parsed in columns by the dialect, and become rows (`images`).
-2. What does not fit in is read one by one by the dialect; `record_images` makes the rows.
+2. The dialect reads other records one by one; `record_images` makes the rows.
 3. A message is stored whole or not at all: one bad record makes it bad.
 """
 
@@ -73,7 +73,7 @@ class ChangeFormat(Reads):
         return bool(self._dialect.key_columns)
 
     def decode(self, messages: pa.RecordBatch) -> DecodedBatch:
-        """Decode every message for itself; see `MessageFormat.decode`.
+        """Decode each message independently; see `MessageFormat.decode`.
 
         Raises:
             WrongSourceError: a TRUNCATE, where ``truncate = error``, or a record with other
@@ -158,7 +158,7 @@ class ChangeFormat(Reads):
 def read_message(
     dialect: Dialect, value: bytes, key: bytes | None, table: Table
 ) -> Change | Truncate | NoRow:
-    """Read one message that is no tombstone.
+    """Read one message with a value.
 
     Raises:
         UnreadableRecordError: no JSON, or no message of this format.

@@ -1,7 +1,7 @@
-"""Images of which only some columns are sent: `old` of Maxwell and Canal, both of GoldenGate's.
+"""Completes images that hold only some columns: `old` of Maxwell and Canal, both of GoldenGate.
 
 A column that such an image lacks has the value of the other image; a null is a value. The columnar
-parser gives null for both, so the few messages in which that matters are looked at by themselves.
+parser gives null for both, so the few affected messages are examined one by one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from stream_app.cdc.row_assembly import Ops
 
 
 def ops_of(texts: pa.Array, ops: Mapping[str, int]) -> Ops:
-    """The op of each text, a letter of `row_assembly`; 0 for any other text and for null."""
+    """The op of each text, as a letter of `row_assembly`; 0 for any other text and for null."""
     codes = pc.fill_null(pc.index_in(texts, pa.array(list(ops))), len(ops))
     table = np.array([*ops.values(), 0], np.uint8)
     ops_of_texts: Ops = table[codes.to_numpy()]
@@ -35,7 +35,7 @@ def ops_of(texts: pa.Array, ops: Mapping[str, int]) -> Ops:
 
 
 def nulls_behind(values: pa.Array, rows: Bools, marker: bytes) -> Int64s:
-    """Those of the rows in which a null may stand behind a marker.
+    """The rows in which a null may follow a marker.
 
     Four values, of which the last two are wanted by `rows`, with the marker ``"old":``::
 
@@ -63,13 +63,13 @@ def _rows(starts: Int64s, places: Int64s) -> Int64s:
 
 
 def rows_with(values: pa.Array, text: bytes) -> Int64s:
-    """The values, binary [n] without nulls, in which a text of four bytes or more stands."""
+    """The values, binary [n] without nulls, that contain a text of four bytes or more."""
     data, starts = own_bytes(values)
     return np.unique(_rows(starts, places_of(data, text)))
 
 
 def first_of_each(values: pa.Array, marker: bytes) -> dict[bytes, int]:
-    """The objects that stand behind a marker, each with its first value.
+    """The objects that follow a marker, each with its first value.
 
     An object ends here at its first brace. That may cut one off, which then counts as another.
 
@@ -93,7 +93,7 @@ def first_of_each(values: pa.Array, marker: bytes) -> dict[bytes, int]:
 
 
 def places_of(data: Bytes, text: bytes) -> Int64s:
-    """Where a text of four bytes or more begins, in ascending order."""
+    """The positions at which a text of four bytes or more begins, ascending."""
     places = places_of_word(data, text[:4])
     for at, byte in enumerate(text[4:], 4):
         places = places[data.take(places + at, mode="clip") == byte]
@@ -106,7 +106,7 @@ def told_nulls(
     names: Sequence[str],
     images: Callable[[Any, int], Iterable[tuple[int, Mapping[str, Any] | None]]],
 ) -> tuple[list[list[int]], list[int]]:
-    """For each of the names, the records whose image says null.
+    """For each name, the records whose image has an explicit null.
 
     Args:
         rows: positions of the values to look at; few, since each is parsed for itself.
@@ -134,7 +134,7 @@ def told_nulls(
 def filled_up(
     some: Sequence[pa.Array], whole: Sequence[pa.Array], nulls: Sequence[Sequence[int]]
 ) -> list[pa.Array]:
-    """Each column of images that lack columns, with the values of the other images there.
+    """The columns of incomplete images, filled with the values of the other images.
 
     Args:
         some, whole: for each column an array [n].

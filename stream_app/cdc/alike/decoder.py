@@ -1,9 +1,9 @@
-"""Records of one shape in columns, and the odd ones one by one: the loop of every format of JSON.
+"""Decodes records of one shape in columns, and others one by one, for every format of JSON.
 
 1. Values are cut into slices.
-2. Records that look alike are decoded in columns. Where the parser refuses some, the shape is
-   learnt again and the slice is halved until those stand alone.
-3. What does not fit in is read record by record, which decides.
+2. Records that look alike are decoded in columns. If the parser refuses some, the shape is learnt
+   again, and the slice halved until those are isolated.
+3. Other records are read one by one; that reading is final.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _HALVE_ROWS_MIN = 64
 
 @dataclass(slots=True)
 class Group:
-    """Messages of one schema: how their columns are read, and the shape last seen."""
+    """Messages of one schema, with the readings of their columns and the shape last seen."""
 
     readings: tuple[ColumnReading, ...]
     shape: RecordShape | None = None
 
 
 class Reads(Protocol):
-    """How a format reads values, in columns and one by one."""
+    """A format's ways of reading values, in columns and one by one."""
 
     def ahead(self, values: pa.Array, index: Index, group: Group, outcome: Outcome, /) -> Bools:
-        """Decode what can be decoded without a parse of whole messages; returns what is left.
+        """Decode values that need no parse of whole messages; return the others.
 
         Args:
             values: binary [n] without nulls: a slice.
@@ -58,7 +58,7 @@ class Reads(Protocol):
     def in_columns(
         self, values: pa.Array, index: Index, group: Group, outcome: Outcome, /
     ) -> DecodedRecords | None:
-        """Decode values of the group's shape; None when they do not parse as that.
+        """Decode values of the group's shape; None when they do not parse as this shape.
 
         Args:
             values: binary without nulls, each `json_lines.looks_like_object`.
@@ -68,7 +68,7 @@ class Reads(Protocol):
         ...
 
     def one_by_one(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> None:
-        """Read each value on its own, into the outcome of the batch.
+        """Read values one by one, into the outcome of the batch.
 
         Args:
             index: for each value the position of its message.

@@ -1,7 +1,7 @@
-"""What messages tell of a source table, for any dialect: names, types where told, and the key.
+"""Describes a source table from messages of any dialect: names, types where given, and the key.
 
 Implements `describe` and `versions` of `message_format.SourceReader`. A dialect describes one
-message; plain JSON tells names alone, whose type is STRING, which takes every value.
+message; plain JSON gives only names, so the type is STRING, which holds every value.
 
 Source: Paimon `flink/action/cdc/format/AbstractJsonRecordParser.java`.
 """
@@ -29,7 +29,7 @@ from stream_app.model.schema.source_table import SourceColumn, SourceTable, merg
 def describe(
     dialect: Dialect, messages: pa.RecordBatch, options: MappingOptions
 ) -> SourceTable | None:
-    """The table that these messages tell of; see `message_format.SourceReader.describe`."""
+    """The table that these messages describe; see `message_format.SourceReader.describe`."""
     distinct = [version.table for version in versions(dialect, messages, options)]
     return functools.reduce(merged, distinct) if distinct else None
 
@@ -37,7 +37,7 @@ def describe(
 def versions(
     dialect: Dialect, messages: pa.RecordBatch, options: MappingOptions
 ) -> Sequence[ToldTable]:
-    """In the order of their first messages; see `message_format.SourceReader.versions`."""
+    """The table's versions, in the order of their first messages; see `SourceReader.versions`."""
     positions: dict[SourceTable, list[int]] = {}
     keys = messages.column("key").to_pylist()
     for at, value in enumerate(messages.column("value").to_pylist()):
@@ -50,7 +50,7 @@ def versions(
 
 
 def parsed(text: Any) -> Any:
-    """A JSON text as a parser has it; None: there is none, or it is no JSON."""
+    """The parsed JSON text; None: there is none, or it is no JSON."""
     try:
         return None if text is None else orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -60,7 +60,7 @@ def parsed(text: Any) -> Any:
 def untyped(
     names: Iterable[str], keys: Any, types: Mapping[str, StoredType] | None = None
 ) -> SourceTable:
-    """A table of columns, STRING but for those with a type.
+    """A table of columns; their type is STRING unless it is given.
 
     Args:
         keys: what should be a list of the key's columns.
@@ -86,7 +86,7 @@ def _column(name: str, stored: StoredType) -> SourceColumn:
 
 
 def with_key(table: SourceTable, keys: Iterable[tuple[str, ...]]) -> SourceTable:
-    """The table with the first of the keys whose names are columns; they are NOT NULL."""
+    """The table, with the first of the keys whose columns it has; key columns are NOT NULL."""
     names = {column.name for column in table.columns}
     chosen = next((key for key in keys if key and names.issuperset(key)), ())
     return replace(

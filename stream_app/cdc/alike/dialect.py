@@ -1,7 +1,7 @@
-"""What a format of JSON says of its messages: the port behind which `change_format` does the rest.
+"""The port of a JSON format's own rules for its messages; `change_format` does the rest.
 
-A dialect reads a message in two ways, which must agree. `parse` takes many that look alike and may
-give back any of them as odd. `read` takes one, and its word is final.
+A dialect reads a message in two ways, which must agree. `parse` takes many of the same shape and
+may reject any of them as odd. `read` takes one, and its result is final.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ ImagesOf = Callable[[dict[str, Any]], DocumentImages | None]
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The images of n messages that were parsed in columns.
+    """The images of n messages from a columnar parse.
 
     Attributes:
         images: of m records.
@@ -70,7 +70,7 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one message changes.
+    """The changes of one message.
 
     Attributes:
         table: the name of the source's table.
@@ -89,12 +89,12 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class NoRow:
-    """A message that is understood and means no row."""
+    """A valid message without a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Of the table what a dialect needs.
+    """The facts about a table that a dialect needs.
 
     Attributes:
         columns, keys: names of all columns, and of the primary key.
@@ -112,12 +112,12 @@ class Dialect(Protocol):
 
     @property
     def schema_marker(self) -> bytes:
-        """What stands before the types of a message's columns; empty: they are not told."""
+        """The text before the types of a message's columns; empty: messages have no types."""
         return b""
 
     @property
     def key_columns(self) -> frozenset[str]:
-        """Columns that are read from the messages' keys."""
+        """The columns that are read from the messages' keys."""
         return frozenset()
 
     def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
@@ -137,7 +137,7 @@ class Dialect(Protocol):
     def parse(
         self, values: pa.Array, keys: pa.Array | None, table: Table, kinds: Sequence[JsonKind], /
     ) -> Parsed | None:
-        """Parse values of these kinds in columns; None when they do not parse as that.
+        """Parse values of these kinds in columns; None when they do not parse as these kinds.
 
         Args:
             values: binary [n] without nulls, each `json_lines.looks_like_object`.

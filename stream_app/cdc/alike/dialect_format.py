@@ -39,7 +39,7 @@ def _fits_together(_checked: CheckedOptions, _columns: RowType) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialectFormat:
-    """What a dialect adds to the declaration of its format.
+    """The parts of a format's declaration that come from its dialect.
 
     Attributes:
         name, section, introduction, options: as `Format` has them.

@@ -1,6 +1,6 @@
-"""One message of JSON on its own: each number as its text, fields that stand twice, depth.
+"""Parses one JSON message: keeps the text of numbers, checks repeated fields and depth.
 
-For the slow paths of all formats. What it says of a message that is no JSON is final.
+For the slow paths of all formats. Its verdict on a message that is no JSON is final.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def no_constant(name: str) -> Any:
-    """For Python's parser of JSON, which takes ``NaN`` and ``Infinity`` for numbers.
+    """Refuse ``NaN`` and ``Infinity``, which Python's JSON parser takes for numbers.
 
     Raises:
         UnreadableRecordError: always.
@@ -99,7 +99,7 @@ def check_once(document: dict[str, Any], names: frozenset[str]) -> None:
 
 
 def text_of(document: dict[str, Any], name: str) -> str | None:
-    """A field of the envelope that holds text; None: null, or not there.
+    """A text field of the envelope; None: it is null or missing.
 
     Raises:
         UnreadableRecordError: it holds something else.
@@ -147,7 +147,7 @@ def cell_of(value: Any) -> Cell:
 
 
 def json_text(value: Any) -> str:
-    """Compact JSON with every number, and every field of an object, as it was written."""
+    """Compact JSON with every number, and every field of an object, exactly as written."""
     parts: list[str] = []
     _write(value, parts.append)
     return "".join(parts)

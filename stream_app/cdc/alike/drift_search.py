@@ -1,4 +1,4 @@
-"""Which of many records have unknown or missing columns, at the price of a look at their bytes.
+"""Finds records with unknown or missing columns by a scan of their bytes.
 
 Called by the formats for records that were parsed in columns; the parser does not tell which
 fields it left out. Few records are read in full, and the others are compared with them:
@@ -47,7 +47,7 @@ _QUOTE, _COLON, _BACKSLASH = b'":\\'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchedRecords:
-    """What is searched: n records.
+    """The n records to search.
 
     Attributes:
         values: JSON objects as binary [n], without nulls.
@@ -66,7 +66,7 @@ class SearchedRecords:
 
 
 def classes_of(ops: Classes, has_before: Bools) -> Classes:
-    """The classes of records: those of the same op and images are expected to be alike."""
+    """The class of each record; records of the same op and images should have the same fields."""
     return np.where(has_before, ops | _WITH_BEFORE, ops)
 
 

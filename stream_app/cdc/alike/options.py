@@ -1,4 +1,4 @@
-"""Options that every format of JSON has, and the check of a format's options.
+"""Declares the options of every JSON format, and checks a format's options.
 
 Each format declares its own beside these. Called once, when the format is made.
 """
@@ -43,7 +43,7 @@ COLUMN_ENCODING = "column.NAME.encoding"
 
 
 class OnTruncate(Enum):
-    """Effect of a TRUNCATE of the source."""
+    """The effect of a TRUNCATE of the source."""
 
     ERROR = "error"
     IGNORE = "ignore"
@@ -143,11 +143,11 @@ class CheckedOptions:
 
     @property
     def on_truncate(self) -> OnTruncate:
-        """Effect of a TRUNCATE of the source."""
+        """The effect of a TRUNCATE of the source."""
         return OnTruncate(self.values.get(TRUNCATE, OnTruncate.ERROR.value))
 
     def column_policy(self, columns: RowType) -> ColumnPolicy:
-        """What becomes of records that have other columns than these."""
+        """The policy for records with other columns than these."""
         return ColumnPolicy(
             columns=frozenset(columns.names),
             unknown=Reaction(self.values[UNKNOWN_COLUMNS]),
@@ -202,7 +202,7 @@ def checked_options(
 def column_readings(
     setup: FormatSetup, encodings: Mapping[str, Encoding], default: Callable[[DataType], Encoding]
 ) -> tuple[ColumnReading, ...]:
-    """How each column of a table is read from messages that do not bring their schema.
+    """How to read each column of a table from messages without a schema.
 
     Args:
         encodings: of single columns, by name.

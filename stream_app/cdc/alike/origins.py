@@ -1,4 +1,4 @@
-"""A few fields of each message, without its row: its source table and the time of its change.
+"""Reads a few fields of each message, but no row: its source table and its change time.
 
 Implements parts of `message_format.SourceReader`. A dialect names the fields that it
 needs. Many messages are parsed in columns, by halves where they do not parse together. What cannot
@@ -112,7 +112,7 @@ def _is_of(value: object, wanted: pa.DataType) -> bool:
 
 
 class Told(NamedTuple):
-    """What n messages tell of their tables: strings [n]; bool [n]: which are about a row.
+    """The tables that n messages name: strings [n]; bool [n]: whether a message has a row.
 
     What is not known to mean no row belongs to its table, whose decoder refuses it.
     """
@@ -124,7 +124,7 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OriginFields:
-    """How a dialect tells tables.
+    """The rule by which a dialect finds a message's table.
 
     Attributes:
         fields: of a message, that are read.
@@ -135,11 +135,11 @@ class OriginFields:
     tell: Callable[[Sequence[pa.Array]], Told]
 
     def origins(self, messages: pa.RecordBatch) -> Origins:
-        """Of which source table each message tells; see `message_format.SourceReader`."""
+        """The source table of each message; see `message_format.SourceReader`."""
         return self.origins_of(fields_read(messages, self.fields), messages.num_rows)
 
     def origins_of(self, read: FieldsRead, count: int) -> Origins:
-        """The origins of so many messages by their fields."""
+        """The origins of messages, from their fields."""
         databases, tables = [], []
         for index, columns in read.parts:
             database, table, means_row = self.tell(columns)
@@ -153,7 +153,7 @@ class OriginFields:
 
 
 def change_times(fields: pa.Schema, millis_of: MillisOf, messages: pa.RecordBatch) -> pa.Array:
-    """When each change was made; see `message_format.SourceReader`."""
+    """The time of each change; see `message_format.SourceReader`."""
     return fields_read(messages, fields).times(messages.num_rows, millis_of)
 
 

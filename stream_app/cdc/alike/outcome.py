@@ -1,4 +1,4 @@
-"""What came of the records of a batch so far: rows, reasons, skipped ones, tables and columns.
+"""Collects the results of a batch's records: rows, reasons, skipped ones, tables, columns.
 
 Filled by `decoder` and by the formats, part by part; `decoded` hands it over.
 """
@@ -36,7 +36,7 @@ Questions = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class DecodedRecords:
-    """What came of n records that were parsed in columns.
+    """The results of n records that were parsed in columns.
 
     Attributes:
         of: their rows.
@@ -51,7 +51,7 @@ class DecodedRecords:
 
 @dataclass(slots=True)
 class RecordsResult:
-    """What came of records that were read one by one, each known by its position.
+    """The results of records that were read one by one, each with its position.
 
     Attributes:
         rows, record: the rows, and for each its record.
@@ -80,7 +80,7 @@ class RecordsResult:
         read: Callable[[int, bytes], Change | Truncate | NoRow | None],
         policy: ColumnPolicy,
     ) -> list[tuple[int, Change]]:
-        """Read each value on its own; returns the changes that the policy takes, with positions.
+        """Read values one by one; return the changes that the policy accepts, with positions.
 
         Args:
             read: makes of a position and its value what the message means; None: it is noted
@@ -137,7 +137,7 @@ class RecordsResult:
 
 @dataclass(slots=True, kw_only=True)
 class Outcome:
-    """What has come of a batch; positions are those of its messages.
+    """The results of a batch so far; positions are those of its messages.
 
     Attributes:
         section: of the format's options, for errors.
@@ -159,7 +159,7 @@ class Outcome:
     schemas: dict[str, int] = field(default_factory=dict)
 
     def take(self, decoded: DecodedRecords, index: Index) -> None:
-        """Take in records that were parsed in columns.
+        """Add records that were parsed in columns.
 
         Args:
             index: for each record the position of its message.
@@ -179,7 +179,7 @@ class Outcome:
         self.parts.append(ChangeBatch(rows=decoded.of.rows, message_index=index[decoded.of.record]))
 
     def take_result(self, result: RecordsResult, index: Index) -> None:
-        """Take in records that were read one by one.
+        """Add records that were read one by one.
 
         Raises:
             WrongSourceError: one of them stops the job.
@@ -200,7 +200,7 @@ class Outcome:
             self._take_truncates([int(index[position]) for position in result.truncates])
 
     def decoded(self, schema: pa.Schema, but: Mapping[int, str]) -> DecodedBatch:
-        """All of it, in the order of the messages.
+        """All results, in the order of the messages.
 
         Args:
             but: messages that are bad for other reasons, by position.

@@ -1,4 +1,4 @@
-"""Which JSON kind each column has in a batch: learnt from its records, to parse them in columns.
+"""Learns each column's JSON kind from a batch's records, to parse them in columns.
 
 Called by the formats for the first records of a task, and again when the column parser has
 refused a batch. It reads only kinds, never values.
@@ -34,7 +34,7 @@ _Signature = tuple[bool, tuple[_Types, ...]]
 
 @dataclass(frozen=True, slots=True)
 class RecordShape:
-    """What records that are parsed together have in common.
+    """The common shape of records that are parsed together.
 
     Attributes:
         readings: of the table's columns.
@@ -48,11 +48,11 @@ class RecordShape:
 
     @property
     def fields(self) -> list[pa.Field]:
-        """As which the columns of a row are parsed."""
+        """The fields for the parse of a row's columns."""
         return row_fields(self.readings, self.kinds)
 
     def parses_decimals(self) -> bool:
-        """Whether the parser reads decimals, not their base64."""
+        """Whether the parser reads decimals as such, not as base64."""
         return any(
             pa.types.is_decimal(field.type)
             or (pa.types.is_nested(field.type) and reading.holds_decimals)

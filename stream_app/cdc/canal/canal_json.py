@@ -67,7 +67,7 @@ OPS = {"INSERT": CREATE, "ROW": CREATE, "UPDATE": UPDATE, "DELETE": DELETE}
 
 @dataclass(frozen=True, slots=True)
 class CanalDialect(Dialect):
-    """Canal tells MySQL's own types."""
+    """The dialect of Canal, whose messages have MySQL's own types."""
 
     schema_marker: bytes = b'"mysqlType":'
 

@@ -1,4 +1,4 @@
-"""What `mysqlType` says of a column's values that are not what they look like.
+"""Converts values of columns whose `mysqlType` gives them another meaning.
 
 Canal sends the number of an ENUM's member, of a SET the bits of its members, a BIT as its number,
 and a geometry as MySQL's bytes. So such a value is read by the type of its own message.
@@ -48,7 +48,7 @@ _GEOMETRY_DEPTH_MAX = 32
 
 @lru_cache(maxsize=4096)
 def conversion(family: Family, mysql_type: str) -> Conversion | None:
-    """How values of a type become those of a column; None: they are what they look like."""
+    """The conversion of a type's values into a column's; None: they need none."""
     if family is Family.STRING:
         if named := _NAMED.match(mysql_type):
             names = tuple(label.replace("''", "'") for label in _MEMBER.findall(named[2]))
@@ -85,7 +85,7 @@ def _is_number(text: str) -> bool:
 
 
 def converted(family: Family, types: pa.Array, texts: pa.Array) -> tuple[pa.Array, Bools]:
-    """A column [n] of the types that messages tell [n]; and where a value cannot be converted."""
+    """A column [n] converted by the messages' types [n]; and where a value cannot be converted."""
     failed = ~valid_of(texts) & valid_of(texts)
     for mysql_type in types.unique().drop_null().to_pylist():  # a loop over types
         convert = conversion(family, mysql_type)

@@ -63,7 +63,7 @@ def int64s_of(array: pa.Array) -> Int64s:
 
 
 def valid_of(array: pa.Array) -> Bools:
-    """Where an array is not null: bool [n]."""
+    """The mask of the array's values that are not null: bool [n]."""
     if array.null_count == 0:
         return np.ones(len(array), np.bool_)
     return bools_of(array.is_valid())
@@ -91,7 +91,7 @@ def null_where(array: pa.Array, mask: Bools) -> pa.Array:
 
 
 def any_of(*masks: Bools | None) -> Bools | None:
-    """Where any of the masks is true; None: nowhere."""
+    """The union of masks; None: no mask is true anywhere."""
     present = [mask for mask in masks if mask is not None]
     union: Bools | None = np.logical_or.reduce(present) if present else None
     return union if union is not None and union.any() else None

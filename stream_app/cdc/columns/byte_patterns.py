@@ -1,6 +1,6 @@
-"""Parts of many messages that are alike, found and cut out by their bytes without a parser.
+"""Finds and cuts out similar parts of many messages by their bytes, without a parser.
 
-Used for what is the same in all messages but for numbers, such as positions and times.
+For parts that differ only in numbers, such as positions and times.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WORDS_AT_ONCE = 1 << 17
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BytePattern:
-    """What a text of `len(lowest)` bytes must be.
+    """A pattern for texts of `len(lowest)` bytes.
 
     Attributes:
         lowest: uint8 [t]; the least byte that fits at each place.
@@ -33,7 +33,7 @@ class BytePattern:
         return len(self.lowest)
 
     def fits(self, data: Bytes, starts: Int64s) -> Bools:
-        """Where the `len(self)` bytes at each start fit: bool [len(starts)].
+        """Whether the `len(self)` bytes at each start match: bool [len(starts)].
 
         A pattern of two digits, of which the first is no zero::
 
@@ -63,7 +63,7 @@ class BytePattern:
 
 
 def byte_pattern(text: bytes, ranges: Mapping[int, bytes]) -> BytePattern:
-    """The text itself, but for the places of which `ranges` has the least and the largest byte."""
+    """The pattern of a text; at some places `ranges` gives the least and the largest byte."""
     lowest = np.frombuffer(text, np.uint8).copy()
     spread = np.zeros(len(text), np.uint8)
     for place, (least, largest) in ranges.items():
@@ -100,7 +100,7 @@ def words_like(data: Bytes, word: bytes) -> Iterator[tuple[int, Bools]]:
 
 
 def places_of_word(data: Bytes, word: bytes) -> Int64s:
-    """Where a word of two or four bytes stands, ascending."""
+    """The positions of a word of two or four bytes, ascending."""
     size = len(word)
     places = [start + size * np.flatnonzero(same) for start, same in words_like(data, word)]
     return np.sort(np.concatenate([np.empty(0, np.int64), *places]))

@@ -84,7 +84,7 @@ def cast_column(reading: ColumnReading, kind: JsonKind, wire: pa.Array) -> Caste
 
 
 def cast_alone(reading: ColumnReading, kind: JsonKind, wires: Sequence[object]) -> Casted:
-    """`cast_column` of what `wire_value` has made of single values; None where there is none."""
+    """`cast_column` of single values from `wire_value`; None where there is none."""
     kept = reading.encoding is Encoding.FLOAT32 or reading.encoding in EPOCH_DIGITS
     if reading.family in (Family.STRING, Family.FLOAT) and not kept:
         reading = reading.with_encoding(Encoding.TEXT)  # no base64 is left

@@ -32,7 +32,7 @@ from stream_app.model.schema.data_type import (
 
 
 class JsonKind(enum.IntEnum):
-    """What a JSON value visibly is."""
+    """The visible kind of a JSON value."""
 
     NULL = 0
     BOOLEAN = 1
@@ -43,7 +43,7 @@ class JsonKind(enum.IntEnum):
 
 
 class Encoding(enum.Enum):
-    """What a JSON number or string means; the values are those of ``column.NAME.encoding``."""
+    """The meaning of a JSON number or string; the values are those of ``column.NAME.encoding``."""
 
     EPOCH_SECONDS = "epoch-seconds"
     EPOCH_MILLIS = "epoch-millis"
@@ -84,7 +84,7 @@ _NUMBERS = frozenset({Encoding.NUMBER, Encoding.TEXT})
 
 
 class Family(enum.Enum):
-    """Types that are read alike."""
+    """A family of types that are read in the same way."""
 
     BOOLEAN = enum.auto()
     INTEGER = enum.auto()
@@ -133,7 +133,7 @@ def family_of(data_type: DataType) -> Family:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnReading:
-    """How one column is read.
+    """How to read one column.
 
     Attributes:
         arrow_type: what the values become.
@@ -168,11 +168,11 @@ class ColumnReading:
         return replace(self, encoding=encoding, scale=self.scale if scale is None else scale)
 
     def refusing(self, reason: str) -> ColumnReading:
-        """The same column, where every value is bad for this reason."""
+        """The same column; every value is bad, for this reason."""
         return replace(self, refusal=reason)
 
     def inner(self) -> tuple[ColumnReading, ...]:
-        """How the elements, the keys and values, or the fields of a nested column are read."""
+        """The readings of the parts of a nested column: elements, keys and values, or fields."""
         kind, arrow = self.data_type, self.arrow_type
         match kind.root:
             case TypeRoot.ARRAY:
@@ -187,7 +187,7 @@ class ColumnReading:
                 )
 
     def nested_wire_type(self) -> pa.DataType | None:
-        """The Arrow type as which arrays or objects are parsed; None: they hold a MAP."""
+        """The Arrow type in which arrays or objects are parsed; None: they hold a MAP."""
         root = self.data_type.root
         if root is TypeRoot.MAP:
             return None
@@ -222,7 +222,7 @@ class ColumnReading:
         return JsonKind.NUMBER
 
     def wire_type(self, kind: JsonKind) -> pa.DataType | None:
-        """The Arrow type as which values of this kind are parsed; None: not by columns."""
+        """The Arrow type in which values of this kind are parsed; None: not in columns."""
         if self.family is Family.NESTED and kind is self._nested_kind():
             return self.nested_wire_type()
         if self.family is Family.STRING and kind is JsonKind.OBJECT and self.holds_number:
@@ -240,7 +240,7 @@ class ColumnReading:
 
     @property
     def holds_number(self) -> bool:
-        """Whether its text, or object of scale and value, is to be read as a number."""
+        """Whether its text, or object of scale and value, is read as a number."""
         return self.encoding in (Encoding.NUMBER, Encoding.BASE64)
 
 
@@ -293,7 +293,7 @@ _KINDS: dict[Family, frozenset[JsonKind]] = {
 
 
 def row_fields(readings: Sequence[ColumnReading], kinds: Sequence[JsonKind]) -> list[pa.Field]:
-    """The fields as which the columns of a row are parsed, whose values have these kinds."""
+    """The fields in which a row's columns are parsed, for values of these kinds."""
     return [
         pa.field(reading.name, reading.wire_type(kind))
         for reading, kind in zip(readings, kinds, strict=True)

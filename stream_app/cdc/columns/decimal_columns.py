@@ -3,8 +3,8 @@
 Called by `column_cast`. The bytes are `java.math.BigInteger.toByteArray`: big-endian, as few
 bytes as the number needs, the first bit being the sign.
 
-Arrow scales a decimal modulo the width of its type, and sees no overflow. So what Arrow scales
-here is either bound beforehand or scaled in 256 bits, where two factors of 38 digits have room.
+Arrow scales a decimal modulo the width of its type, and sees no overflow. So values are either
+bounded before Arrow scales them, or scaled in 256 bits, where two factors of 38 digits have room.
 
 Source: Kafka Connect `data/Decimal.java`, Debezium `data/VariableScaleDecimal.java`.
 """
@@ -93,7 +93,7 @@ def _wide(values: pa.Array) -> Bytes:
 
 
 def parsed_as(target: pa.Decimal128Type) -> pa.DataType:
-    """The type as which a parser may read numbers for a column of `target`.
+    """The type in which a parser may read numbers for a column of `target`.
 
     The parser checks the number of digits and then scales. A number of as many digits as the
     precision, times 10 to the power of the scale, must have room in the type.
@@ -123,7 +123,7 @@ def narrowed(decimals: pa.Array, target: pa.Decimal128Type) -> tuple[pa.Array, B
 
 
 def within_precision(decimals: pa.Array) -> tuple[pa.Array, Bools | None]:
-    """Null where decimal128s have more digits than their type says; and where that is."""
+    """The decimal128s, null where they have more digits than their type; and a mask of those."""
     kind = decimals.type
     words = np.frombuffer(decimals.buffers()[1], dtype=np.int64) if len(decimals) else None
     if words is None:
@@ -216,7 +216,7 @@ def by_scale(
     convert: Callable[[pa.Array, int], tuple[pa.Array, Bools | None]],
     target: pa.DataType,
 ) -> pa.Array:
-    """Convert numbers of which each has its own scale; null where it or its scale is no good.
+    """Convert numbers with individual scales; null where a number or its scale is invalid.
 
     Args:
         values, scales: binary and int32.
@@ -241,7 +241,7 @@ def by_scale(
 
 
 def exact_decimal(text: str, target: pa.Decimal128Type) -> decimal.Decimal:
-    """The number that `text` is, in the scale of `target`, every digit kept.
+    """The number in `text`, in the scale of `target`, with every digit kept.
 
     Raises:
         ValueError: no number, too large, or with digits that the scale has no room for.
@@ -266,7 +266,7 @@ def exact_decimal(text: str, target: pa.Decimal128Type) -> decimal.Decimal:
 
 
 def why_no_decimal(value: bytes, scale: int, target: pa.Decimal128Type) -> str:
-    """Why a two's complement number is no value of `target`, with the number that it is."""
+    """The reason why a two's complement number is no value of `target`, with the number."""
     try:
         text = number_text(value, scale)
     except ValueError as problem:

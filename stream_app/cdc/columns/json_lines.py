@@ -1,8 +1,8 @@
 """Many JSON objects → Arrow columns in one parse, or nothing at all.
 
-Called by formats of JSON for records that look alike. `pyarrow.json` reads numbers from their
-text, so integers and decimals lose nothing; it is all or nothing, so what it refuses goes to
-`record_reader`.
+Called by formats of JSON for records of the same shape. `pyarrow.json` reads numbers from their
+text, so integers and decimals lose nothing; it is all or nothing, so `record_reader` reads the
+refused ones.
 
 This module guards against faults of the parser (each tested). A top-level ``null`` crashes it.
 Several objects in one value would shift all later rows. Invalid UTF-8 becomes strings. Decimals
@@ -48,7 +48,7 @@ _CONSTANT = r"[:,\[\s]-?(NaN|Inf(inity)?)[\s,}\]]"
 
 
 def looks_like_object(values: pa.Array) -> Bools:
-    """Where a value begins with ``{`` and ends with ``}``, as `parse_objects` needs it: bool [n].
+    """Whether each value is enclosed in ``{`` and ``}``, as `parse_objects` needs it: bool [n].
 
     So each value holds one object, and no two values together form one. After a ``}`` the grammar
     wants a comma before the next ``{``, and a string cannot contain a newline.
@@ -62,7 +62,7 @@ def looks_like_object(values: pa.Array) -> Bools:
 
 
 def may_be_misread(values: pa.Array, *, has_decimals: bool) -> Bools:
-    """Where a value may hold what `parse_objects` would read wrongly: bool [n].
+    """Whether `parse_objects` might misread each value: bool [n].
 
     These are bare constants, and for a schema with a decimal numbers with more than 38 fractional
     digits: Arrow reads such a scale beyond the end of its table of powers. So 5e-41 becomes 0.00 in
@@ -162,7 +162,7 @@ def parse_objects(
 def parse_by_halves(
     values: pa.Array, index: npt.NDArray[Number], schema: pa.Schema
 ) -> Iterator[tuple[pa.Array, npt.NDArray[Number], list[pa.Array] | None]]:
-    """Parse as many objects together as parse so.
+    """Parse the objects in the largest parts that parse together.
 
     Args:
         values: as `parse_objects` takes them.

@@ -1,4 +1,4 @@
-"""How deep a message may nest, for all the parsers of JSON here alike.
+"""Limits how deeply a message may nest, equally for all JSON parsers here.
 
 `pyarrow.json` nests without end, orjson to 1,024 levels, Python's parser to where its stack ends.
 So this module counts the depth in the bytes. A format keeps records that nest too deeply out of the
@@ -30,7 +30,7 @@ _SEARCH_BYTES = 1 << 17
 
 
 def nests_too_deeply(value: bytes, levels: int = NESTING_MAX) -> bool:
-    """Whether brackets outside of strings nest deeper than so many levels."""
+    """Whether brackets outside of strings nest deeper than the limit."""
     if value.count(b"[") + value.count(b"{") <= levels:
         return False
     data = np.frombuffer(_STRING.sub(b"", value), np.uint8) | 32  # makes braces of brackets
@@ -39,7 +39,7 @@ def nests_too_deeply(value: bytes, levels: int = NESTING_MAX) -> bool:
 
 
 def deep_ones(values: pa.Array, levels: int = NESTING_MAX) -> Bools:
-    """Where a value nests deeper than so many levels: bool [n].
+    """The mask of values that nest deeper than the limit: bool [n].
 
     Args:
         values: binary [n] without nulls.

@@ -1,1 +1,1 @@
-"""Columns that stand in no message's row: computed from others, or told by the message itself."""
+"""Columns that no message's row has: computed from others, or from the message's metadata."""

@@ -21,7 +21,7 @@ _RESERVED = frozenset("{}#[]")
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """What a letter of a pattern stands for.
+    """The meaning of a pattern's letter.
 
     Attributes:
         most: how often it may stand in a row.
@@ -58,7 +58,7 @@ LETTERS: Mapping[str, Letter] = {
 
 @dataclass(frozen=True, slots=True)
 class PatternPart:
-    """A letter and how often it stands there, or plain text (count 0)."""
+    """A letter and its number of repetitions, or plain text (count 0)."""
 
     text: str
     count: int = 0

@@ -16,12 +16,12 @@ FORM = "COLUMN=FUNCTION(ARGUMENTS)"
 
 
 class DefinitionError(ValueError):
-    """What is wrong with a definition, in words that go on after its text."""
+    """The problem of a definition, in words that follow its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A computed column as it was written.
+    """A computed column, as the user wrote it.
 
     Attributes:
         function: in lower case: names of functions are not case-sensitive.

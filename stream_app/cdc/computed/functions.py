@@ -1,4 +1,4 @@
-"""The functions of computed columns: what each takes, what it gives, how it computes.
+"""The functions of computed columns: argument types, result types and computation.
 
 Start here to add a function: a line in `FUNCTIONS` is enough.
 

@@ -1,6 +1,6 @@
-"""Which columns of a table are made, from what, in which order: definitions against the columns.
+"""Decides a table's made columns, their origins and their order, and checks definitions.
 
-Made from the configuration on the driver. Everything wrong with it is found here.
+The driver makes it from the configuration, and finds all errors of that here.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ANY_TYPE = (
 
 
 class MetadataError(DefinitionError):
-    """A metadata column that there is not."""
+    """A metadata column that does not exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Generation:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether a message gives the same values whenever it is decoded."""
+        """Whether a message gives the same values at each decoding."""
         return all(function_of(definition).is_stable for definition in self.computed)
 
     def reference(self, definition: Definition) -> str | None:
@@ -82,7 +82,7 @@ class Generation:
         return definition.arguments[0] if function_of(definition).takes_column else None
 
     def origins_of(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The columns of the source that decide the values of columns, each once."""
+        """The source columns that decide the values of some columns, each once."""
         by_name = {definition.name: definition for definition in self.computed}
         origins: dict[str, None] = {}
         for name in names:
@@ -182,7 +182,7 @@ def generation(computed: Iterable[str], metadata: Iterable[str], prefix: str) ->
 
 
 def argument_problem(definition: Definition, arrow_type_of: ArrowTypeOf) -> str:
-    """What is wrong with a definition, whatever the type of its column is; empty: nothing."""
+    """The problem of a definition for any type of its column; empty: there is none."""
     problems: Counter[str] = Counter()
     for data_type in _ANY_TYPE:
         try:
@@ -195,7 +195,7 @@ def argument_problem(definition: Definition, arrow_type_of: ArrowTypeOf) -> str:
 
 
 def key_problems(made: Generation, primary_keys: tuple[str, ...]) -> Iterator[str]:
-    """What is wrong with a primary key that has made columns: its rows would not be found again."""
+    """Problems of a primary key with made columns, whose rows could not be found again."""
     for name in primary_keys:
         if name in made.names and not made.is_stable(name):
             yield (

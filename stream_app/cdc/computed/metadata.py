@@ -1,4 +1,4 @@
-"""What a message tells beside its row: where it stands in Kafka, and of what its source told.
+"""Metadata columns: a message's place in Kafka, and its facts about the source.
 
 Source: Paimon `flink/action/cdc/CdcMetadataConverter.java`, `kafka/KafkaMetadataConverter.java`.
 """

@@ -1,4 +1,4 @@
-"""Keeps the changes of a table that takes only rows of which a condition is true.
+"""Filters the changes of a table that takes only rows that meet a condition.
 
 The table holds a row while its newest state passes:
 
@@ -32,7 +32,7 @@ from stream_app.model.row_kind import RowKind
 
 
 class Knowledge(Enum):
-    """What is known of the columns that a condition reads."""
+    """Knowledge of the columns that a condition reads."""
 
     NEWEST = auto()
     """The after-image's values alone: every old row counts as passing."""
@@ -48,7 +48,7 @@ _ROW = "_ROW"
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """What is left of n rows.
+    """The remaining rows of n.
 
     Attributes:
         kept: bool [n].

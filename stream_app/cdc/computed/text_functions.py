@@ -40,7 +40,7 @@ def substring(values: pa.Array, begin: int, end: int | None, precision: int = 0)
 
 
 def upper(values: pa.Array) -> Casted:
-    """In upper case, also where that takes more letters."""
+    """Upper case, even where that needs more letters."""
     return _changed(values, pc.utf8_upper, str.upper, _special("upper")), None
 
 
@@ -50,7 +50,7 @@ def lower(values: pa.Array) -> Casted:
 
 
 def trim(values: pa.Array) -> Casted:
-    """Without blanks and control characters at both ends."""
+    """The text without blanks and control characters at both ends."""
     return pc.utf8_trim(values, _BLANKS), None
 
 

@@ -1,12 +1,12 @@
-"""Debezium records that look alike → rows, in columns from the bytes to the table's types.
+"""Debezium records of one shape → rows, in columns from the bytes to the table's types.
 
 The fast path of `debezium_json`. It never judges: it reports an odd record as a suspect without
-rows, and `records` then reads that record by itself.
+rows, which `records` then reads alone.
 
 1. Parse all values at once, as the kinds that the batch is known to have.
 2. Put back unchanged TOAST values from the before-images.
 3. Make rows of the images (`images`).
-4. Say what the rest wants to know of its Kafka keys, and of which source tables it tells.
+4. List the questions to the Kafka keys of the others, and the source tables.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ OPS = {letter: ord(letter) for letter in ROW_OPS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeSettings:
-    """What holds for every record of a table.
+    """The settings of all records of a table.
 
     Attributes:
         rows: how images become rows.
@@ -127,7 +127,7 @@ def decode_columns(
 def decode_framed(
     values: pa.Array, framed: FramedRecords, shape: RecordShape, settings: DecodeSettings
 ) -> DecodedRecords | None:
-    """The same for values of which `framed` has the images; None also when the shape is flat."""
+    """As `decode_columns`, for values with images in `framed`; None also for a flat shape."""
     if shape.is_flat:
         return None
     columns = parse_objects(framed.images, pa.schema(shape.fields))
@@ -172,7 +172,7 @@ def decode_images(
     *,
     is_flat: bool,
 ) -> tuple[StackedImages, ImageRows, Questions]:
-    """The images with unchanged values put back, their rows, and what records want to know."""
+    """The images with unchanged values restored, their rows, and questions to the keys."""
     has_old_values = not (settings.rows.before_has_key_only or is_flat)
     images = restored_images(  # step 2
         parsed.images,

@@ -3,9 +3,9 @@
 The format ``debezium-json``: change events of any Debezium connector through Kafka Connect's
 JsonConverter, with and without the schema envelope, whole or flattened by ExtractNewRecordState.
 
-1. Messages are grouped by the schema that they bring.
-2. Records that look alike are decoded in columns (`columns`, called by `alike.decoder`).
-3. What does not fit in is read record by record (`records`), which decides.
+1. Messages are grouped by their schema.
+2. Records of one shape are decoded in columns (`columns`, called by `alike.decoder`).
+3. Other records are read one by one (`records`); that reading is final.
 4. Where no before-image proves the row of a change, its Kafka key must (`key_proof`). A change
    whose row is not certain stops the job or is a bad record.
 
@@ -79,7 +79,7 @@ class DebeziumJson:
     """The message format ``debezium-json``; implements `MessageFormat` and `decoder.Reads`."""
 
     def __init__(self, setup: FormatSetup, options: DebeziumOptions | None = None) -> None:
-        """Make it of the setup's options, unless others are given."""
+        """Use the setup's options, unless others are given."""
         self._options = options or parse_options(setup.options, setup.columns)
         self._readings = column_readings(
             setup, self._options.encodings, partial(default_encoding, modes=self._options.values)
@@ -166,7 +166,7 @@ class DebeziumJson:
         return self._groups[prefix]
 
     def ahead(self, values: pa.Array, index: Index, group: Group, outcome: Outcome) -> Bools:
-        """Step 2 for records of which only the images are parsed; see `decoder.Reads`."""
+        """Decode records by their images alone, as part of step 2; see `decoder.Reads`."""
         left: Bools = np.ones(len(values), np.bool_)
         assert isinstance(group, FramedGroup)
         if self._settings.policy.looks_at_each:

@@ -1,11 +1,11 @@
-"""What Debezium's messages tell of a source table: its columns, their types, and its key.
+"""Describes a source table from Debezium's messages: its columns, their types, and its key.
 
 Implements `describe` and `versions` of `message_format.SourceReader`. It is called when a table is
-made, and when messages bring columns or types that the table does not have. It is called for each
-batch where ``narrowed-columns = quarantine``.
+created, and when messages have columns or types that the table lacks. It is called for each batch
+where ``narrowed-columns = quarantine``.
 
-1. Each distinct schema envelope is read once. It tells names, types, nullability and comments.
-2. Plain JSON tells names alone. Their type is STRING, which takes every value.
+1. Each distinct schema envelope is read once. It has names, types, nullability and comments.
+2. Plain JSON has names alone. Their type is STRING, which holds every value.
 3. The key's columns are those of the Kafka key, else those of the field ``pkNames``.
 
 Source: Paimon `flink/action/cdc/format/debezium/DebeziumJsonRecordParser.java` and
@@ -39,7 +39,7 @@ _KEY_NAMES = "pkNames"
 def describe(
     messages: pa.RecordBatch, options: MappingOptions, *, keeps_nulls: bool = False
 ) -> SourceTable | None:
-    """The table that these messages tell of; see `message_format.SourceReader.describe`.
+    """The table that these messages describe; see `message_format.SourceReader.describe`.
 
     Args:
         keeps_nulls: whether the connector's converter leaves a null what it is.

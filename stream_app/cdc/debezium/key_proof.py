@@ -1,4 +1,4 @@
-"""Whether it is certain which row an update or a delete means.
+"""Decides whether the row of an update or a delete is certain.
 
 Under REPLICA IDENTITY DEFAULT, PostgreSQL sends no before-image with an update, and Debezium fills
 that of a delete with invented values. With USING INDEX it does so for updates too. None of these
@@ -41,7 +41,7 @@ WHOLE_IMAGES = ("mysql", "mariadb")
 
 
 class ReplicaIdentity(Enum):
-    """What before-images hold: values of the option ``replica-identity``."""
+    """The content of before-images: values of the option ``replica-identity``."""
 
     AUTO = "auto"
     FULL = "full"
@@ -64,7 +64,7 @@ class Question(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRules:
-    """What holds for all records of a table.
+    """The rules of a table for all of its records.
 
     Attributes:
         primary_key: empty: rows are not looked for, so nothing has to be certain.
@@ -85,12 +85,12 @@ class KeyRules:
 
     @property
     def reads_connector(self) -> bool:
-        """Whether the connector's name matters."""
+        """Whether the connector's name affects the proof."""
         return bool(self.primary_key) and self.identity is ReplicaIdentity.AUTO
 
 
 def questions_of(rules: KeyRules, ops: Ops, has_before: Bools, is_whole: Bools) -> Questions:
-    """What each record wants to know of its key.
+    """The question of each record to its key.
 
     Args:
         is_whole: where the connector is one of `WHOLE_IMAGES`.
@@ -128,7 +128,7 @@ def answers(rules: KeyRules, question: Question, fields: Fields) -> bool:
 
 
 def uncertainty(rules: KeyRules, question: Question, fields: Fields) -> str:
-    """Why the row is not certain, as the reason of a bad record."""
+    """The reason of a bad record whose row is not certain."""
     what = {
         Question.UPSERT: "may be an update (it has no __op)",
         Question.DELETE: "is a delete",
@@ -150,7 +150,7 @@ def uncertainty(rules: KeyRules, question: Question, fields: Fields) -> str:
 
 
 def remedies(rules: KeyRules, fields: Fields) -> str:
-    """What makes such records certain."""
+    """The options and settings that make such records certain."""
     known = rules.source_key if rules.source_key is not None else fields
     full = (
         "set REPLICA IDENTITY FULL on the source table and "

@@ -1,8 +1,8 @@
-"""Which columns the Kafka keys of messages hold: their names, never their values.
+"""Reads the names of the columns in messages' Kafka keys, never their values.
 
 Called by `debezium_json` for changes without a before-image that proves the row. Keys of one table
-look alike. So a shape is learnt from one key, and a regular expression compares it with all others.
-Keys may have a schema envelope. What resembles no other is parsed for itself.
+have the same shape. So it is learnt from one key, and a regular expression compares all others with
+it. Keys may have a schema envelope. A key of another shape is parsed alone.
 
 Source: Kafka Connect `json/JsonConverter.java`; a key of Debezium's is a struct of the columns.
 """
@@ -51,7 +51,7 @@ class _Shape:
     pattern: str
 
     def fits(self, keys: pa.Array) -> Bools:
-        """Which of the keys have this shape."""
+        """The mask of keys with this shape."""
         if not self.prefix:
             return bools_of(pc.match_substring_regex(keys, pattern=self.pattern))
         # Comparing the schema's bytes is ten times faster than an expression over them.

@@ -1,7 +1,7 @@
 """Options of the format ``debezium-json``, and the encodings that follow from them.
 
-They repeat what the connector was configured with, because messages without the schema envelope
-do not say it. Called once, when the format is made.
+They repeat the connector's configuration, which messages without the schema envelope do not
+contain. Called once, when the format is made.
 
 Source: Debezium's connector properties `decimal.handling.mode`, `time.precision.mode` and
 `binary.handling.mode`, with their defaults.
@@ -132,32 +132,32 @@ class DebeziumOptions(CheckedOptions):
 
     @property
     def source_key(self) -> frozenset[str] | None:
-        """Columns of the source's key; None: the messages' keys tell."""
+        """Columns of the source's key; None: the messages' keys name them."""
         return self.values.get(SOURCE_KEY) or None
 
     @property
     def identity(self) -> ReplicaIdentity:
-        """What before-images hold."""
+        """The content of before-images."""
         return ReplicaIdentity(self.values[REPLICA_IDENTITY])
 
     @property
     def looks_up(self) -> bool:
-        """Whether values that an update leaves out are looked up in the table."""
+        """Whether the table is searched for values that an update omits."""
         return bool(self.values[UNCHANGED_VALUES] == "lookup")
 
     @property
     def sends_bytes(self) -> bool:
-        """Whether the connector sends bytes as bytes; else as text of some encoding."""
+        """Whether the connector sends bytes as they are; otherwise as text of some encoding."""
         return bool(self.values[BINARY_MODE] == "bytes")
 
     @property
     def writes_times(self) -> bool:
-        """Whether a STRING column gets times of day as people write them; else their counts."""
+        """Whether a STRING column gets times of day as text; otherwise as their counts."""
         return bool(self.values.get(INEXACT) == Inexact.STRING.value)
 
     @property
     def placeholder(self) -> Placeholder:
-        """What stands for an unchanged value."""
+        """The stand-in for an unchanged value."""
         return placeholder_of(self.values.get(PLACEHOLDER_VALUE, PLACEHOLDER))
 
     @property
@@ -196,7 +196,7 @@ def parse_options(
 def key_rules(
     options: DebeziumOptions, primary_keys: tuple[str, ...], traits: TableTraits
 ) -> KeyRules:
-    """The rules of a table; where old rows stay anyway, no message has to prove its row."""
+    """The rules of a table; if old rows stay in any case, no message must prove its row."""
     return KeyRules(
         identity=options.identity,
         primary_key=frozenset(() if traits.ignores_deletes else primary_keys),

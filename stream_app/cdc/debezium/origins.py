@@ -1,13 +1,13 @@
 """Debezium's JSON messages → the source table of each, without decoding a row.
 
-Called by the splitter of jobs with many tables, before the decoding. Three ways, each for what the
-one before leaves:
+Called by the splitter of jobs with many tables, before the decoding. Each of three ways reads the
+messages that the previous one leaves:
 
-1. One message is read, and tells its table. Messages with the same bytes at the same
-   distance from their end are of the same table; then one of the rest is read. When that finds
-   too few, the first message of each run of neighbours is read.
+1. One message is read for its table. Messages with the same bytes at the same distance from their
+   end are of the same table; then one of the rest is read. When that finds too few, the first
+   message of each run of neighbours is read.
 2. When that finds too few, a parse in columns reads the fields of the rest.
-3. What cannot be read so is read message by message, which judges it.
+3. The others are read one by one; that reading is final.
 
 Source: Debezium documentation, "Data change events" and "New record state extraction".
 """
@@ -70,7 +70,7 @@ _SHORT_RUNS = 3
 
 
 def debezium_origins(messages: pa.RecordBatch) -> Origins:
-    """Of which source table each message tells.
+    """The source table of each message.
 
     Args:
         messages: columns of `MESSAGE_SCHEMA`; only ``value`` is read.
@@ -93,7 +93,7 @@ class _Search:
         return Origins(tables=tuple(self._tables), codes=self._codes, unreadable=self._unreadable)
 
     def take(self, values: pa.Array, index: Index) -> None:
-        """Take in messages, binary [m]; `index` has their positions."""
+        """Read messages, binary [m]; `index` has their positions."""
         rest = np.arange(len(values))
         data = _Bytes(values)
         for _ in range(_ROUNDS_MAX):  # way 1
@@ -193,7 +193,7 @@ class _Bytes:
         self._lengths, self._ends = np.diff(offsets), offsets[1:]
 
     def alike(self, index: Int64s, pieces: Sequence[_Piece]) -> Bools:
-        """Which of the values at `index` have all the pieces: bool [len(index)]."""
+        """The mask of values at `index` that have all the pieces: bool [len(index)]."""
         farthest = max(piece.distance for piece in pieces)
         same: Bools = self._lengths[index] >= farthest
         for piece in pieces:
@@ -236,7 +236,7 @@ def _pieces(value: bytes, origin: Origin) -> list[_Piece]:
 
 
 def change_times(messages: pa.RecordBatch) -> pa.Array:
-    """When each change was made: timestamp in ms of UTC [n]; null: the message does not tell.
+    """The time of each change: timestamp in ms of UTC [n]; null: the message has none.
 
     That is ``source.ts_ms``, flattened ``__source_ts_ms`` (``add.fields=source.ts_ms``).
 
@@ -275,7 +275,7 @@ def _payload_of(value: bytes) -> bytes:
 
 
 def time_of(value: bytes) -> int | None:
-    """When the change of one message was made, in ms; None: it does not tell."""
+    """The time of one message's change, in ms; None: the message has none."""
     read = FieldsRead(_TIME_FIELDS)
     read.take(pa.array([value], pa.binary()), np.zeros(1, np.int32))
     millis: int | None = _millis_of(read.parts[0][1])[0].as_py() if read.parts else None

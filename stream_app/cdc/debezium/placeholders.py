@@ -55,7 +55,7 @@ class Placeholder:
         return self.texts[0]
 
     def is_value(self, reading: ColumnReading, text: str, *, nested: bool) -> bool:
-        """Whether one value is the placeholder.
+        """Whether a value is the placeholder.
 
         Args:
             text: the characters of a string, or the JSON text of an array or object.
@@ -66,7 +66,7 @@ class Placeholder:
         return text in self._forms(reading)
 
     def in_column(self, reading: ColumnReading, texts: pa.Array) -> Bools | None:
-        """Where a string or binary column is the placeholder; None: nowhere.
+        """The mask of placeholders in a string or binary column; None: there are none.
 
         Costs a look at the lengths.
         """
@@ -84,7 +84,7 @@ class Placeholder:
         return result
 
     def in_lists(self, lists: pa.Array) -> Bools:
-        """Where an array is the placeholder: bool [n]."""
+        """The mask of placeholders in an array: bool [n]."""
         is_form: Bools = np.zeros(len(lists), np.bool_)
         lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
         for form in self.nested:
@@ -147,7 +147,7 @@ def restored_images(
     restored: frozenset[str],
     has_old_values: bool,
 ) -> StackedImages:
-    """Replace placeholders in after-images by the value before.
+    """Replace placeholders in after-images by the values of before-images.
 
     Where the image before is missing, the table's writer finds the value, if it may. All others
     are suspects.

@@ -1,8 +1,8 @@
-"""The bytes around the images of many records, compared with those of a few: images are cut out.
+"""Cuts images out of many records, by comparing the bytes around them with known ones.
 
-Of a record only the images tell of a row. All else of it, its frame, is the same in most records of
-a table but for digits, and often the larger part. So a frame is learnt from one record by a parser,
-and other records are compared with it by bytes. What is left for the columnar parser are images:
+Only the images of a record describe a row. The rest is its frame, often the larger part; most
+frames of a table differ only in digits. So a frame is learnt from one record by a parser, and other
+records are compared with it by bytes. Only images remain for the columnar parser:
 
     {"before":{…},"after":{…},"source":{"version":"3.7.0.Final",…,"lsn":22330072},"op":"u",…}
     ╰ start ╯ ╰─╯╰ middle ╯╰─╯╰────────── tail: a pattern of bytes, with an op and digits ────────╯
@@ -55,7 +55,7 @@ _BLOCK_ROWS = 4_096
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordFrame:
-    """What follows the images of a record.
+    """The text that follows the images of a record.
 
     Attributes:
         tail: from the comma before `source` to the end.
@@ -90,7 +90,7 @@ class FramedRecords:
 
     @property
     def first_images(self) -> Int64s:
-        """Of each record the position of its first image, and at the end s: int64 [m + 1]."""
+        """The position of each record's first image, and s at the end: int64 [m + 1]."""
         firsts = np.zeros(len(self.rows) + 1, np.int64)
         np.cumsum(self.has_before.astype(np.int8) + self.has_after, out=firsts[1:])
         return firsts
@@ -107,13 +107,13 @@ class FramedRecords:
         return pa.DictionaryArray.from_arrays(pa.array(self.codes), texts)
 
     def joined_images(self) -> pa.Array:
-        """The bytes of each record's images, one behind the other: binary [m], copies nothing."""
+        """The bytes of each record's images, concatenated: binary [m], copies nothing."""
         offsets = offsets_of(self.images)[self.first_images].astype(np.int32)
         buffers = [None, pa.py_buffer(offsets), self.images.buffers()[2]]
         return pa.Array.from_buffers(pa.binary(), len(self.rows), buffers)
 
     def without(self, images: Bools) -> FramedRecords:
-        """Those records of which no image is marked: bool [s]."""
+        """The mask of records without a marked image: bool [s]."""
         marks = np.concatenate([[0], np.cumsum(images)])[self.first_images]
         kept = marks[1:] == marks[:-1]
         firsts = self.first_images
@@ -130,12 +130,12 @@ class FramedRecords:
 
 @dataclass(slots=True)
 class KnownFrames:
-    """Frames from earlier records, those of the most records first."""
+    """Frames of earlier records, the most frequent first."""
 
     _frames: list[RecordFrame] = field(default_factory=list)
 
     def framed(self, values: pa.Array) -> FramedRecords | None:
-        """The records with a frame that is known, or learnt now; None: too few to be worth it.
+        """The records whose frame is known or learnt here; None: too few to be worth it.
 
         Four values, of which three have a tail T such as ``,"source":{"db":"d"},"op":"u"}``::
 
@@ -218,7 +218,7 @@ class KnownFrames:
 
 
 def frame_of(value: bytes) -> RecordFrame | None:
-    """The frame of one record; None where others cannot be compared with it."""
+    """The frame of one record; None when others cannot be compared with it."""
     start = value.rfind(_TAIL)
     if start < 0 or nests_too_deeply(value):
         return None
@@ -302,7 +302,7 @@ def _match(
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """Where the images of n values lie.
+    """The positions of the images of n values.
 
     Attributes:
         bounds: int64 [n, 4]; start and end of each image; the value's start when not known.
@@ -313,7 +313,7 @@ class Heads:
     is_image: Bools
 
     def find(self, data: Bytes, rows: Int64s, last: Int64s) -> Bools:
-        """Look for the images of some values, and note them; returns where they were found.
+        """Search and note the images of some values; return a mask of the successes.
 
         The same four values, whose tails begin at `last`, counted from the start of each::
 

@@ -1,7 +1,7 @@
 """Reads one Debezium record on its own, keeping the exact text of every number.
 
 Called by `debezium_json` for the few records that do not parse in columns. They are broken, or have
-values of another kind than their neighbours. Says what is wrong in words.
+values of another kind than their neighbours. It describes problems in words.
 
 Source: Debezium `data/Envelope.java`, `transforms/ExtractNewRecordState.java`,
 `pipeline/txmetadata`, `heartbeat`, and the captured messages of tests/fixtures/cdc.
@@ -65,7 +65,7 @@ class Wrapped:
 def read_record(
     value: bytes, columns: frozenset[str], keys: frozenset[str]
 ) -> RowRecord | Truncate | NoRow | Wrapped:
-    """Read one message that is no tombstone.
+    """Read one message with a value.
 
     Args:
         columns, keys: the table's columns, and its primary key if it has one.
@@ -94,7 +94,7 @@ def read_record(
 
 
 def origin_in(value: bytes) -> Origin | None:
-    """Of which source table a message tells; None: it means no row.
+    """The source table of a message; None: the message has no row.
 
     Raises:
         UnreadableRecordError: no JSON object, or a row without the name of its table.
@@ -132,7 +132,7 @@ def _texts(source: Any, *names: str) -> list[str]:
 
 
 def is_envelope(document: dict[str, Any]) -> bool:
-    """Whether it is a whole message; a table may have columns named op and source."""
+    """Whether it is an envelope and no row; a table may have columns named op and source."""
     is_whole = "before" in document or "after" in document
     return "op" in document and (is_whole or isinstance(document.get("source"), dict))
 

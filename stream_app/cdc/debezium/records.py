@@ -1,6 +1,6 @@
 """Debezium records read one by one → rows, and the reason of each that cannot be read.
 
-The slow path of `debezium_json`: what it says of a record is final. `record_images` makes the rows.
+The slow path of `debezium_json`: its verdict on a record is final. `record_images` makes the rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stream_app.cdc.record_images import Cell, UnreadableRecordError
 
 @dataclass(slots=True)
 class DebeziumResult(RecordsResult):
-    """What came of records; `wrapped` are those in a schema envelope, still to be read."""
+    """The results of records; `wrapped` are unread ones in a schema envelope."""
 
     wrapped: list[tuple[int, Wrapped]] = field(default_factory=list)
 
@@ -55,7 +55,7 @@ def decode_records(
 
 
 def question_of(rules: KeyRules, record: RowRecord) -> Question:
-    """What one record wants to know of its Kafka key."""
+    """The question of one record to its Kafka key."""
     if not record.is_op_told and rules.primary_key:
         return Question.UPSERT
     ops, has_before = np.array([ord(record.op)], np.uint8), np.array([record.before is not None])

@@ -1,7 +1,7 @@
-"""What a few messages of a topic tell of its keys and tables: told at start, before the job reads.
+"""Examines the keys and tables of a topic in a few messages, before the job reads it.
 
-Called at start with messages from both ends of a topic. Only looks: what becomes of a
-record is decided by `debezium_json`, one by one.
+Called at start with messages from both ends of a topic. It only reports; `debezium_json` decides
+each record's treatment.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ROUTER_FIELD = "__dbz__physicalTableIdentifier"
 
 @dataclass(frozen=True, slots=True)
 class SeenRecord:
-    """A record that means a row, with the names of its key's columns."""
+    """A record with a row, with the names of its key's columns."""
 
     record: RowRecord
     fields: Fields
@@ -44,7 +44,7 @@ class SeenRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebeziumSurvey:
-    """What was seen, by topic; implements `message_format.SourceSurvey`.
+    """Observations by topic; implements `message_format.SourceSurvey`.
 
     Attributes:
         quarantines: whether a record that is not certain becomes a bad one; else it stops the job.
@@ -174,7 +174,7 @@ def survey(setup: FormatSetup, messages: Mapping[str, pa.RecordBatch]) -> Debezi
 def seen_records(
     messages: pa.RecordBatch, columns: frozenset[str], primary_key: frozenset[str]
 ) -> list[SeenRecord]:
-    """The records among these messages that mean a row.
+    """The records with a row among these messages.
 
     Args:
         messages: a few, of `MESSAGE_SCHEMA`; they are read one by one.

@@ -71,7 +71,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class DmsDialect(Dialect):
-    """DMS tells neither types nor keys with rows.
+    """The dialect of DMS, whose messages have neither types nor keys with rows.
 
     Attributes:
         trusts_keys: whether an update without values before leaves the primary key as it was.

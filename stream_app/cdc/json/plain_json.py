@@ -66,7 +66,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class PlainDialect(Dialect):
-    """A plain row tells no types."""
+    """The dialect of plain rows, which have no types."""
 
     key_columns: frozenset[str] = frozenset()
 

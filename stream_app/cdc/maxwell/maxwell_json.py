@@ -53,7 +53,7 @@ _OPTIONS = (*COLUMN_OPTIONS, ENCODING_OPTION)
 
 @dataclass(frozen=True, slots=True)
 class MaxwellDialect(Dialect):
-    """Maxwell tells no types."""
+    """The dialect of Maxwell, whose messages have no types."""
 
     def images_of(self, document: dict[str, Any]) -> DocumentImages | None:
         """See `dialect.Dialect`."""

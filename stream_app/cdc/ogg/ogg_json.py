@@ -1,8 +1,8 @@
 """Oracle GoldenGate's JSON messages → row changes: the format ``ogg-json``.
 
 An update may be compressed: its images then hold the key and the changed columns alone. A column
-that `after` lacks has its value of `before`. What neither image has, is not known. An update that
-shows any other column unchanged is no compressed one: what it lacks is a missing column.
+that `after` lacks has its value in `before`. A column that neither image has is unknown. An update
+that shows any other column unchanged is no compressed one: what it lacks is a missing column.
 
 Source: Oracle "Using the Pluggable Formatters", operation JSON; Paimon
 `format/ogg/OggRecordParser.java` and the messages of its tests.
@@ -70,7 +70,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class OggDialect(Dialect):
-    """GoldenGate tells no types.
+    """The dialect of GoldenGate, whose messages have no types.
 
     Attributes:
         takes_nulls: whether a column that neither image of an update has is null.

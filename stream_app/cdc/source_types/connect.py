@@ -1,7 +1,7 @@
 """Kafka Connect's schema of a column → the column's type.
 
 A connector with ``column.propagate.source.type`` repeats the database's own type in parameters of
-the schema; it has priority where it is known. Otherwise the literal and the semantic type decide.
+the schema; a known type has priority. Otherwise the literal and the semantic type decide.
 
 Source: Paimon `flink/action/cdc/format/debezium/DebeziumSchemaUtils.java#toDataType` and
 `#avroToPaimonDataType`. It does not know the semantic types of ``time.precision.mode = connect``,

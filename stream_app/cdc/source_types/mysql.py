@@ -58,7 +58,7 @@ def mysql_type(text: str, options: MappingOptions) -> DataType | None:
 
 
 def mysql_type_of(source_type: TypeText, options: MappingOptions) -> DataType | None:
-    """The same for a type that is taken apart."""
+    """The same for a parsed type."""
     name, length = source_type.name.removesuffix(" ZEROFILL"), source_type.length
     if MappingMode.TO_STRING in options:
         return STRING
@@ -129,7 +129,7 @@ def decimal_type(precision: int, scale: int) -> DataType:
 
 
 def bits_type(length: int) -> DataType:
-    """The type of so many bits: BOOLEAN for one, else whole bytes."""
+    """The type of a number of bits: BOOLEAN for one, otherwise whole bytes."""
     if length == 1:
         return DataType(root=TypeRoot.BOOLEAN)
     return DataType(root=TypeRoot.BINARY, length=(length + 7) // 8)

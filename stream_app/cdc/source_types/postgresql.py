@@ -82,7 +82,7 @@ def postgresql_type(text: str, options: MappingOptions) -> DataType | None:
 
 
 def postgresql_type_of(source_type: TypeText, options: MappingOptions) -> DataType | None:
-    """The same for the name, length and scale that JDBC and Debezium tell."""
+    """The same for a name, length and scale from JDBC or Debezium."""
     name, length = source_type.name, source_type.length or 0
     if MappingMode.TO_STRING in options:
         return STRING

@@ -1,4 +1,4 @@
-"""What a column of the source loses on its way, as its schema tells it: said for each column.
+"""Remarks on what a source's column loses on its way, for each column by its schema.
 
 Pure. Each remark is known from a message's schema alone, before a value is lost.
 """
@@ -57,7 +57,7 @@ def column_remarks(
 
 
 def inexact_remarks(stored: StoredType, unit: str = "microseconds") -> Iterator[Remark]:
-    """That a time of day is no TIME, or loses digits as one."""
+    """Remarks that a time of day is stored in another type than TIME, or loses digits in it."""
     if not stored.alternatives:
         return
     root = stored.data_type.root

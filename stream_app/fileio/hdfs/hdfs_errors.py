@@ -1,4 +1,4 @@
-"""What the client of HDFS raises, as errors of the operating system.
+"""Converts errors of the HDFS client into those of the operating system.
 
 The client knows few kinds: most of what a NameNode refuses is a `RuntimeError` whose text holds the
 name of Java's exception, and its stack.
@@ -37,14 +37,14 @@ def as_os_errors(path: str) -> Iterator[None]:
 def passes(error: Exception) -> bool:
     """Whether it may go well a little later."""
     if isinstance(error, OSError):
-        # Those that know a number are ours, or say what there is; the others are the network's.
+        # Errors with a number are ours, or describe what exists; the others are the network's.
         known = (FileNotFoundError, FileExistsError, IsADirectoryError)
         return error.errno is None and not isinstance(error, known)
     return _PASSING.search(name_and_text(error)[0]) is not None
 
 
 def os_error(error: Exception, path: str) -> OSError:
-    """The error in the system's form; what has one keeps it."""
+    """The error in the system's form; an error in that form stays."""
     if isinstance(error, OSError) and error.errno is not None:
         return error
     name, text = name_and_text(error)
@@ -58,7 +58,7 @@ def os_error(error: Exception, path: str) -> OSError:
 
 
 def name_and_text(error: Exception) -> tuple[str, str]:
-    """What kind of error it is, and what the NameNode or the client says, without Java's stack."""
+    """The kind of an error, and its message without Java's stack."""
     text = re.split(r"\n\s+at |\\n\\tat ", str(error))[0]
     match = re.match(r'(?:Fatal)?RPCError\("([\w.$]+)", "(.*)', text, re.DOTALL)
     if match:

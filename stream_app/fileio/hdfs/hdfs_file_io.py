@@ -67,7 +67,7 @@ class HdfsFileIO:
         return HdfsFileIO, (self.root, self.settings, self.clock)
 
     def check_atomic_create(self, folder: str) -> None:
-        """The NameNode promises it of renames."""
+        """Do nothing: the NameNode promises atomic renames."""
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Open for random reading; the end of the file is fetched at once."""
@@ -93,7 +93,7 @@ class HdfsFileIO:
         )
 
     def sync(self, path: str) -> None:
-        """Nothing: what was closed has been synced."""
+        """Do nothing: closing a file has synced it."""
 
     def read_bytes(self, path: str) -> bytes:
         """The whole file."""
@@ -131,7 +131,7 @@ class HdfsFileIO:
         return [status.name for status in self.list_status(folder) if not status.is_folder]
 
     def list_status(self, folder: str) -> list[FileStatus]:
-        """What lies in a folder."""
+        """The entries of a folder."""
         place = self._place(folder)
         try:
             statuses = self._patiently(folder, lambda: list(self._client.list_status(place)))
@@ -168,7 +168,7 @@ class HdfsFileIO:
         self._patiently(path, lambda: self._client.delete(self._place(path)))
 
     def sync_deletions(self, folder: str) -> None:
-        """Nothing: the NameNode answers when its log of changes has been synced."""
+        """Do nothing: the NameNode answers after it has synced its log of changes."""
 
     def delete_empty_folder(self, folder: str) -> None:
         """Delete a folder, unless something lies in it."""
@@ -296,7 +296,7 @@ class _HdfsOutput:
         return self._written
 
     def flush(self) -> None:
-        """Nothing: `close` is what counts."""
+        """Do nothing: `close` sends the content."""
 
     def close(self) -> None:
         """Make it safe, and tell the NameNode that it is whole."""

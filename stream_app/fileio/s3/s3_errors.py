@@ -1,4 +1,4 @@
-"""What a store or its client says, in few words, and what can be done about it.
+"""Explains an error of a store or its client in few words, with the remedy.
 
 The client's error has the request, the store's answer and its own inner state. This module derives
 the cause from them. Plain text in, plain text out.
@@ -95,13 +95,13 @@ _CAUSES = (
 
 @dataclass(frozen=True, slots=True)
 class S3Trouble:
-    """What has happened.
+    """An explained error of a store.
 
     Attributes:
         what: a line.
-        fix: what can be done; empty: nothing that is known.
+        fix: the remedy; empty: none is known.
         is_about_keys: other keys could help.
-        keys_are_over: these will never do again.
+        keys_are_over: these keys have expired.
     """
 
     what: str
@@ -111,7 +111,7 @@ class S3Trouble:
 
 
 def s3_trouble(text: str) -> S3Trouble:
-    """What a client's error means.
+    """The explanation of a client's error.
 
     Args:
         text: all of it, with what it says of its inner state.

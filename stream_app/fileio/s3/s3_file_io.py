@@ -47,7 +47,7 @@ _T = TypeVar("_T")
 
 _PART_BYTES = 8 << 20
 _PARTS_AT_ONCE = 3
-"""A file that is written holds so many parts in memory, and one that grows."""
+"""Parts that a file being written holds in memory, besides the growing one."""
 _REFUSALS = (PermissionDeniedError, UnauthenticatedError)
 _SMALL_WRITES_BYTES = 1 << 20
 _WRITER = "writer"
@@ -57,7 +57,7 @@ _RETRIES: RetryConfig = {"max_retries": 8, "retry_timeout": timedelta(seconds=60
 """With pauses that double, half a minute: a task is tried again after that, and an epoch too."""
 _FIRST_RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}
 _FIRST_TIMEOUTS: ClientConfig = {"timeout": "10s", "connect_timeout": "4s"}
-"""Of a store that has never answered: more often than not its endpoint is wrong."""
+"""Time-outs for a store that has never answered: usually its endpoint is wrong."""
 _RENEWAL_WAITS_S = (0.2, 1.0, 2.0, 4.0, 8.0)
 """New keys may come a little late, and not all at once."""
 
@@ -116,7 +116,7 @@ class S3FileIO:
         )
 
     def sync(self, path: str) -> None:
-        """Nothing: an object store is durable."""
+        """Do nothing: an object store is durable."""
 
     def read_bytes(self, path: str) -> bytes:
         """The whole file."""
@@ -162,7 +162,7 @@ class S3FileIO:
         return [status.name for status in self.list_status(folder) if not status.is_folder]
 
     def list_status(self, folder: str) -> list[FileStatus]:
-        """What lies below a folder; a name that is a file's and a folder's comes twice."""
+        """The entries below a folder; a name of both a file and a folder comes twice."""
         _, folder_key = self._at(folder)
         listing = self._ask(
             folder, lambda store, key: obstore.list_with_delimiter(store, key or None)
@@ -208,13 +208,13 @@ class S3FileIO:
         self._ask(path, delete)
 
     def sync_deletions(self, folder: str) -> None:
-        """Nothing: what a store has deleted is gone."""
+        """Do nothing: a deleted object does not come back."""
 
     def delete_empty_folder(self, folder: str) -> None:
-        """Nothing: there are no folders."""
+        """Do nothing: there are no folders."""
 
     def _ask(self, path: str, request: Callable[[S3Store, str], _T]) -> _T:
-        """What the store gives; keys that it refuses are looked up again."""
+        """The store's answer; renews keys that the store refuses."""
         for wait_s in (*_RENEWAL_WAITS_S, None):
             store, key = self._at(path)
             try:
@@ -241,7 +241,7 @@ class S3FileIO:
         return self.has_answered or bucket in self._answered
 
     def _heard(self, path: str) -> None:
-        """The store is there: from now on it is worth waiting for."""
+        """Note that the store answers, so that it is worth waiting for."""
         bucket, _ = _bucket_and_key(path)
         if not self._is_known(bucket):
             self._answered.add(bucket)
@@ -318,7 +318,7 @@ class _S3Output:
         return self._written
 
     def flush(self) -> None:
-        """Nothing: an object appears whole."""
+        """Do nothing: an object appears whole."""
 
     def close(self) -> None:
         """Send the rest; the object appears."""
@@ -329,7 +329,7 @@ class _S3Output:
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
-        # What was sent is gone, so nothing is asked again: the task is.
+        # The parts sent so far are lost, so no request is repeated: the task is.
         try:
             yield
         except (OSError, BaseError) as error:
@@ -344,7 +344,7 @@ def _size_and_tail(store: S3Store, key: str) -> tuple[int, bytes]:
     except FileNotFoundError:
         raise
     except BaseError:
-        # Nothing has no last bytes: some stores refuse to give any of an empty object.
+        # An empty object has no last bytes, and some stores refuse to return any.
         with contextlib.suppress(BaseError, FileNotFoundError):
             if obstore.head(store, key)["size"] == 0:
                 return 0, b""

@@ -61,7 +61,7 @@ class S3Keys:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What must not be told."""
+        """The texts that must stay secret."""
         return tuple(
             text for text in (self.access_key, self.secret_key, self.session_token) if text
         )
@@ -72,7 +72,7 @@ class KeySource(Protocol):
 
     @property
     def age_max_s(self) -> float:
-        """How old keys become before they are looked up again."""
+        """The age at which keys are looked up again."""
         ...
 
     def keys(self) -> S3Keys:
@@ -98,7 +98,7 @@ class KeyFiles:
         return _FILES_AGE_MAX_S
 
     def keys(self) -> S3Keys:
-        """What the files hold."""
+        """The keys in the files."""
         keys = self._read()
         for _ in range(_READS_MAX):
             again = self._read()
@@ -119,7 +119,7 @@ class KeyFiles:
 
 @dataclass(frozen=True, slots=True)
 class AwsProfile:
-    """What AWS's library finds: ``AWS_PROFILE`` and the files of ``~/.aws``."""
+    """The profile that AWS's library finds: ``AWS_PROFILE`` and the files of ``~/.aws``."""
 
     @property
     def age_max_s(self) -> float:
@@ -202,7 +202,7 @@ class RenewedKeys:
         self._lock = threading.Lock()
         self._told: set[str] = set(keys.texts if keys else ())
         self.problem = ""
-        """Why the source gave nothing the last time; empty: it did."""
+        """Why the source gave no keys the last time; empty: it did."""
 
     def __call__(self) -> S3Credential:
         """The keys, in obstore's form."""
@@ -221,7 +221,7 @@ class RenewedKeys:
         return self._source is not None
 
     def secrets(self) -> list[str]:
-        """All that it ever gave, the longest first: one may hold another."""
+        """All keys that the source ever gave, the longest first: one may contain another."""
         return sorted(self._told, key=len, reverse=True)
 
     def current(self) -> S3Keys:

@@ -1,8 +1,8 @@
-"""How an S3 store is reached: Paimon's ``s3.*`` options and the standard variables of AWS.
+"""Options of an S3 client: Paimon's ``s3.*`` options and the standard variables of AWS.
 
-An option beats a variable, and that a profile of ``~/.aws``. Without keys from any of them the
-client asks where it runs: a web identity, a container's or an instance's role. What is read here
-goes to executors with the table, so that they need no variables of their own.
+An option overrides a variable, which overrides a profile of ``~/.aws``. Without keys from any of
+them the client asks where it runs: a web identity, a container's or an instance's role. What is
+read here goes to executors with the table, so that they need no variables of their own.
 
 Source: Paimon `s3/S3FileIO.java`, whose names are those of Hadoop's S3A without ``fs.s3a.``.
 """
@@ -174,7 +174,7 @@ def is_s3_option(key: str) -> bool:
 def s3_options(
     options: Mapping[str, str], environ: Mapping[str, str], bucket: str = ""
 ) -> S3Options:
-    """What options say, and variables and a profile of AWS where they say nothing.
+    """The settings of options; without one, those of variables, then of an AWS profile.
 
     Args:
         options: may hold others than ``s3.*``, which do not matter here.
@@ -250,7 +250,7 @@ def _name(key: str, short: str) -> str:
 
 
 def _value(key: str, name: str, text: str, environ: Mapping[str, str]) -> object:
-    """The value; keys keep what they say of files."""
+    """The value; keys keep their references to files."""
     if name in _KEYS and names_file(text):
         return text
     try:

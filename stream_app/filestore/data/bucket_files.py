@@ -1,4 +1,4 @@
-"""The files of one bucket, as the LSM tree asks for them.
+"""Reads and writes the files of one bucket for the LSM tree.
 
 Implements `mergetree.file_access`.
 """
@@ -37,7 +37,7 @@ class BucketFiles:
     """Writers and readers in a bucket's folder.
 
     Attributes:
-        schema: what new files are written with.
+        schema: the schema of new files.
         vectors: mark the rows that readers leave out.
     """
 

@@ -1,4 +1,4 @@
-"""Reads data files, whatever schema of the table they were written with.
+"""Reads data files of any of the table's schemas.
 
 The reader finds a column by its name in the file's schema. The field id maps it to a current
 column. A column that the file's schema lacks is null. `LiveRowsReader` leaves out the rows that
@@ -68,7 +68,7 @@ class DataFileReader:
         return (batch for _, batch in self.read_placed(path, file))
 
     def read_placed(self, path: str, file: DataFileMeta) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The same, and of each batch the place of its first row in the file.
+        """The rows, and the place of each batch's first row in the file.
 
         Raises:
             CorruptFileError: missing, of another size than its metadata says, or unreadable.
@@ -97,9 +97,9 @@ class DataFileReader:
     def _row_groups(
         self, footer: pq.FileMetaData, *, file: DataFileMeta, stored: Sequence[DataField | None]
     ) -> Sequence[int]:
-        """Those to read, of a file that is the one which the manifest describes."""
+        """The row groups to read, for a file that matches its manifest entry."""
         check_footer(footer, [*self._system_fields, *self._stored_fields(stored)], file.row_count)
-        # Of a single group the manifest's statistics tell the same, and they have a digest.
+        # For a single group the manifest's statistics suffice.
         if self.row_groups is None or footer.num_row_groups == 1:
             return range(footer.num_row_groups)
         return self.row_groups.row_groups(footer, zip(self.columns, stored, strict=True))
@@ -126,7 +126,7 @@ class DataFileReader:
             )
 
     def _stored_columns(self, schema_id: int) -> list[DataField | None]:
-        """For each column to read what it is in the file; None when the file lacks it."""
+        """The stored column for each column to read; None when the file lacks it."""
         try:
             written_with = self.schema_of(schema_id).fields
         except (FileNotFoundError, StreamAppError) as error:
@@ -155,7 +155,7 @@ class DataFileReader:
     def _as_of_today(
         self, batch: pa.RecordBatch, stored: Sequence[DataField | None]
     ) -> pa.RecordBatch:
-        """First with the types of the file's schema, because its bytes may not have them."""
+        """First convert to the types of the file's schema, which its bytes may lack."""
         system = self._system_fields
         batch = conform(batch, pa.schema([*system, *self._stored_fields(stored)]))
         given, present = batch.columns[: len(system)], iter(batch.columns[len(system) :])
@@ -185,7 +185,7 @@ class LiveRowsReader:
 
     Attributes:
         files: reads files without a vector; may leave row groups out.
-        whole: reads files with one, all rows of them: a vector counts them all.
+        whole: reads files with a vector, in full: a vector counts all rows.
     """
 
     files: KeyValueFileReader

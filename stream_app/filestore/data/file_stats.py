@@ -1,4 +1,4 @@
-"""What a manifest says of the columns of a data file, for conditions on the columns of today.
+"""Reads a data file's statistics from its manifest entry, for conditions on today's columns.
 
 Source: Paimon `stats/SimpleStatsEvolution.java`, `operation/KeyValueFileStoreScan.java`.
 """
@@ -29,7 +29,7 @@ class FileStats:
     schema_of: Callable[[int], TableSchema]
 
     def keys(self, file: DataFileMeta) -> dict[str, ColumnStats]:
-        """Of the key's columns, deletes and older versions included."""
+        """Statistics of the key's columns, with deletes and older versions."""
         schema = self.schema_of(file.schema_id)
         names = schema.trimmed_primary_keys
         key_stats = simple_stats(file.key_stats, schema.key_type)
@@ -38,16 +38,16 @@ class FileStats:
             types = schema.key_type.types
             low, high = (deserialize_row(key, types)[0] for key in (file.min_key, file.max_key))
             key_stats = [ColumnStats(low, high, 0), *key_stats[1:]]
-        # A column that the file does not know is no key: what is null here may have a value there.
+        # A column that the file lacks is no key: a null here may have a value elsewhere.
         by_name = dict(zip(names, key_stats, strict=True))
         return self._by_name(file, schema, by_name, missing_is_null=False)
 
     def all(self, file: DataFileMeta) -> dict[str, ColumnStats]:
-        """Of all columns, deletes and older versions included."""
+        """Statistics of all columns, with deletes and older versions."""
         schema = self.schema_of(file.schema_id)
         by_column = value_stats(file, schema)
         if file.write_cols is not None:
-            # Such a file lacks columns, and what it lacks may stand in another one.
+            # Such a file lacks columns, whose values may be in another file.
             by_column = {
                 name: stats for name, stats in by_column.items() if name in file.write_cols
             }
@@ -76,7 +76,7 @@ class FileStats:
 
 
 def value_stats(file: DataFileMeta, schema: TableSchema) -> dict[str, ColumnStats]:
-    """By the names of its schema, what a file's entry says of each column that it says anything of.
+    """The statistics in a file's entry, by the names of the file's schema.
 
     A file with a part of the columns has the statistics of that part.
     """
@@ -84,7 +84,7 @@ def value_stats(file: DataFileMeta, schema: TableSchema) -> dict[str, ColumnStat
     if names is None:
         names = tuple(schema.fields.names)
     elif not set(names) <= set(schema.fields.names):
-        return {}  # among them is a column of the format, whose type is not the table's
+        return {}  # one of them is a column of the format, whose type is not the table's
     columns = schema.fields.project(names)
     return dict(zip(columns.names, simple_stats(file.value_stats, columns), strict=True))
 
@@ -93,7 +93,7 @@ def simple_stats(stats: SimpleStats, columns: RowType) -> list[ColumnStats]:
     """The statistics of columns; unknown where the writer recorded none.
 
     Raises:
-        CorruptFileError: they are of another number of columns.
+        CorruptFileError: they belong to another number of columns.
     """
     if not stats.null_counts:
         return [UNKNOWN_STATS] * len(columns)

@@ -1,4 +1,4 @@
-"""Rolling writer: batches of one bucket → as many files as their size asks for.
+"""Rolling writer: batches of one bucket → files of the target size.
 
 Rows gather into row groups; after each row group the file's real size decides whether the next file
 begins. The kind of file adds its own columns and metadata: `KeyValueFile`, `RowDataFile`.
@@ -41,12 +41,12 @@ from stream_app.model.schema.table_schema import (
 )
 
 ROW_GROUP_BYTES_MAX = 32 << 20
-"""Arrow bytes that gather before they are encoded: what a writer holds besides its buffer."""
+"""Arrow bytes that gather before encoding: a writer holds them besides its buffer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFiles:
-    """What holds for all files that one writer makes.
+    """The settings of all files that one writer makes.
 
     Attributes:
         folder: the bucket's folder.
@@ -64,7 +64,7 @@ class NewFiles:
 
 
 class OpenDataFile(ABC):
-    """One file that is being written, and what must be counted on the way."""
+    """A file that is being written, with counts of its content."""
 
     def __init__(self, made: NewFiles, file_schema: pa.Schema) -> None:
         self.made = made
@@ -95,7 +95,7 @@ class OpenDataFile(ABC):
         self.count(rows)
 
     def finish(self) -> DataFileMeta:
-        """Close the file, make it safe, describe it."""
+        """Close the file, sync it, and describe it."""
         self._writer.close()
         size = self.size
         self._sink.close()
@@ -103,7 +103,7 @@ class OpenDataFile(ABC):
         return self.describe(size, self._writer.writer.metadata)
 
     def abort(self) -> None:
-        """Close without an end, and delete; an error in doing so must not hide the cause."""
+        """Close without finishing, and delete; an error here must not hide the cause."""
         for close in (self._writer.close, self._sink.close):
             with contextlib.suppress(OSError, pa.ArrowException):
                 close()
@@ -115,7 +115,7 @@ class OpenDataFile(ABC):
 
     @abstractmethod
     def count(self, rows: pa.Table) -> None:
-        """Take note of rows that were written."""
+        """Count written rows."""
 
     @abstractmethod
     def describe(self, size: int, footer: Any) -> DataFileMeta:
@@ -152,7 +152,7 @@ class RollingFileWriter:
             self._flush()
 
     def close(self) -> tuple[DataFileMeta, ...]:
-        """Finish the last file; metadata of all files."""
+        """Finish the last file; return the metadata of all files."""
         self._flush()
         self._roll()
         return tuple(self._done)
@@ -208,10 +208,10 @@ class RowDataFile(OpenDataFile):
         return list(rows.columns)
 
     def count(self, rows: pa.Table) -> None:
-        """Nothing but the number of rows matters."""
+        """Do nothing: only the number of rows matters."""
 
     def describe(self, size: int, footer: Any) -> DataFileMeta:
-        """Without a key.
+        """Describe a file without a key.
 
         A column with NaN has no statistics at all, because Spark answers MIN and MAX from existing
         ones even with unknown bounds.
@@ -255,7 +255,7 @@ class KeyValueFile(OpenDataFile):
         super().__init__(made, key_value_file_schema(made.schema, thin=self._thin))
 
     def columns_of(self, rows: pa.Table) -> list[pa.ChunkedArray]:
-        """The key once more in front, unless the file is thin.
+        """The columns with a copy of the key in front, unless the file is thin.
 
         Raises:
             MergeError: a merged row lacks a value of a NOT NULL column.
@@ -276,7 +276,7 @@ class KeyValueFile(OpenDataFile):
         )
 
     def count(self, rows: pa.Table) -> None:
-        """Deletes, sequence numbers, and the first and the last key."""
+        """Count deletes and sequence numbers; note the first and the last key."""
         for kinds in rows.column(VALUE_KIND).chunks:
             self._deletes += int(np.count_nonzero(kinds.to_numpy() & 1))
         for chunk in rows.column(SEQUENCE_NUMBER).chunks:
@@ -288,7 +288,7 @@ class KeyValueFile(OpenDataFile):
         self._max_key = serialize_arrow_row(keys, types, rows.num_rows - 1)
 
     def describe(self, size: int, footer: Any) -> DataFileMeta:
-        """With statistics of the key and of all columns."""
+        """Describe a file with statistics of the key and of all columns."""
         prefix = "" if self._thin else KEY_PREFIX
         assert self._sequence_range is not None
         value_stats, value_stats_columns = stats_from_footer(

@@ -1,4 +1,4 @@
-"""Which row groups of a data file are worth reading.
+"""Chooses the row groups of a data file that must be read.
 
 Called by data_file_reader with the footer of each file. Parquet's page index is not used: pyarrow
 has no access to it.
@@ -24,21 +24,21 @@ class RowGroupChoice(Protocol):
     def row_groups(
         self, footer: pq.FileMetaData, columns: Iterable[tuple[DataField, DataField | None]]
     ) -> Sequence[int]:
-        """Numbers of the row groups that are worth reading.
+        """Numbers of the row groups that must be read.
 
         Args:
-            columns: those that are read, and what each is in the file.
+            columns: the columns to read, and their counterparts in the file.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroupFilter:
-    """A condition on rows, and the columns whose statistics may be asked.
+    """A condition on rows, and the columns whose statistics may be used.
 
     Attributes:
-        names: all columns of the condition. Where versions of a key are merged only the key's:
-            pruning a version would bring an older one back.
+        names: all columns of the condition. Only the key's where versions are merged: pruning a
+            version would bring an older one back.
     """
 
     condition: StatsFilter
@@ -50,7 +50,7 @@ class RowGroupFilter:
         """Numbers of the row groups in which a row may pass.
 
         Args:
-            columns: those that are read, and what each is in the file.
+            columns: the columns to read, and their counterparts in the file.
         """
         asked = [(now, then) for now, then in columns if now.name in self.names]
         stored = [(then.name, then.data_type) for _, then in asked if then is not None]
@@ -69,10 +69,10 @@ class RowGroupFilter:
 class RowGroupsOfKeys:
     """The row groups of a sorted file that may have one of some keys.
 
-    Only the first column of the key is asked, whose values ascend from group to group.
+    It uses only the first column of the key, whose values ascend from group to group.
 
     Attributes:
-        name: of that column.
+        name: the name of that column.
         keys: ascending; keys as `format.binary_row.comparable_key` gives them.
     """
 

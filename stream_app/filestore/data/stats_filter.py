@@ -1,8 +1,8 @@
-"""Can a row pass a condition, by what statistics say of its columns?
+"""Decides from statistics of columns whether any row can pass a condition.
 
 One test for partitions, manifests, data files and row groups. The statistics become a condition
-that all rows fulfil, and Arrow's simplification finds whether it contradicts the filter. It knows
-nothing of a column of which nothing is said, and says then that a row may pass.
+that all rows fulfil, and Arrow's simplification finds whether it contradicts the filter. Without
+statistics of a column it decides that a row may pass.
 
 Source: Paimon `predicate/PredicateBuilder.java` tests statistics node by node;
 `pyarrow.dataset` prunes row groups and partitions by the means that are used here.
@@ -31,12 +31,12 @@ _NO_FILES = pyarrow.fs.LocalFileSystem()
 _TRUE = pc.scalar(True)
 
 RowStats = tuple[int, Mapping[str, ColumnStats]]
-"""How many rows there are, and what is known of their columns by name."""
+"""A number of rows, and statistics of their columns by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatsFilter:
-    """A condition that statistics are held against.
+    """A condition that is compared with statistics.
 
     Attributes:
         columns: the table's columns that the condition reads.
@@ -46,7 +46,7 @@ class StatsFilter:
     columns: RowType
 
     def passing(self, candidates: Iterable[RowStats]) -> list[bool]:
-        """For each candidate: may one of its rows pass? False only if surely none does."""
+        """Whether a row of each candidate may pass; false only if surely none does."""
         # Arrow prunes fragments of a dataset by their guarantees, without opening a file.
         fragments = [
             _FORMAT.make_fragment(str(place), _NO_FILES, partition_expression=self._known(stats))
@@ -70,7 +70,7 @@ class StatsFilter:
 
 
 def _known_of(column: DataField, stats: ColumnStats, row_count: int) -> pc.Expression | None:
-    """What all rows fulfil; None when nothing is known."""
+    """A condition that all rows fulfil; None when nothing is known."""
     field = pc.field(column.name)
     if stats.null_count is not None and stats.null_count >= row_count:
         return field.is_null()
@@ -78,18 +78,18 @@ def _known_of(column: DataField, stats: ColumnStats, row_count: int) -> pc.Expre
     if not bounds:
         return field.is_valid() if stats.null_count == 0 else None
     if stats.null_count != 0:
-        # Bound by bound: of a null beside both together Arrow makes nothing.
+        # Bound by bound: Arrow derives nothing from a null beside both bounds together.
         bounds = [bound | field.is_null() for bound in bounds]
     return reduce(and_, bounds)
 
 
 def _bounds(field: pc.Expression, stats: ColumnStats, data_type: DataType) -> list[pc.Expression]:
-    # NaN stands outside of the bounds that Parquet keeps.
+    # NaN is outside of the bounds that Parquet keeps.
     if stats.minimum is None or stats.maximum is None or data_type.root in FLOAT_ROOTS:
         return []
     try:
         low, high = (arrow_scalar(value, data_type) for value in (stats.minimum, stats.maximum))
-    except (pa.ArrowInvalid, OverflowError):  # a time that Arrow's type does not reach
+    except (pa.ArrowInvalid, OverflowError):  # a time beyond the range of Arrow's type
         return []
     if low == high:
         return [field == pc.scalar(low)]
@@ -105,7 +105,7 @@ def stats_by_name(
 
     Args:
         columns: what is wanted, and what it is in the file; None when the file does not know it.
-        stored: statistics of those that the file knows, in order.
+        stored: statistics of the columns in the file, in order.
     """
     remaining = iter(stored)
     return {

@@ -1,1 +1,1 @@
-"""Copies of data files on local disk, asked by key. Start with `lookup_copies`."""
+"""Copies of data files on local disk, for lookups by key. Start with `lookup_copies`."""

@@ -38,16 +38,16 @@ _LOG = logging.getLogger(__name__)
 HIT, MISS, MADE, EVICTED, DAMAGED = (
     f"lookup_{event}" for event in ("hit", "miss", "made", "evicted", "damaged")
 )
-"""What is counted; a copy that is late or exceeds the bytes is evicted."""
+"""The counted events; a copy that is too old, or exceeds the bytes, is evicted."""
 EVENTS = (HIT, MISS, MADE, EVICTED, DAMAGED)
 COPIED_BYTES = "lookup_copied_bytes"
 """Bytes of the copies that were made."""
 _UNFINISHED, _UNFINISHED_MS = ".making-", 86_400_000
-"""The name of a copy that a task makes or deletes, and when that task is gone for sure."""
+"""The name of an unfinished copy, and the age after which its task is surely gone."""
 
 
 def local_copies_folder() -> Path:
-    """Of all tables: in the folder for temporary files, where the cluster puts a task's files."""
+    """The folder for all tables, below the folder for temporary files of the cluster's tasks."""
     return kept_folder("lookup")
 
 
@@ -59,12 +59,12 @@ def copies_bytes(root: Path) -> int:
 
 
 def _uncounted(_: Mapping[str, int]) -> None:
-    """Of tables whose copies nobody counts."""
+    """Does not count: for tables whose copies nobody counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopiedFile:
-    """What a copy is of.
+    """The file and the columns of a copy.
 
     Attributes:
         path: of the data file.
@@ -121,7 +121,7 @@ class LookupCopies:
             if folder.exists():
                 self.forget(file, error)
             return None
-        with contextlib.suppress(OSError):  # the disk can be read only, or another task deletes it
+        with contextlib.suppress(OSError):  # the disk is read-only, or another task deletes it
             self._keep(folder)
         return copy
 
@@ -165,7 +165,7 @@ class LookupCopies:
 
     def tidy(self) -> None:
         """Delete what is late, of any table, and what exceeds the bytes of this one."""
-        with contextlib.suppress(OSError):  # there is none, or it cannot be read
+        with contextlib.suppress(OSError):  # the folder does not exist, or cannot be read
             for other in sorted(self.root.iterdir()):
                 mine = other == self._table_folder
                 most = self.most_bytes if mine else None
@@ -175,7 +175,7 @@ class LookupCopies:
                     if self._delete(other / copy.name) and was_whole:
                         self.count({EVICTED: 1})
                 if not mine:
-                    with contextlib.suppress(OSError):  # it has copies
+                    with contextlib.suppress(OSError):  # another table's copies are there
                         other.rmdir()
 
     @property
@@ -194,12 +194,12 @@ class LookupCopies:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _room(self) -> int:
-        """The bytes that a copy may have: half of the disk's free ones, which others need too."""
+        """Most bytes of a copy: half of the disk's free bytes, which others need too."""
         room = shutil.disk_usage(self._table_folder).free // 2
         return room if self.most_bytes is None else min(room, self.most_bytes)
 
     def _check_owner(self) -> None:
-        """Rows of a folder in which another user may write are not trusted."""
+        """Refuse rows of a folder in which another user may write."""
         for folder in (self.root, self.root.parent):
             if folder.stat().st_uid != os.getuid():
                 raise PermissionError(f"{folder} belongs to another user")
@@ -209,7 +209,7 @@ class LookupCopies:
         os.utime(folder, (until_s, until_s))
 
     def _delete(self, folder: Path) -> bool:
-        """Under another name first: what has its name is whole. False: another task deletes it."""
+        """Rename, then delete: a final name means a whole copy. False: another task deletes it."""
         gone = folder.with_name(f"{_UNFINISHED}{folder.name}-{os.getpid()}")
         try:
             folder.rename(gone)

@@ -24,7 +24,7 @@ from stream_app.mergetree.key_value_batch import Indices
 HashesOf = Callable[[pa.RecordBatch], Hashes]
 """The hash of each row's key, uint32 [n]."""
 BROKEN = (OSError, ValueError, IndexError, EOFError)
-"""What reading a damaged copy raises; `pa.ArrowInvalid` is a ValueError."""
+"""Errors from reading a damaged copy; `pa.ArrowInvalid` is a ValueError."""
 _ROWS, _INDEX, _STARTS = "rows.arrow", "index.npy", "starts.npy"
 _PLACE_BITS = np.uint64(32)
 _PLACE_MASK = np.uint64((1 << 32) - 1)
@@ -119,7 +119,7 @@ def write_copy(
         TooLargeError: it would have more; nothing but the first rows was read.
         OSError: the disk is full, or cannot be written.
     """
-    # Not mapped while it is made: writing into a hole on a full disk would kill the process.
+    # Not mapped while it is written: a write into a hole on a full disk would kill the process.
     index = np.empty(row_count, np.uint64)
     starts = [0]
     writer: pa.ipc.RecordBatchFileWriter | None = None

@@ -29,7 +29,7 @@ from stream_app.model.options.table_options import MANIFEST_COMPRESSION, MANIFES
 
 _T = TypeVar("_T")
 FIRST_LOOK = 1000
-"""Entries after which it is looked how many bytes they take: fewer than a usual target has."""
+"""Entries after which their bytes are measured: fewer than a usual target holds."""
 LEAST_ENTRY_SIZE = 200
 """Bytes; an entry may be smaller, but the file has a header as well."""
 
@@ -48,7 +48,7 @@ class ManifestFiles:
 
     @property
     def codec(self) -> str:
-        """For writing; readers take the codec of the file."""
+        """The codec for writing; readers use the file's codec."""
         return self.options[MANIFEST_COMPRESSION]
 
     @property
@@ -101,7 +101,7 @@ class ManifestFiles:
         return name, len(data)
 
     def write_manifests(self, entries: Iterable[ManifestEntry]) -> list[ManifestFileMeta]:
-        """Write entries as manifests; none without entries.
+        """Write entries as manifests; returns none without entries.
 
         All but the last have the target size, or little more: every later commit would merge
         smaller ones again. Of the entries about one manifest is held in memory at a time.
@@ -112,7 +112,7 @@ class ManifestFiles:
         while chunk:
             data = encode_manifest(chunk, codec=self.codec)
             if len(data) < self.target_size:
-                # As many more as it is likely to need, but not one by one.
+                # As many more as are probably needed, but not one by one.
                 missing = len(chunk) * (self.target_size - len(data)) // len(data)
                 more = list(islice(rest, max(missing, 1 + len(chunk) // 16)))
                 if more:
@@ -146,7 +146,7 @@ class ManifestFiles:
                 where=path,
                 fix="if the snapshot has just expired read a newer one; else restore the file",
             ) from None
-        # An Avro file may be cut between two blocks and look whole.
+        # An Avro file that is cut between two blocks looks whole.
         if size is not None and size != len(data):
             raise CorruptFileError(
                 f"a manifest has {len(data)} bytes, what names it says {size}",

@@ -1,8 +1,8 @@
-"""What expiries and rollbacks announce: ``tag/expiring-<uuid>`` and ``tag/rolling-back-<uuid>``.
+"""Announcements of expiries and rollbacks: ``tag/expiring-<uuid>`` and ``tag/rolling-back-<uuid>``.
 
-JSON, a file for each of them, so that none takes back another's. They lie beside the tags. Paimon's
-orphan removal deletes unknown files from the folders of snapshots and changelogs. In this folder
-every engine ignores names without the prefix ``tag-``.
+Each announcement is a JSON file of its own, so that no process withdraws another's. They lie beside
+the tags. Paimon's orphan removal deletes unknown files from the folders of snapshots and
+changelogs. In this folder every engine ignores names without the prefix ``tag-``.
 
 Source: none; these files are ours.
 """
@@ -52,10 +52,10 @@ class ExpiryAnnouncement:
 
     @classmethod
     def decoded(cls, data: bytes) -> Self:
-        """What a file announces.
+        """The announcement in a file.
 
         Raises:
-            CorruptFileError: nothing.
+            CorruptFileError: it is no announcement.
         """
         json = JsonObject.decode(data, what="tag/expiring")
         return cls(
@@ -125,7 +125,7 @@ class Announcements(Generic[Announced]):
         return name
 
     def announcements(self, listed: Collection[str] | None = None) -> dict[str, Announced]:
-        """All that are there, by name.
+        """All announcements, by name.
 
         Args:
             listed: the folder's names, if the caller has just listed it.

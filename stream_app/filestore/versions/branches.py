@@ -30,7 +30,7 @@ def branch_root(root: str, name: str) -> str:
 
 
 def table_and_branch(file_io: FileIO, path: str) -> tuple[str, str]:
-    """A table's folder and a branch's name, of the branch's folder; else the path and nothing."""
+    """A branch folder's table folder and branch name; for other folders the path and ""."""
     match = re.fullmatch(rf"(.+)/branch/{_PREFIX}([^/]+)", path)
     # Otherwise it is a table with such a name.
     if match and file_io.list_status(f"{match[1]}/schema"):

@@ -1,7 +1,7 @@
 """The long-lived changelogs of a table: ``changelog/changelog-<n>``, with LATEST and EARLIEST.
 
 Where changelogs are kept longer than snapshots, expiry writes a copy of the snapshot's file here
-before it deletes it. What the copy says about data files need not be there any more.
+before it deletes it. The data files in the copy may have been deleted.
 
 Source: Paimon `utils/ChangelogManager.java`, `Changelog.java`.
 """
@@ -30,11 +30,11 @@ class ChangelogManager:
     root: str
 
     def ids(self) -> list[int]:
-        """All their numbers, which are those of their snapshots, ascending."""
+        """The numbers of all changelogs, which are those of their snapshots, ascending."""
         return numbers_of(self.file_io, f"{self.root}/changelog", _PREFIX)
 
     def changelog(self, snapshot_id: int) -> Snapshot:
-        """The snapshot as it was.
+        """The snapshot that a changelog keeps.
 
         Raises:
             FileNotFoundError: there is none of this number.
@@ -53,7 +53,7 @@ class ChangelogManager:
         self.file_io.create_if_absent(path, encode_snapshot(snapshot))
 
     def delete(self, snapshot_ids: Collection[int]) -> None:
-        """Forget some for good; the hints are written first, so that they never name deleted ones.
+        """Delete changelogs for good; writes the hints first, so that they name no deleted one.
 
         Java believes LATEST unless there is a later file.
         """
@@ -65,11 +65,11 @@ class ChangelogManager:
         self.sync_deletions()
 
     def sync_deletions(self) -> None:
-        """Let none that was forgotten come back after a crash of the machine."""
+        """Sync, so that no deleted changelog comes back after a crash of the machine."""
         self.file_io.sync_deletions(f"{self.root}/changelog")
 
     def write_hints(self) -> None:
-        """Say which are the first and the last; without changelogs the hints are deleted."""
+        """Write the hints of the first and the last changelog; delete them without changelogs."""
         self._write_hints(self.ids())
 
     def _write_hints(self, ids: list[int]) -> None:
@@ -83,7 +83,7 @@ class ChangelogManager:
                     self.sync_deletions()
 
     def hints(self) -> tuple[int | None, int | None]:
-        """What LATEST and EARLIEST say; None when they are absent or say nothing."""
+        """The numbers in LATEST and EARLIEST; None when a hint is absent or unreadable."""
         folder = f"{self.root}/changelog"
         latest = hint_of(self.file_io, f"{folder}/{_LATEST}")
         return latest, hint_of(self.file_io, f"{folder}/{_EARLIEST}")

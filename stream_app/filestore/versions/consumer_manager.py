@@ -1,7 +1,7 @@
 """The consumer files of a table: ``consumer/consumer-<id>``, JSON such as ``{"nextSnapshot": 7}``.
 
-A file says how far a consumer has come, and keeps expiry from the snapshots that it has not taken
-yet. When it was written last is the file's own time, as the file system has it.
+A file has a consumer's progress, and protects the snapshots that it has not taken yet from expiry.
+The file system's time of the file is that of its last write.
 
 Source: Paimon `consumer/ConsumerManager.java`, `consumer/Consumer.java`.
 """
@@ -119,7 +119,7 @@ class ConsumerManager:
     def _delete(self, consumer_ids: list[str]) -> None:
         for consumer_id in consumer_ids:
             self.file_io.delete(self._path(consumer_id))
-        # One that came back would keep snapshots that have expired, and all after them.
+        # A file that came back would protect expired snapshots, and all later ones.
         self.file_io.sync_deletions(f"{self.root}/consumer")
 
     def _path(self, consumer_id: str) -> str:

@@ -9,7 +9,7 @@ from stream_app.fileio.file_io import FileIO
 
 
 def numbers_of(file_io: FileIO, folder: str, prefix: str) -> list[int]:
-    """The numbers behind `prefix` in a folder's names, ascending; other names are passed over."""
+    """The numbers after `prefix` in a folder's names, ascending; other names are ignored."""
     numbers = []
     for name in file_io.list_names(folder):
         number = name.removeprefix(prefix)
@@ -19,7 +19,7 @@ def numbers_of(file_io: FileIO, folder: str, prefix: str) -> list[int]:
 
 
 def hint_of(file_io: FileIO, path: str) -> int | None:
-    """The number that a hint says; None when it is absent or unreadable."""
+    """The number in a hint; None when the hint is absent or unreadable."""
     try:
         return int(file_io.read_bytes(path))
     except (OSError, ValueError):

@@ -48,7 +48,7 @@ class SchemaManager:
             raise type(error)(error.what, where=path, fix=error.fix) from error
 
     def fingerprint(self) -> str:
-        """A digest of the table's first schema, which no other table has: it says when."""
+        """A digest of the table's first schema, which is unique because it has a time."""
         try:
             data = self.file_io.read_bytes(self.path(0))
         except FileNotFoundError:
@@ -56,9 +56,9 @@ class SchemaManager:
         return hashlib.sha256(data).hexdigest()
 
     def create(self, schema: TableSchema) -> bool:
-        """Write a schema; False when one of that number is there already."""
+        """Write a schema; return False when one of that number exists already."""
         return self.file_io.create_if_absent(self.path(schema.schema_id), encode_schema(schema))
 
     def path(self, schema_id: int) -> str:
-        """Of the file of a schema."""
+        """The path of a schema's file."""
         return f"{self.root}/schema/{_PREFIX}{schema_id}"

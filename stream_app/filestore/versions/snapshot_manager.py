@@ -106,8 +106,8 @@ class SnapshotManager:
         return None
 
     def exists(self, snapshot_id: int) -> bool:
-        """Whether there is such a snapshot now."""
-        # A store asks twice whether a file or a folder is there, and once for a file's size.
+        """Whether the snapshot exists now."""
+        # A store needs two requests to find a file or folder, and one for a file's size.
         try:
             self.file_io.size(self._path(snapshot_id))
         except FileNotFoundError:
@@ -125,7 +125,7 @@ class SnapshotManager:
             current -= 1
 
     def publish(self, snapshot: Snapshot) -> bool:
-        """Make a snapshot exist; False when another one has its number.
+        """Publish a snapshot; False when another one has its number.
 
         Raises:
             UnsyncedError: it exists, and may be gone again after a crash of the machine.
@@ -152,24 +152,24 @@ class SnapshotManager:
             return None
 
     def make_up_earliest_hint(self) -> None:
-        """Say which snapshot is the oldest, when nothing says that."""
+        """Write the hint of the oldest snapshot, if there is none."""
         if self._hint(_EARLIEST) is None and (ids := self.ids()):
             self._write_hint(_EARLIEST, ids[0])
 
     def latest_hint(self) -> int | None:
-        """What LATEST says; None when it is absent or says nothing."""
+        """The number in LATEST; None when it is absent or unreadable."""
         return self._hint(_LATEST)
 
     def hints(self) -> tuple[int | None, int | None]:
-        """What LATEST and EARLIEST say; None when they are absent or say nothing."""
+        """The numbers in LATEST and EARLIEST; None when a hint is absent or unreadable."""
         return self._hint(_LATEST), self._hint(_EARLIEST)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Write the file of a snapshot again that has expired, and that a tag has kept."""
+        """Write the file of an expired snapshot again, from the tag that has kept it."""
         self.file_io.create_if_absent(self._path(snapshot.snapshot_id), encode_snapshot(snapshot))
 
     def write_latest_hint(self, snapshot_id: int) -> None:
-        """Say which snapshot is the newest, when no later one is there."""
+        """Write the hint of the newest snapshot, if no later one exists."""
         self._write_hint(_LATEST, snapshot_id)
 
     def delete_latest_hint(self) -> None:
@@ -190,11 +190,11 @@ class SnapshotManager:
         self.file_io.delete(self._path(snapshot_id))
 
     def sync_deletions(self) -> None:
-        """Let no snapshot that was deleted come back after a crash of the machine."""
+        """Sync, so that no deleted snapshot comes back after a crash of the machine."""
         self.file_io.sync_deletions(f"{self.root}/snapshot")
 
     def write_earliest_hint(self, snapshot_id: int) -> None:
-        """Say which snapshot is the oldest; readers save a listing."""
+        """Write the hint of the oldest snapshot, which saves readers a listing."""
         self._write_hint(_EARLIEST, snapshot_id)
 
     def _write_hint(self, name: str, snapshot_id: int) -> None:

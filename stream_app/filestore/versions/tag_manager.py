@@ -23,12 +23,12 @@ from stream_app.model.tag import Tag
 
 _PREFIX = "tag-"
 _SUCCESS_FOLDER = "success-file"
-"""What stands behind the prefix in the name of the folder of success files."""
+"""The rest of the name of the success files' folder, after the prefix."""
 
 
 @dataclass(frozen=True, slots=True)
 class TagFolder:
-    """What lay beside each other in the folder of tags at one moment.
+    """The content of the folder of tags at one moment.
 
     Attributes:
         tags: the files of all tags, by the names of the tags.
@@ -61,7 +61,7 @@ class TagManager:
         return self.folder().tags
 
     def folder(self) -> TagFolder:
-        """What lies in the folder now, by one listing."""
+        """The present content of the folder, from one listing."""
         files = [
             status
             for status in self.file_io.list_status(f"{self.root}/tag")

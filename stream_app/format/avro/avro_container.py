@@ -172,7 +172,7 @@ def _without_marks(schema: Any) -> Any:
 
 
 def read_records(data: bytes) -> list[dict[str, Any]]:
-    """All records, by the schema that the file itself carries.
+    """All records, by the file's own schema.
 
     Raises:
         CorruptFileError: the bytes are no complete Avro container file.

@@ -307,7 +307,7 @@ def describe_manifest(
     file_size: int,
     partition_types: tuple[DataType, ...],
 ) -> ManifestFileMeta:
-    """What a manifest list says of the manifest that holds these entries.
+    """The entry of a manifest list for a manifest with these entries.
 
     The counts must be exact: a reader does not search a manifest with 0 deleted files for them. A
     wrong 0 makes deleted files live again.

@@ -1,4 +1,4 @@
-"""What all casts share: values as NumPy and back, and the refusal of a value.
+"""Shared by all casts: values as NumPy and back, and the refusal of a value.
 
 Every function keeps nulls where they are. All arrays of one call have the same length [n].
 """

@@ -1,4 +1,4 @@
-"""How a column's stored values become values of its type of today: one rule for a pair of types.
+"""Converts a column's stored values to its type of today, by one rule for a pair of types.
 
 Called for files of an older schema, after ALTER TYPE, and for a column's DEFAULT, which the schema
 keeps as text. A pair without a rule is one that Paimon refuses as well.
@@ -101,7 +101,7 @@ def read_as(values: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
         CastError: a value has no counterpart.
     """
     if stored.fits_into(wanted, by_ids=True):
-        # What is nullable inside may differ, which Arrow has in its types.
+        # Nested nullability may differ, which is part of Arrow's types.
         return values.cast(arrow_type(wanted)) if wanted.is_nested else values
     rule = cast_rule(stored, wanted)
     assert rule is not None, "it was asked before"

@@ -163,7 +163,7 @@ def _from_seconds(seconds: Int64s, nanos: Int64s, like: pa.Array, wanted: DataTy
 def _as_numbers(
     values: pa.Array, kind: DataType, wanted: DataType, numeric: pa.Array | None = None
 ) -> tuple[pa.Array, npt.NDArray[np.int64]]:
-    """Where a text is a number (false where null), and the numbers.
+    """The mask of texts that are numbers (false where null), and the numbers.
 
     Raises:
         CastError: one does not fit into `kind`.

@@ -1,4 +1,4 @@
-"""Which rows of a compaction's window stood in the table before its changes: a port and its kinds.
+"""Finds the rows that a compaction's window had before its changes: a port and its kinds.
 
 Source: Paimon `mergetree/compact/ChangelogMergeTreeRewriter.java`,
 `FullChangelogMergeTreeCompactRewriter.java`, `LookupMergeTreeCompactRewriter.java`,
@@ -97,7 +97,7 @@ class RowsAbove:
 
 
 class Upgrade(enum.Enum):
-    """What becomes of a file that overlaps nothing."""
+    """The treatment of a file that overlaps no other."""
 
     MOVE = "it moves by metadata alone"
     TELL = "it moves, and its rows go to the changelog"
@@ -106,7 +106,7 @@ class Upgrade(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class WindowBefore:
-    """What a window changes.
+    """The changes of a window.
 
     Attributes:
         window: the rows that are merged.
@@ -130,7 +130,7 @@ class BeforeRows(Protocol):
         ...
 
     def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:
-        """What becomes of a file that overlaps nothing and moves to `output_level`."""
+        """The treatment of a file that overlaps no other and moves to `output_level`."""
         ...
 
     def before(self, given: LevelWindow) -> WindowBefore:
@@ -139,7 +139,7 @@ class BeforeRows(Protocol):
 
 
 def leave_level_0(sections: Sequence[Section]) -> bool:
-    """Whether a file of the sections is of level 0."""
+    """Whether the sections have a file of level 0."""
     files = (file for section in sections for run in section for file in run.files)
     return any(file.level == 0 for file in files)
 
@@ -148,8 +148,8 @@ def leave_level_0(sections: Sequence[Section]) -> bool:
 class FullCompactionChangelog:
     """``changelog-producer = full-compaction``: the changes since the last full compaction.
 
-    Only a full compaction writes the highest level. So the rows there are those that followers have
-    seen, and all rows below have come since.
+    Only a full compaction writes the highest level. So followers have seen exactly the rows there,
+    and all rows below are newer.
     """
 
     max_level: int
@@ -159,11 +159,11 @@ class FullCompactionChangelog:
         return output_level == self.max_level
 
     def upgrade(self, _file: DataFileMeta, output_level: int, /) -> Upgrade:
-        """All rows of a file that reaches the highest level are new."""
+        """Write a changelog for a file that reaches the highest level: all of its rows are new."""
         return Upgrade.TELL if output_level == self.max_level else Upgrade.MOVE
 
     def before(self, given: LevelWindow) -> WindowBefore:
-        """The rows of the highest level, of keys that have newer rows."""
+        """The rows of the highest level whose keys have newer rows."""
         is_new = given.levels != self.max_level
         may_change = given.any(is_new)
         chosen = given.of_keys(may_change) & ~is_new
@@ -193,14 +193,14 @@ class FirstRowChangelog:
         return output_level != 0 and leave_level_0(sections)
 
     def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:
-        """A file of level 0 is rewritten if a key of it may lie above."""
+        """Rewrite a file of level 0 if one of its keys may lie above."""
         if file.level != 0:
             return Upgrade.MOVE
         is_new = output_level == self.max_level or not self.above.may_have(file)
         return Upgrade.TELL if is_new else Upgrade.REWRITE
 
     def before(self, given: LevelWindow) -> WindowBefore:
-        """No rows; the window lacks the keys that lie above."""
+        """No rows; the window omits keys that lie above."""
         batch = given.window.batch
         is_known = given.any(given.levels > 0)
         is_new = ~is_known
@@ -221,8 +221,8 @@ class FirstRowChangelog:
 class LookupChangelog:
     """``changelog-producer = lookup``: the changes that level 0 brings, whenever it is compacted.
 
-    A key's row before is that of the lowest level above 0: in the compaction itself, else further
-    up. Where deletion vectors merge rows, each row that is found further up gets deleted.
+    A key's former row is that of the lowest level above 0: in the compaction, or further up. Where
+    deletion vectors merge rows, each row that is found further up gets deleted.
 
     Attributes:
         above: the rows above the compaction's output.
@@ -245,7 +245,7 @@ class LookupChangelog:
         return output_level != 0 and leave_level_0(sections)
 
     def upgrade(self, file: DataFileMeta, output_level: int, /) -> Upgrade:
-        """Rows of level 0 are new; rows further up may have to be merged into them."""
+        """Write a changelog for level 0; rows further up may have to be merged in first."""
         if file.level != 0:
             return Upgrade.MOVE
         if self.deletes_found and file.may_have_deletes:

@@ -1,4 +1,4 @@
-"""Merges sections as `CompactRewriter` does, by the rows before, and writes what changes.
+"""Merges sections as `CompactRewriter` does, and writes the changes from their former rows.
 
 Source: Paimon `mergetree/compact/ChangelogMergeTreeRewriter.java`.
 """
@@ -30,9 +30,9 @@ class ChangelogRewriter:
     A section's runs are all read at once: merging some of them first would lose rows before.
 
     Attributes:
-        writes_changelog: what changes goes to changelog files.
+        writes_changelog: changes go to changelog files.
         drops_deletes: a file that has to be rewritten when it moves up loses its deletes.
-        tells_same: an update is written too whose values are the same
+        tells_same: updates with unchanged values are written too
             (``changelog-producer.row-deduplicate`` = false).
         ignored: columns whose change alone is no update, when `tells_same` is false.
     """
@@ -65,7 +65,7 @@ class ChangelogRewriter:
         return self._rewritten(sections, data, output_level, drop_deletes=drop_deletes)
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> WrittenFiles:
-        """Move a file that overlaps nothing, and tell its rows where they are new.
+        """Move a file that overlaps no other, and write a changelog of its new rows.
 
         Raises:
             CorruptFileError: as `rewrite`.
@@ -125,7 +125,7 @@ class ChangelogRewriter:
             if merged.num_rows == len(may_change):
                 merged = take(merged, np.flatnonzero(may_change))
             else:
-                # The merge engine left keys out.
+                # The merge engine has dropped keys.
                 firsts = given.order[given.starts[may_change]]
                 merged, _ = rows_of_keys(layout, merged, take(given.window.batch, firsts))
         if part.before is None:

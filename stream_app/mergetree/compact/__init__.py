@@ -1,1 +1,1 @@
-"""Which sorted runs are merged, and how. Start with `universal_compaction`."""
+"""Decides which sorted runs are merged, and merges them. Start with `universal_compaction`."""

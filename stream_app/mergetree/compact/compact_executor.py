@@ -1,4 +1,4 @@
-"""The port by which a decided compaction is run somewhere else.
+"""The port that runs a decided compaction elsewhere.
 
 Implemented by `spark.compact_jobs` (a Spark job a unit) and by tests (in the caller).
 """
@@ -25,7 +25,7 @@ class CompactRequest:
         rewrite_all: also rewrite files that could merely be upgraded.
         above: files of higher levels than the output, in which rows of the unit's keys are looked
             up.
-        runs: sorted runs of the bucket when the unit was picked; the more, the more urgent.
+        runs: sorted runs of the bucket when the unit was picked; more runs are more urgent.
     """
 
     partition: bytes
@@ -45,7 +45,7 @@ class CompactRequest:
         added: tuple[DataFileMeta, ...] = (),
         changelog: tuple[DataFileMeta, ...] = (),
     ) -> BucketChange:
-        """What came of it."""
+        """The bucket's change by this request."""
         return BucketChange(
             partition=self.partition,
             bucket=self.bucket,
@@ -57,7 +57,7 @@ class CompactRequest:
 
 
 class CompactExecutor(Protocol):
-    """Runs requests, several at a time; no two of them share a file."""
+    """Runs requests, several at a time; no two of them may share a file."""
 
     def submit(self, request: CompactRequest) -> Future[BucketChange]:
         """Begin; the future holds the result or the failure."""

@@ -1,4 +1,4 @@
-"""One bucket's compactions on the driver: when, which, at most one at a time.
+"""Decides and tracks one bucket's compactions on the driver, at most one at a time.
 
 Owned by `table.compact.coordinator`. Decide (the picker) → do (the executor) → apply. A finished
 result changes `Levels` only after the committer has published it. So the levels of this class are
@@ -53,7 +53,7 @@ class CompactManager:
 
     @property
     def sorted_runs(self) -> int | None:
-        """Their number; None: files are no sorted runs."""
+        """The number of sorted runs; None: files are no sorted runs."""
         return None if self.stop_trigger is None else self.levels.number_of_sorted_runs()
 
     def add_new_file(self, file: DataFileMeta) -> None:
@@ -75,13 +75,13 @@ class CompactManager:
 
     @property
     def unit(self) -> CompactUnit | None:
-        """What `running` merges."""
+        """The unit that `running` merges."""
         return self._unit
 
     def due(
         self, *, local_ms: int, full: bool = False, rests: bool = False
     ) -> CompactRequest | None:
-        """The next compaction; None when nothing is due. The picker takes it as begun.
+        """The next compaction; None when nothing is due. The picker counts it as begun.
 
         Args:
             local_ms, full, rests: see `Picker.next_unit`.
@@ -148,20 +148,20 @@ class CompactManager:
         return self._running if self._running is not None and self._running.done() else None
 
     def apply(self, change: BucketChange) -> None:
-        """The committer has published `change`: levels follow."""
+        """Update the levels with `change`, which the committer has published."""
         if self._unit is not None and self.picker is not None:
             self.picker.note_applied(self.levels, self._unit, change)
         self.levels.update(change.removed, change.added)
         self._ended()
 
     def forget_running(self) -> None:
-        """The compaction failed or lost a conflict; its files may be picked again."""
+        """Forget a compaction that failed or lost a conflict; its files may be picked again."""
         if self._unit is not None and self.picker is not None:
             self.picker.note_failed(self._unit)
         self._ended()
 
     def restore(self, levels: Levels) -> None:
-        """Believe the table again, after another writer changed this bucket."""
+        """Replace the levels by the table's, after another writer changed this bucket."""
         if self.picker is not None:
             self.picker.note_restored(self.levels, levels, self._unit)
         self.levels = levels
@@ -173,7 +173,7 @@ class CompactManager:
 
 
 def write_only_error() -> UsageError:
-    """What is wrong with a full compaction of a write-only table."""
+    """The error about a full compaction of a write-only table."""
     return UsageError(
         "a full compaction was asked of a table that is write-only",
         fix="set the option 'write-only' to false, or compact with another job",

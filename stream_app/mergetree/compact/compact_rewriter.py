@@ -30,7 +30,7 @@ from stream_app.model.data_file_meta import DataFileMeta, FileSource
 FAN_IN = 32
 """Default number of a section's runs that are read at a time."""
 PIECE_BYTES = 4 << 20
-"""Arrow memory in which a spilled run is read back at a time."""
+"""Arrow memory of one piece when a spilled run is read back."""
 MILLISECONDS_FROM = 1_000_000_000_000
 """A BIGINT from here on counts milliseconds: as seconds it would be the year 33658."""
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -38,11 +38,11 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 @dataclass(frozen=True, slots=True)
 class RecordLevelExpire:
-    """Which rows are too old at a moment; they are left out when the oldest rows are rewritten.
+    """The rule for rows that are too old; a rewrite of the oldest rows drops them.
 
-    That is only where nothing older lies below the output: a row that is left out anywhere else
-    would bring back an older version of its key. Paimon filters before the merge and at every
-    level; where times of a key only grow, the end is the same.
+    It applies only where nothing older lies below the output: elsewhere a dropped row would bring
+    back an older version of its key. Paimon filters before the merge and at every level; if a key's
+    times only grow, the result is the same.
 
     Attributes:
         column: the time field's name: INT (seconds), BIGINT (seconds, or milliseconds from 10^12
@@ -78,7 +78,7 @@ class CompactRewriter:
     """Rewrites sections of one bucket.
 
     Attributes:
-        expire: which rows are too old to be kept; None: none is.
+        expire: the rule for rows that are too old; None: rows do not expire.
         fan_in: see `merged_section`.
         keeps_deletes: see `EngineTraits`.
     """
@@ -117,7 +117,7 @@ class CompactRewriter:
         return WrittenFiles((file.upgraded(output_level),))
 
     def without_stale(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Neither deletes nor rows that are too old; nothing lies below that they still hide."""
+        """Drop deletes and rows that are too old; nothing lies below that they still hide."""
         stale = is_retract(batch) if self.keeps_deletes else np.zeros(batch.num_rows, np.bool_)
         if self.expire is not None:
             stale = stale | self.expire.is_expired(batch)
@@ -171,9 +171,9 @@ def merged_section(
 
 
 def lies_by_age(section: Section) -> bool:
-    """Whether `merged_section` needs no sequence numbers: all of a run are older than the next's.
+    """Whether `merged_section` needs no sequence numbers, because each run is older than the next.
 
-    Runs that it has to spill come back in no order of theirs.
+    Spilled runs come back in no such order.
     """
     runs = runs_by_age(section)
     return len(runs) <= FAN_IN and all(

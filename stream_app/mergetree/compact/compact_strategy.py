@@ -1,4 +1,4 @@
-"""What decides which sorted runs of a bucket are merged next.
+"""The port that decides which sorted runs of a bucket are merged next.
 
 Asked by compact_manager. Implemented by universal_compaction; `strategy_of_options` chooses by a
 table's options. Pure: the time comes in as a `PickTime`.
@@ -17,14 +17,14 @@ from stream_app.mergetree.sorted_run import LevelSortedRun
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PickTime:
-    """What the rules that look at the time see.
+    """The facts for rules that depend on time.
 
     Attributes:
         hour: of the day, 0 to 23, local time.
         full_age_ms: milliseconds since the bucket was last merged whole; None: it never was.
         idle_flushes: flushes after which nothing was picked, since level 0 was last lifted by
             force; the one that asks is counted.
-        rests: no flush is expected: what waits for later ones is due at once.
+        rests: no flush is expected: runs that wait for later ones are due at once.
     """
 
     hour: int = 12

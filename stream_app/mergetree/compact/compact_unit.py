@@ -1,4 +1,4 @@
-"""What is to be compacted.
+"""The unit of compaction.
 
 Source: Paimon `mergetree/compact/CompactUnit.java`.
 """
@@ -24,17 +24,17 @@ class CompactUnit:
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """Of the sorted runs, newest first."""
+        """The levels of the sorted runs, newest first."""
         level0 = [0 for file in self.files if file.level == 0]
         return (*level0, *sorted({file.level for file in self.files if file.level > 0}))
 
     @property
     def total_size(self) -> int:
-        """Bytes of the files to read."""
+        """Bytes of the files that the compaction reads."""
         return sum(file.file_size for file in self.files)
 
 
 def unit_from_runs(output_level: int, runs: tuple[LevelSortedRun, ...], reason: str) -> CompactUnit:
-    """All files of the runs, to be merged into `output_level`."""
+    """A unit of all files of the runs, to be merged into `output_level`."""
     files = tuple(file for run in runs for file in run.run.files)
     return CompactUnit(output_level, files, reason)

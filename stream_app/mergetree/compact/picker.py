@@ -1,4 +1,4 @@
-"""What picks the next compaction of one bucket, and remembers what it must for that.
+"""The port that picks the next compaction of one bucket, with the state that this needs.
 
 `CompactManager` asks it. `MergeTreePicker` picks sorted runs by a `CompactStrategy`; tables without
 a primary key have pickers of their own (`table.compact.bucketed_append`).
@@ -35,25 +35,25 @@ class Picker(Protocol):
 
         Args:
             local_ms: local time of day as if it were UTC, as files are stamped.
-            full: everything that a full compaction takes.
+            full: pick all files of a full compaction.
             rests: see `PickTime.rests`.
         """
         ...
 
     def note_new(self, file: DataFileMeta) -> None:
-        """A flushed file is committed."""
+        """Note that a flushed file is committed."""
         ...
 
     def note_applied(self, levels: Levels, unit: CompactUnit, change: BucketChange) -> None:
-        """A unit's outcome is committed; `levels` do not have it yet."""
+        """Note that a unit's outcome is committed; `levels` lack it still."""
         ...
 
     def note_failed(self, unit: CompactUnit) -> None:
-        """A unit came to nothing; its files may be picked again."""
+        """Note that a unit failed or was dropped; its files may be picked again."""
         ...
 
     def note_restored(self, before: Levels, now: Levels, running: CompactUnit | None) -> None:
-        """Another writer changed the bucket."""
+        """Note that another writer changed the bucket."""
         ...
 
 
@@ -102,7 +102,7 @@ class MergeTreePicker:
             self._full_begun_ms = self._begun_ms
 
     def note_failed(self, unit: CompactUnit) -> None:
-        """Nothing: each unit is picked from the current levels."""
+        """Do nothing: each unit is picked from the current levels."""
 
     def note_restored(
         self,
@@ -131,7 +131,7 @@ class MergeTreePicker:
         return unit if moves else None
 
     def _full(self, levels: Levels) -> CompactUnit | None:
-        """Everything into the highest level; None when nothing has to be done for that."""
+        """A unit of all files into the highest level; None when nothing has to be done for that."""
         return pick_full(
             levels.num_levels,
             levels.level_sorted_runs(),
@@ -139,7 +139,7 @@ class MergeTreePicker:
         )
 
     def _last_full_ms(self, levels: Levels) -> int | None:
-        """When the bucket was last merged whole, as far as this process or its files tell.
+        """The time of the bucket's last full merge, known to this process or from its files.
 
         Files keep their time over restarts, so the next process continues the count.
         """

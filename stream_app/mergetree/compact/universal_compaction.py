@@ -52,7 +52,7 @@ class UniversalCompaction:
         )
 
     def ratio_at(self, time: PickTime) -> int:
-        """Percent by which the next run may be larger at this hour."""
+        """The percentage by which the next run may be larger at this hour."""
         return self.size_ratio + (self.off_peak.ratio_at(time.hour) if self.off_peak else 0)
 
     def _pick_for_size_amplification(self, max_level: int, runs: Runs) -> CompactUnit | None:
@@ -78,7 +78,7 @@ class UniversalCompaction:
 
 
 def extend_by_ratio(runs: Runs, count: int, ratio: int) -> int:
-    """How many runs are taken: the `count` newest, and more while the next fits by `ratio`."""
+    """The number of runs to take: the `count` newest, and more while the next fits by `ratio`."""
     size = sum(run.run.total_size for run in runs[:count])
     for run in runs[count:]:
         # Integers, not Paimon's doubles: the same up to some 70 TB, exact beyond.
@@ -110,7 +110,7 @@ def create_unit(runs: Runs, max_level: int, count: int, reason: str) -> CompactU
 def pick_full(
     num_levels: int, runs: Runs, must_rewrite: Callable[[DataFileMeta], bool] = lambda _: False
 ) -> CompactUnit | None:
-    """Everything into the highest level; None when it is there already.
+    """A unit of all files into the highest level; None when they are there already.
 
     Args:
         must_rewrite: whether a given file must be rewritten.
@@ -125,8 +125,7 @@ def pick_full(
         due = [number for number, file in enumerate(files) if must_rewrite(file)]
         if not due:
             return None
-        # Without a gap: small neighbours are joined, and a file that is left out between them
-        # would overlap the joined one.
+        # A unit must have no gap: a file between joined neighbours would overlap the joined file.
         return CompactUnit(max_level, files[due[0] : due[-1] + 1], "rewrite")
     return unit_from_runs(max_level, runs, "full compaction")
 
@@ -150,7 +149,7 @@ class EarlyFullCompaction:
     def pick(
         self, num_levels: int, runs: tuple[LevelSortedRun, ...], time: PickTime
     ) -> CompactUnit | None:
-        """Everything into the highest level, or None when no rule applies."""
+        """A unit of all files into the highest level, or None when no rule applies."""
         max_level = num_levels - 1
         if len(runs) < 2:
             return None
@@ -182,7 +181,7 @@ class OffPeakHours:
     ratio: int
 
     def ratio_at(self, hour: int) -> int:
-        """What is added at this hour of the day. The same start and end mean: never."""
+        """The percentage added at this hour of the day; with equal start and end, 0."""
         if self.start <= self.end:
             is_off_peak = self.start <= hour < self.end
         else:
@@ -194,8 +193,8 @@ class OffPeakHours:
 class FullAtRestCompaction:
     """The universal rules while flushes come; a bucket is merged whole when none is expected.
 
-    For tables whose changelog is written by full compactions: what lies below the highest level has
-    not been told yet.
+    For tables whose changelog is written by full compactions: rows below the highest level are not
+    in the changelog yet.
     """
 
     universal: UniversalCompaction

@@ -1,6 +1,6 @@
-"""Which way a file is asked for some keys, and which local copies of files are kept.
+"""Decides how keys are looked up in a file, and which local copies of files are kept.
 
-Sees names, sizes and times only: no files, no clock. The copies are `filestore.lookup`'s.
+It uses names, sizes and times only: no files, no clock. The copies are `filestore.lookup`'s.
 
 Source: Paimon `mergetree/LookupFile.java`, whose cache has the same two bounds.
 """
@@ -12,13 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _FEW_KEYS = 8
-"""So many rows of a file for each key make it worth looking at the keys beforehand."""
+"""Rows of a file for each key, from which on checking the keys first is worthwhile."""
 _LEAST_BYTES, _LEAST_ROWS = 4 << 20, 100_000
 """A file with less of both is read quickly, and compactions soon merge it into another one."""
 
 
 class Way(enum.Enum):
-    """What is read of a file that is asked for keys."""
+    """The part of a file that a lookup reads."""
 
     WHOLE = "all of it, in the order of keys"
     ROW_GROUPS = "row groups that may have one of the keys"
@@ -31,7 +31,7 @@ class KeptCopy:
 
     Attributes:
         size: in bytes.
-        good_until_ms: when it has not been used for the retention.
+        good_until_ms: the end of its retention if nobody uses it.
     """
 
     name: str
@@ -54,10 +54,10 @@ def way_to_ask(*, keys: int, file_rows: int, file_size: int, has_copies: bool) -
 def copies_to_delete(
     copies: Iterable[KeptCopy], *, now_ms: int, most_bytes: int | None
 ) -> list[KeptCopy]:
-    """Those that nobody has used for the retention, and the least recently used ones.
+    """The copies to delete: unused ones for the retention, and the least recently used ones.
 
     Args:
-        most_bytes: that all other copies together may have; None: any number.
+        most_bytes: the most bytes of all other copies together; None: no limit.
     """
     deleted: list[KeptCopy] = []
     total = 0

@@ -1,8 +1,8 @@
-"""The newest rows of some keys of a bucket, without a read of the whole bucket.
+"""Finds the newest rows of some keys of a bucket, without reading the whole bucket.
 
 For callers that have new rows and need the older ones of their keys, such as the writer of
-unchanged values. The files of all levels may be asked, or of some. The newest come first, and each
-file is asked for those keys alone that it may have and no newer one has.
+unchanged values. The lookup may use all levels or some. The newest files come first, and each is
+read only for keys that it may have and no newer file has.
 
 1. Sort the keys.
 2. Tier by tier (`lookup_plan`): read of each file the row groups that may have a key, and keep the
@@ -40,7 +40,7 @@ KeyAt = Callable[[pa.RecordBatch, int], bytes]
 
 
 class WantedKeys(Sequence[Any]):
-    """Keys in key order, each comparable with those of `KeyOrder`; made one by one when asked."""
+    """Keys in key order, each comparable with those of `KeyOrder`; decoded on demand."""
 
     def __init__(self, batch: pa.RecordBatch, key_at: KeyAt, key_of: KeyOrder) -> None:
         self.batch = batch
@@ -79,7 +79,7 @@ class LookupFileReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowsOfKeys:
-    """What some keys have.
+    """The rows of some keys.
 
     Attributes:
         at: int64 [k], ascending; the places of the keys that have a row.
@@ -145,7 +145,7 @@ class KeyLookup:
         """The newest row of each key in some files, deletes included; and the keys' places."""
         places: list[Indices] = []
         parts: list[pa.RecordBatch] = []
-        for file in reversed(tier):  # the newest last: it wins with one sequence number
+        for file in reversed(tier):  # the newest comes last, and wins with equal sequence numbers
             share = keys_in(file, wanted, self.key_of)
             if not share:
                 continue
@@ -184,7 +184,7 @@ def _empty(layout: KeyValueLayout) -> pa.RecordBatch:
 def key_matches(
     keys: pa.RecordBatch, rows: pa.RecordBatch, names: Sequence[str]
 ) -> tuple[Indices, Indices]:
-    """Which keys are among the rows.
+    """Matches keys with rows.
 
     Three keys and four rows::
 
@@ -212,7 +212,7 @@ def key_matches(
 
 
 def _valid(column: pa.Array) -> Mask:
-    """Where a column has a value: bool [n]."""
+    """The mask of rows where a column has a value: bool [n]."""
     valid: Mask = column.is_valid().to_numpy(zero_copy_only=False)
     return valid
 
@@ -228,7 +228,7 @@ def _of_integers(wanted: pa.Array, stored: pa.Array) -> tuple[Indices, Indices]:
 def _of_any(
     keys: pa.RecordBatch, rows: pa.RecordBatch, names: Sequence[str]
 ) -> tuple[Indices, Indices]:
-    """Column by column: a number for each key so far, and the rows that still may have one.
+    """Narrow down column by column: a number for each key prefix, and the rows that may match.
 
     Keys (a, 1), (a, 2), (b, 2) have the numbers 0, 0, 1 after the first column, 0, 1, 2 after both.
     """

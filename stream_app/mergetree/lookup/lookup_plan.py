@@ -1,6 +1,6 @@
-"""Which files of a bucket can have which keys, and in which order they are asked.
+"""Decides which files of a bucket may have which keys, and the order of their lookups.
 
-Used by key_lookup. Sees metadata only: no rows, no files, no clock.
+Used by key_lookup. It uses metadata only: no rows, no files, no clock.
 
 Source: Paimon `mergetree/LookupLevels.java`, `mergetree/LookupUtils.java`, which ask the levels one
 key at a time; here one file is asked for all of its keys at once.
@@ -18,11 +18,11 @@ from stream_app.mergetree.sorted_run import KeyOrder
 from stream_app.model.data_file_meta import DataFileMeta
 
 Tier = tuple[DataFileMeta, ...]
-"""Files that are asked together: only all of them tell which row of a key is the newest."""
+"""Files that are read together: only all of them determine the newest row of a key."""
 
 
 def lookup_tiers(files: Iterable[DataFileMeta], *, lies_by_age: bool = True) -> tuple[Tier, ...]:
-    """The files of a bucket, newest tier first. Of a key that a tier has, no later tier is asked.
+    """The files of a bucket, newest tier first. A key in one tier is not looked up in later ones.
 
     Each file of level 0 and each level above is a part. Parts whose sequence numbers overlap are
     one tier: writers that ran side by side make such files.

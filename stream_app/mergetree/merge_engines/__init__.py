@@ -1,1 +1,1 @@
-"""How rows of one key become one: a module for each merge engine."""
+"""Merges the rows of one key into one: a module for each merge engine."""

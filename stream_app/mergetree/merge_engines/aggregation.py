@@ -22,7 +22,7 @@ from stream_app.model.schema.merge_rules import MergeRules
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """A -U or -D row undoes its values; or a -D row removes the whole row, by the rules."""
+    """A -U or -D row undoes its values; by the rules a -D row may remove the whole row."""
 
     rules: MergeRules
     merges_in_parts: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""A window's rows by key, and one row a key made of them.
+"""Groups a window's rows by key, and makes one row for each key.
 
 A key that has one row keeps it as it is, whatever its kind, unless a compaction asks for more.
 
@@ -51,16 +51,16 @@ class KeySegments:
 
     @cached_property
     def kept(self) -> Indices:
-        """Where the keys begin that keep their row."""
+        """The beginnings of the keys that keep their row."""
         return self.starts[np.flatnonzero(~self.is_merged)]
 
     @cached_property
     def plain(self) -> Steps:
-        """The steps of columns to which all rows are added."""
+        """The steps of columns for which all rows are added."""
         return Steps(self.rows, self.starts, merges_alone=self.also_alone)
 
     def steps(self, ops: npt.NDArray[np.int8]) -> Steps:
-        """What the rows do to a column, int8 [m]; those that are kept give it their value."""
+        """The operation of each row on a column, int8 [m]; kept rows set their value."""
         return self.plain.doing(with_kept(ops, self.kept))
 
     def kinds(self) -> npt.NDArray[np.int8]:
@@ -130,7 +130,7 @@ def _taken(column: pa.Array, merged: Folded) -> pa.Array:
 def key_segments(
     window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
 ) -> KeySegments | None:
-    """The segments of a window; None when nothing is to be merged.
+    """The segments of a window; None when there is nothing to merge.
 
     Args:
         also_alone: a key's only row is merged as well.

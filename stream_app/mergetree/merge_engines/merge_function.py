@@ -1,6 +1,6 @@
-"""What a merge engine does: rows of one key → one row, for whole windows at a time.
+"""The port of a merge engine: rows of one key → one row, for whole windows at a time.
 
-Used at flush, in compaction and on read: the same function everywhere, or versions get lost.
+Used at flush, in compaction and on read: all must use the same function, or versions get lost.
 
 Source: Paimon `mergetree/compact/MergeFunction.java`, `LookupMergeFunction.java`.
 """
@@ -43,21 +43,21 @@ class MergeFunction(Protocol):
 class LookupMerge:
     """Implements `MergeFunction` for rows that are on one level above 0 at most.
 
-    So it is where compactions look rows up: they write the merged row, and the older one stays
-    where it is. Of the rows above 0, only that of the lowest level counts.
+    Compactions with lookups make such rows: they write the merged row, and the older one stays in
+    place. Of the rows above 0, only that of the lowest level counts.
     """
 
     function: MergeFunction
 
     @property
     def merges_in_parts(self) -> bool:
-        """As the engine does."""
+        """See `MergeFunction.merges_in_parts`; as the engine."""
         return self.function.merges_in_parts
 
     def merge(
         self, window: MergeWindow, layout: KeyValueLayout, *, also_alone: bool = False
     ) -> pa.RecordBatch:
-        """As the engine does."""
+        """See `MergeFunction.merge`; as the engine."""
         return self.function.merge(window, layout, also_alone=also_alone)
 
     def merge_levels(self, given: LevelWindow, layout: KeyValueLayout) -> pa.RecordBatch:

@@ -33,7 +33,7 @@ def text_lengths(column: pa.Array) -> npt.NDArray[np.int32]:
 
 
 def valid_rows(column: pa.Array) -> Mask:
-    """Which values are not null: bool [n]."""
+    """The mask of values that are not null: bool [n]."""
     if not column.null_count:
         return np.ones(len(column), np.bool_)
     # A tenth of the time of `is_valid`.
@@ -50,14 +50,14 @@ def filled(values: npt.NDArray[Any], valid: Mask, neutral: float) -> npt.NDArray
 
 
 def numbers(values: npt.NDArray[Any], has: Mask | None, kind: pa.DataType) -> pa.Array:
-    """Numbers as a column, null where not `has`; `kind` is as wide as they are."""
+    """Numbers as a column, null where not `has`; `kind` has the same width."""
     validity = None if has is None else pa.array(has).buffers()[1]
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(kind, len(values), [validity, data])
 
 
 def is_plain_number(kind: pa.DataType) -> bool:
-    """Whether `ordered_integers` need no sort."""
+    """Whether `ordered_integers` needs no sort."""
     return bool(pa.types.is_primitive(kind)) and not pa.types.is_decimal(kind)
 
 
@@ -80,7 +80,7 @@ def ordered_integers(column: pa.Array) -> Indices:
 
 
 def from_ordered_integers(values: Indices, has: Mask | None, kind: pa.DataType) -> pa.Array:
-    """The values of which `ordered_integers` are int64 [n]; null where not `has`."""
+    """The values for `ordered_integers`, int64 [n]; null where not `has`."""
     if pa.types.is_boolean(kind):
         return pa.array(values != 0, mask=None if has is None else ~has)
     narrow = values.astype(f"i{kind.bit_width // 8}", copy=False)
@@ -123,7 +123,7 @@ def sequence_ranks(columns: Sequence[pa.Array]) -> Indices:
 
 
 def _ranks(values: Indices) -> Indices:
-    """Ranks from 1 up; for values in a small range the values themselves do, with gaps."""
+    """Ranks from 1 up; for a small range the values themselves serve as ranks, with gaps."""
     if not len(values):
         return values
     low, high = int(values.min()), int(values.max())

@@ -33,7 +33,7 @@ _NEWEST = ColumnAggregate(function=LAST_NON_NULL)
 
 @dataclass(frozen=True, slots=True)
 class PartialUpdate:
-    """A delete is left out, removes the row, or clears the columns of its groups, by the rules."""
+    """Deletes are dropped, remove the row, or clear their groups' columns, by the rules."""
 
     rules: MergeRules
     merges_in_parts: ClassVar[bool] = False
@@ -69,7 +69,7 @@ class PartialUpdate:
     def _values(
         self, keys: KeySegments, kinds: npt.NDArray[np.int8], names: Sequence[str]
     ) -> tuple[dict[str, Folded], Mask]:
-        """The values of columns, and which segments end with a row that removes them."""
+        """The values of columns, and the mask of segments whose last row removes them."""
         column = keys.batch.column
         if not self.rules.groups:
             steps, is_removed = self._steps(keys, kinds)
@@ -89,7 +89,7 @@ class PartialUpdate:
         if not (kinds & 1).any():
             return keys.plain, np.zeros(len(ends), np.bool_)
         ops = np.where(kinds & 1, np.int8(Op.SKIP), np.int8(Op.ADD))
-        # Paimon begins a row with the values of its first delete, whatever comes of it.
+        # Paimon begins a row with the values of its first delete, whatever follows.
         first = keys.starts[(kinds[keys.starts] & 1).astype(np.bool_)]
         ops[first] = Op.SET
         is_removed = np.zeros(len(ends), np.bool_)

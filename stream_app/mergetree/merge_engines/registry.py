@@ -1,4 +1,4 @@
-"""Which merge function a table's options ask for.
+"""Chooses the merge function that a table's options ask for.
 
 A new engine is a module beside this one, a line below, and its traits in `model.merge_engine`.
 
@@ -31,7 +31,7 @@ MERGE_FUNCTIONS: Mapping[str, Callable[[TableSchema], MergeFunction]] = {
 
 
 def merge_function_of(schema: TableSchema) -> MergeFunction:
-    """How rows of one key become one.
+    """The function that merges the rows of one key.
 
     Raises:
         UnsupportedTableError: by a merge engine or an option of a column that is not ours, or by a

@@ -1,4 +1,4 @@
-"""What the rows of a key do to the columns of each sequence group.
+"""Decides the effect of a key's rows on the columns of each sequence group.
 
 Paimon compares each row with the sequence that its group has so far. Here a row is in sequence when
 its rank equals the running maximum of its key's ranks. A row whose sequence is null does nothing to
@@ -33,7 +33,7 @@ from stream_app.model.schema.merge_rules import (
 
 _Ops = npt.NDArray[np.int8]
 _OpsOf = Callable[[Mask, Mask, Mask], _Ops]
-"""Has a sequence, is late, adds: bool [steps] → the steps."""
+"""Makes the steps from three masks, bool [steps]: has a sequence, is late, adds."""
 _NEWEST = ColumnAggregate(function=LAST_VALUE)
 
 
@@ -66,7 +66,7 @@ class GroupedSteps:
 
     @cached_property
     def free(self) -> Steps:
-        """The steps of columns without a group: deletes do nothing to them."""
+        """The steps of columns without a group, on which deletes have no effect."""
         return self._steps(np.where(self.adds, np.int8(Op.ADD), np.int8(Op.SKIP)))
 
     def value(
@@ -94,7 +94,7 @@ class GroupedSteps:
 
 
 def _in_sequence_alone(has: Mask, late: Mask, adds: Mask) -> _Ops:
-    """Columns of the sequence take each row that is in it, of whatever kind."""
+    """Columns of the sequence take each row that is in sequence, of any kind."""
     del adds
     return (late | ~has) * np.int8(Op.SKIP)
 
@@ -107,7 +107,7 @@ def _cleared(has: Mask, late: Mask, adds: Mask) -> _Ops:
 
 
 def _aggregated(has: Mask, late: Mask, adds: Mask) -> _Ops:
-    """Columns with a function take late rows as well; a delete is undone, late or not."""
+    """Columns with a function include late rows as well; a delete is undone, late or not."""
     taken = np.where(late, np.int8(Op.ADD_OLDER), np.int8(Op.ADD))
     return np.where(has, np.where(adds, taken, np.int8(Op.TAKE_BACK)), np.int8(Op.SKIP))
 
@@ -188,7 +188,7 @@ def _removals(
 
 
 def _parts(steps: Steps, base: Indices) -> Indices:
-    """Numbers that rise where a sequence begins anew: at each segment, and at its removal."""
+    """Numbers that rise where a sequence restarts: at each segment, and at its removal."""
     begins = np.zeros(len(steps.rows), np.int64)
     begins[steps.starts] = 1
     begins[base[base >= 0]] = 1
@@ -196,7 +196,7 @@ def _parts(steps: Steps, base: Indices) -> Indices:
 
 
 def _in_sequence(ranks: Indices, parts: Indices, counts: Mask) -> Mask:
-    """Which ranks are not below any before them in their part: bool [n].
+    """The mask of ranks that are not below any earlier one in their part: bool [n].
 
     Args:
         ranks: int64 [n]; 0: no sequence.
@@ -207,7 +207,7 @@ def _in_sequence(ranks: Indices, parts: Indices, counts: Mask) -> Mask:
     if int(parts[-1] if len(parts) else 0) * width >= 1 << 62:
         distinct, ranks = np.unique(np.append(ranks, 0), return_inverse=True)
         width, ranks = len(distinct), ranks.reshape(-1)[:-1]
-    # The part in the high digits: so the running maximum begins anew with each part.
+    # The part is in the high digits, so the running maximum restarts with each part.
     numbers = parts * width + np.where(counts, ranks, 0)
     in_order: Mask = numbers == np.maximum.accumulate(numbers)
     return in_order

@@ -62,7 +62,7 @@ DYNAMIC_BUCKET_MAX_BUCKETS = Option(
 
 
 def most_buckets(limit: int) -> int:
-    """How many buckets a partition may have, by the value of ``dynamic-bucket.max-buckets``."""
+    """The most buckets of a partition, by the value of ``dynamic-bucket.max-buckets``."""
     return BUCKET_COUNT_MAX if limit < 0 else min(limit, BUCKET_COUNT_MAX)
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerTraits:
-    """What writes a table's changelog files.
+    """The process that writes a table's changelog files.
 
     Attributes:
-        writes: something does. Else changes are read from the files that an APPEND adds.
+        writes: whether any does; otherwise changes are read from the files that an APPEND adds.
         by_flush: the writer itself, each change as it comes in.
         by_lookup: each compaction of level 0, by the older rows of its keys.
         by_full_compaction: full compactions, what changed since the one before.
@@ -37,7 +37,7 @@ CHANGELOG_PRODUCERS: Mapping[str, ProducerTraits] = {
     "full-compaction": ProducerTraits(by_full_compaction=True),
     "lookup": ProducerTraits(by_lookup=True),
 }
-"""By the value of ``changelog-producer``, in lower case."""
+"""The changelog producers by the value of ``changelog-producer``, in lower case."""
 
 
 def producer_traits(name: str) -> ProducerTraits:

@@ -73,7 +73,7 @@ def option_named(key: str) -> Option[Any] | None:
 
 
 _OLD_DEFAULT = "default-value"
-"""Of a column, in Paimon before 1.0; no version since acts on it."""
+"""An option of columns in Paimon before 1.0, without effect in later versions."""
 
 
 _SAID_IN_CONFIGURATION = {
@@ -87,7 +87,7 @@ _SAID_IN_CONFIGURATION = {
 
 
 def option_problems(options: Mapping[str, str]) -> list[str]:
-    """What is wrong with the options of a new table: unknown keys, wrong or unsupported values."""
+    """Problems of the options of a new table: unknown keys, wrong or unsupported values."""
     problems = []
     for key, value in options.items():
         option = option_named(key)
@@ -103,7 +103,7 @@ def option_problems(options: Mapping[str, str]) -> list[str]:
 
 
 def _value_problems(option: Option[Any], key: str, value: str) -> list[str]:
-    """What is wrong with the value of an option that stream_app reads."""
+    """The problem of the value of an option that stream_app reads."""
     try:
         option.read({key: value})
         VALUE_CHECKS.get(key, str)(value)
@@ -115,7 +115,7 @@ def _value_problems(option: Option[Any], key: str, value: str) -> list[str]:
 
 
 def _other_problems(key: str, value: str) -> list[str]:
-    """What is wrong with an option that is for other engines."""
+    """The problem of an option for other engines."""
     if key in CORE_KEYS:
         try:
             CORE_KEYS[key].parse(value)
@@ -144,7 +144,7 @@ def _is_known(key: str) -> bool:
 
 
 def column_option_problems(options: Mapping[str, str]) -> list[str]:
-    """What is wrong with the options of columns (``fields.…``): unknown keys, wrong values."""
+    """Problems of the options of columns (``fields.…``): unknown keys, wrong values."""
     problems = []
     for key, value in options.items():
         column, _, what = key.rpartition(".")

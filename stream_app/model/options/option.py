@@ -1,4 +1,4 @@
-"""What an option of a table is, and how its text becomes a value.
+"""Declares options of tables, and parses their texts into values.
 
 An option is a constant of its module, `NUM_LEVELS = Option("num-levels", INTEGER, …)`; `declared`
 collects those of a module. The table's schema stores the texts, so this module refuses what Paimon
@@ -120,7 +120,7 @@ def parse_exact_columns(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OptionKind(Generic[Parsed_co]):
-    """What the text of an option stands for.
+    """The kind of value in an option's text.
 
     Attributes:
         name: for the reader of docs/OPTIONS.md; a ``size`` is in bytes, a ``duration`` in

@@ -1,4 +1,4 @@
-"""What each of Paimon's table options means for stream_app: one decision for every key.
+"""Decides the meaning of each of Paimon's table options for stream_app.
 
 A key is either read (`core_options.OPTIONS`), or left undone, or it refuses a table for some
 purposes; else it is harmless, and stands in `paimon_option_keys` alone. A key in no list is
@@ -22,7 +22,7 @@ from stream_app.model.options.option import is_true
 
 
 class Purpose(enum.Enum):
-    """What a table is opened for; the value begins the error of a table that is refused.
+    """The purpose of opening a table; the value begins the error of a refused table.
 
     WRITE: commit to it, also compactions. READ: its rows and changes. FIND: all of its versions
     and files, to list them. EXPIRE: delete or tag versions.

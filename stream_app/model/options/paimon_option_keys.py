@@ -362,7 +362,7 @@ VALUE_CHECKS: dict[str, Callable[[str], object]] = {
     "vector-index.search-mode": _SEARCH,
     "write.sequence-number-init-mode": _one_of("scan", "snapshot"),
 }
-"""What a value must be beyond its type; one that is not closes the table to Paimon."""
+"""Checks of values beyond their type; a wrong value closes the table to Paimon."""
 
 PAIMON_KEYS = CORE_KEYS.keys() | frozenset(f"{_OLDER} {_ENGINES} {_NEWER_ENGINES}".split())
-"""Those, their former names, and what Flink, Spark and the catalogs keep beside them."""
+"""Paimon's keys, their former names, and keys of Flink, Spark and the catalogs."""

@@ -104,7 +104,7 @@ READ_STREAM_MAX_TRIGGER_DELAY_MS = Option(
 )
 
 SOURCE_OPTIONS: dict[str, Option[Any]] = declared(globals()) | _OF_TABLE | _OF_FILE_SYSTEM
-"""By key; some that a table has as well are among them and count over the table's own."""
+"""The options by key; those that tables have too override the table's own."""
 
 _MIN_ROWS, _MAX_DELAY = "read.stream.minRowsPerTrigger", "read.stream.maxTriggerDelayMs"
 _SECRET = ("s3.access-key", "s3.secret-key", "s3.session.token")
@@ -127,11 +127,11 @@ class SourceOptions:
         return None if text is None else tuple(part.strip() for part in text.split(","))
 
     def of_table(self) -> dict[str, str]:
-        """Those that a table has as well."""
+        """The options that tables have too."""
         return {key: text for key, text in self.raw.items() if key in _OF_TABLE}
 
     def of_file_system(self) -> dict[str, str]:
-        """Those that say how a store is reached."""
+        """The options of file systems."""
         return {key: text for key, text in self.raw.items() if key in _OF_FILE_SYSTEM}
 
 

@@ -95,4 +95,4 @@ AGGREGATE_FUNCTIONS: Mapping[str, FunctionTraits] = {
     "sum": _SUMS,
     "theta_sketch": _UNIONS,
 }
-"""By the value of ``fields.<column>.aggregate-function``."""
+"""The functions by the value of ``fields.<column>.aggregate-function``."""

@@ -174,8 +174,8 @@ class DataType:
     def fits_into(self, other: DataType, *, by_ids: bool = False) -> bool:
         """Whether values of this type are values of the other one as they are.
 
-        Comments and defaults inside do not count, nor whether the outermost type is nullable. What
-        is nullable inside must be so in the other one.
+        Nested comments and defaults do not count, nor whether the outermost type is nullable. A
+        nullable nested type must be nullable in the other one.
 
         Args:
             by_ids: fields of ROWs must have the same ids, as well as the same names.
@@ -188,7 +188,7 @@ class DataType:
         )
 
     def _own(self, *, by_ids: bool) -> tuple[object, ...]:
-        """What the type is without the types inside, and without being nullable."""
+        """The type without its nested types and its nullability."""
         fields = tuple((member.name, member.field_id if by_ids else 0) for member in self.fields)
         return self.root, self.length, self.precision, self.scale, fields
 

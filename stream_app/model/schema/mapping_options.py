@@ -30,7 +30,7 @@ class MappingMode(enum.Enum):
 
 
 class Inexact(enum.Enum):
-    """What becomes of times of day that Paimon's TIME cannot hold exactly."""
+    """The treatment of times of day that Paimon's TIME cannot hold exactly."""
 
     NUMBER = "number"
     STRING = "string"

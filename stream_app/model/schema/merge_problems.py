@@ -1,4 +1,4 @@
-"""What is wrong with the options of a merge engine, in words.
+"""Problems of the options of a merge engine, in words.
 
 Source: Paimon `schema/SchemaValidation.java`, `mergetree/compact/PartialUpdateMergeFunction.java`
 (`Factory`), `mergetree/compact/aggregate/factory/*.java`.
@@ -37,7 +37,7 @@ from stream_app.model.schema.merge_rules import (
 def merge_problems(
     columns: RowType, primary_keys: Collection[str], options: Mapping[str, str]
 ) -> list[str]:
-    """Why rows of a key cannot be merged as the options say; empty when they can."""
+    """The reasons why rows of a key cannot be merged by the options; empty when they can."""
     engine = CoreOptions(options).merge_engine
     # Paimon judges this of tables without a key, too.
     problems = [*_keeps_first_problems(engine, options)] if traits_of(engine).keeps_first else []
@@ -173,7 +173,7 @@ _OF_ENGINE: Mapping[str, Callable[[RowType, Collection[str], Mapping[str, str]],
     "partial-update": _partial_update_problems,
     "aggregation": _aggregation_problems,
 }
-"""What is wrong with the options of one engine alone."""
+"""The check of the options of one engine alone, by engine."""
 
 
 def _unknown_functions(columns: RowType, options: Mapping[str, str]) -> Iterator[str]:
@@ -204,7 +204,7 @@ def _function_problems(
 def _row_problems(
     kind: DataType, name: str, function: str, options: Mapping[str, str]
 ) -> Iterator[str]:
-    """Of a function of the ROWs inside an ARRAY or MAP."""
+    """Problems of a function of the ROWs inside an ARRAY or MAP."""
     assert kind.element is not None
     inside = {field.name: field.data_type for field in kind.element.fields}
     prefix = f"fields.{name}."

@@ -1,6 +1,6 @@
-"""How a table's options say that rows of one key are merged, column by column.
+"""Reads from a table's options how rows of one key are merged, column by column.
 
-`merge_rules` is what a merge engine acts on; `merge_problems` judges the options before.
+A merge engine follows `merge_rules`; `merge_problems` checks the options before.
 
 Source: Paimon `mergetree/compact/PartialUpdateMergeFunction.java` (`Factory`),
 `mergetree/compact/aggregate/AggregateMergeFunction.java` (`Factory`).
@@ -35,7 +35,7 @@ PRIMARY_KEY = "primary-key"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnAggregate:
-    """How the values of one column become one.
+    """The aggregation of one column's values.
 
     Attributes:
         function: a name of `AGGREGATE_FUNCTIONS`.
@@ -82,7 +82,7 @@ class SequenceGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class MergeRules:
-    """What the options of a table say about its merge engine.
+    """The rules of a table's merge engine, from its options.
 
     Attributes:
         aggregates: by column; a column without one has the engine's own rule.
@@ -182,13 +182,13 @@ def _partial_update_rules(
 _OF_ENGINE: Mapping[
     str, Callable[[Mapping[str, str], Iterable[str], Collection[str]], MergeRules]
 ] = {"partial-update": _partial_update_rules, "aggregation": _aggregation_rules}
-"""Of engines that merge column by column."""
+"""The readers of rules for engines that merge column by column."""
 
 
 def sequence_groups(
     options: Mapping[str, str],
 ) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Of each ``fields.<columns>.sequence-group``: the columns of its sequence, and the others."""
+    """The sequence groups of the options: sequence columns, and the columns that follow them."""
     return [
         (_split(key.removeprefix(_FIELDS).removesuffix(_GROUP)), _split(value))
         for key, value in options.items()

@@ -1,4 +1,4 @@
-"""Where rows come from: a table of the source, by database, schema and table."""
+"""The origin of rows: a table of the source, by database, schema and table."""
 
 from __future__ import annotations
 

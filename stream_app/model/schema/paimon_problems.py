@@ -55,7 +55,7 @@ def paimon_problems(
     partition_keys: Collection[str],
     options: Mapping[str, str],
 ) -> list[str]:
-    """Why Paimon would not open a table with these options; empty when it would."""
+    """The reasons why Paimon would refuse a table with these options; empty when it would not."""
     return [
         *_column_problems(columns, options),
         *_sequence_problems(columns, options),
@@ -216,7 +216,7 @@ def _has(options: Mapping[str, str], key: str) -> bool:
 def index_problems(
     primary_keys: Collection[str], partition_keys: Collection[str], options: Mapping[str, str]
 ) -> Iterator[str]:
-    """Why rows cannot be found in any partition as a table's keys and options say."""
+    """The reasons why keys and options do not allow finding rows in any partition."""
     core = CoreOptions(options)
     crosses = bool(primary_keys) and not {*partition_keys} <= {*primary_keys}
     if core[PARTITION_LOOKUP]:

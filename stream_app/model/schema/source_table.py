@@ -1,4 +1,4 @@
-"""What messages tell of a table of the source: its columns and its key.
+"""The description of a source table from its messages: its columns and its key.
 
 Made by the formats (`SourceReader.describe`); a table is created or altered by it.
 """
@@ -14,7 +14,7 @@ from stream_app.model.schema.type_widening import keeps_values
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a column loses, or does not have as the source has it.
+    """A remark on values or properties that a column loses on its way from the source.
 
     Attributes:
         fix: in words, with ``{}`` for the key of `option`.

@@ -59,7 +59,7 @@ class TableSchema:
 
     @cached_property
     def kind(self) -> KindTraits:
-        """What kind of table it is."""
+        """The table's kind."""
         return kind_traits(self.primary_keys, self.partition_keys, self.core_options.bucket)
 
     @property
@@ -100,7 +100,7 @@ class TableSchema:
 
     @cached_property
     def bucket_key_types(self) -> tuple[DataType, ...]:
-        """What is hashed; a key of another type lies in another bucket."""
+        """The types of the hashed columns; a key of another type lies in another bucket."""
         types = self.fields.project(self.bucket_keys).types
         return tuple(data_type.as_nullable() for data_type in types)
 
@@ -111,7 +111,7 @@ class TableSchema:
 
     @cached_property
     def merge_rules(self) -> MergeRules:
-        """How rows of one key are merged, column by column."""
+        """The rules by which rows of one key are merged, column by column."""
         return merge_rules(self.options, self.fields.names, self.primary_keys)
 
     @cached_property
@@ -193,7 +193,7 @@ def existing_problems(
     partition_keys: Collection[str],
     options: Mapping[str, str],
 ) -> list[str]:
-    """Why a table that is there can neither be written by us nor opened by Paimon, in words."""
+    """The reasons why an existing table can neither be written by us nor opened by Paimon."""
     return [
         *paimon_problems(columns, primary_keys, partition_keys, options),
         *merge_problems(columns, primary_keys, options),

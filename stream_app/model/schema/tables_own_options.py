@@ -1,4 +1,4 @@
-"""Which options the table alone says, and where a job's configuration says something else.
+"""Lists options that only the table sets, and finds contradicting configurations of jobs.
 
 Every reader and writer of a table places and merges rows alike, so these options come from the
 table's schema. A job whose configuration has another value of one does not start.
@@ -92,7 +92,7 @@ def is_tables_own(key: str) -> bool:
 def option_differences(
     schema: TableSchema, configured: Mapping[str, str]
 ) -> list[OptionDifference]:
-    """Where a configuration contradicts the table; an option that it does not name is the table's.
+    """The contradictions of a configuration to the table; unnamed options are the table's.
 
     Raises:
         UsageError: a text is no value of its option.
@@ -125,7 +125,7 @@ def _says_alike(schema: TableSchema, key: str, value: str) -> bool:
 
 
 def _column_rule(options: Mapping[str, str], key: str) -> object:
-    """What an option of a column comes to, or its default."""
+    """The effective rule of a column's option, or its default."""
     column, _, what = key.removeprefix(_FIELDS).rpartition(".")
     if what == "nested-key":
         return nested_key(options, column)

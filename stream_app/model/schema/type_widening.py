@@ -1,4 +1,4 @@
-"""Which changes of a column's type keep every value and the order of values.
+"""Decides which changes of a column's type keep every value and the order of values.
 
 Statistics of such files still hold, and a job may continue to write the older type.
 `format.casting` reads values of other types.

@@ -108,7 +108,7 @@ def undo_notices(
 
 
 def cannot_undo(function: str) -> str:
-    """What is wrong with a -U or -D row of a column with this function."""
+    """The reason why a -U or -D row of a column with this function is refused."""
     return f"the aggregate function {function} cannot undo a row of kind -U or -D"
 
 

@@ -1,1 +1,1 @@
-"""Which buckets take keys, and whether their number fits. Start with `open_buckets`."""
+"""Decides which buckets take keys, and whether their number fits. Start with `open_buckets`."""

@@ -33,7 +33,7 @@ class BucketSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What is wrong with the sizes, and what would mend it.
+    """A problem of the buckets' sizes, and the remedy.
 
     Attributes:
         is_large: whether buckets are too large; else they are too small.
@@ -50,7 +50,7 @@ class Advice:
 def bucket_advice(
     sizes: Sequence[BucketSize], *, buckets: int, width: int, target_rows: int
 ) -> Advice | None:
-    """What to change about the number of buckets; None: nothing.
+    """The advice about the number of buckets; None: it fits.
 
     1. Buckets are too large when one of them has more than 2 GB.
     2. They are too small when a partition has several, and a bucket has less than 128 MB on
@@ -84,7 +84,7 @@ def bucket_advice(
         rows = max(sum(size.rows for size in sizes), 1)
         option, now = "dynamic-bucket.target-row-num", target_rows
         value = max(_two_digits(FAIR_BYTES * rows // max(total, 1)), _LEAST_TARGET)
-    # More buckets, or fewer keys in each, make them smaller; a skew is mended by neither.
+    # More buckets, or fewer keys in each, make buckets smaller; neither removes a skew.
     shrinks = value > now if option == "bucket" else value < now
     grows = value < now if option != "dynamic-bucket.target-row-num" else value > now
     if not (shrinks if is_large else grows):
@@ -93,6 +93,6 @@ def bucket_advice(
 
 
 def _two_digits(number: int) -> int:
-    """Rounded down: 1_234_567 becomes 1_200_000."""
+    """Round down: 1_234_567 becomes 1_200_000."""
     unit = int("1" + "0" * (len(str(number)) - 2)) if number > 99 else 1
     return number // unit * unit

@@ -31,7 +31,7 @@ from stream_app.model.options.core_options import CoreOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicBucketRules:
-    """How a table's options want its buckets.
+    """The rules for buckets in a table's options.
 
     Attributes:
         target_rows: a bucket with this many hashes is full (``dynamic-bucket.target-row-num``).

@@ -62,9 +62,9 @@ class LiveFiles:
         return self._buckets[place].values()
 
     def total_buckets(self, partition: bytes) -> list[int]:
-        """For how many buckets the partition's files were written, ascending; at most one is right.
+        """The bucket counts in the partition's files, ascending; at most one is right.
 
-        Files that belong to no bucket, or not yet, are passed over.
+        Files that belong to no bucket, or not yet, are ignored.
         """
         totals = self._totals[partition]
         return sorted(total for total, files in totals.items() if files and total > 0)
@@ -75,7 +75,7 @@ class LiveFiles:
 
 
 def level_findings(files: Sequence[DataFileMeta], key_of: KeyOrder, where: str) -> list[Finding]:
-    """What is wrong with the levels of one bucket of a table with a primary key.
+    """Problems of the levels of one bucket of a table with a primary key.
 
     A level above 0 is one sorted run: no two of its files may share a key. Readers take the first
     version that they find in a run. A file may lie higher than 'num-levels' says: writers take in
@@ -111,7 +111,7 @@ def level_findings(files: Sequence[DataFileMeta], key_of: KeyOrder, where: str) 
 
 
 def total_findings(totals: Sequence[int], where: str) -> list[Finding]:
-    """What is wrong when the files of a partition were written for several numbers of buckets."""
+    """The finding if the files of a partition were written for several numbers of buckets."""
     if len(totals) < 2:
         return []
     return [
@@ -127,7 +127,7 @@ def total_findings(totals: Sequence[int], where: str) -> list[Finding]:
 
 
 def placement_findings(entries: Sequence[ManifestEntry], where: str) -> list[Finding]:
-    """What is wrong with the number of a bucket and the names of its live files."""
+    """Problems of a bucket's number and of the names of its live files."""
     findings = [
         Finding(
             kind=FindingKind.BUCKET,

@@ -20,7 +20,7 @@ _ROLL_BACK = "roll the table back to an earlier snapshot or a tag: stream-app ro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordCounts:
-    """Rows as the manifests of a version tell them; None: they could not be read.
+    """Numbers of rows by a version's manifests; None: they could not be read.
 
     Attributes:
         total: of all live files.
@@ -58,7 +58,7 @@ def count_findings(snapshot: Snapshot, counted: RecordCounts, where: str) -> lis
 
 
 def compaction_findings(snapshot: Snapshot, gained: int, where: str) -> list[Finding]:
-    """What is wrong with a compaction of a table without a key: it keeps the number of rows.
+    """Problems of a compaction of a table without a key, which must keep the number of rows.
 
     Args:
         gained: rows of the files that the snapshot added, less those of the ones it deleted.
@@ -80,7 +80,7 @@ def compaction_findings(snapshot: Snapshot, gained: int, where: str) -> list[Fin
 def chain_findings(
     numbers: Sequence[int], latest: int | None, earliest: int | None, where: str
 ) -> list[Finding]:
-    """What is wrong with the numbers of the snapshots that are there, ascending, and the hints.
+    """Problems of the numbers of existing snapshots, ascending, and of the hints.
 
     Args:
         latest, earliest: what the hints say; None when they are absent or unreadable.
@@ -104,7 +104,7 @@ def chain_findings(
 def hint_findings(
     what: str, numbers: Sequence[int], hints: tuple[int | None, int | None], where: str
 ) -> list[Finding]:
-    """What is wrong with the hints of a folder of numbered files.
+    """Problems of the hints of a folder of numbered files.
 
     Args:
         what: the files are, for people.
@@ -140,7 +140,7 @@ def hint_findings(
 
 
 def identity_findings(snapshots: Iterable[Snapshot], where: str) -> list[Finding]:
-    """Epochs that a commit user has put into the table twice, or out of order."""
+    """Findings of epochs that a commit user has committed twice, or out of order."""
     newest: dict[str, Snapshot] = {}
     findings = []
     for snapshot in snapshots:

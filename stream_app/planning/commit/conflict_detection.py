@@ -29,7 +29,7 @@ KeyOrder = Callable[[bytes], Any]
 
 
 class ConflictKind(enum.Enum):
-    """Which rule a change breaks."""
+    """The rule that a change breaks."""
 
     BUCKET_COUNT = "a partition keeps its number of buckets"
     FILE_GONE = "a file that is replaced must be there"
@@ -60,7 +60,7 @@ def conflicts(
     key_of: KeyOrder,
     look_ups: Iterable[tuple[BucketId, LookUp]] = (),
 ) -> list[Conflict]:
-    """All that stands against committing `changes` on top of `live`.
+    """All conflicts of committing `changes` on top of `live`.
 
     Args:
         live: live files of at least the partitions that the changes touch.
@@ -96,7 +96,7 @@ def _bucket_counts(
 def _apply(
     there: dict[FileIdentity, ManifestEntry], changes: Sequence[ManifestEntry]
 ) -> list[Conflict]:
-    """Make `there` what it is after the changes, as far as they fit."""
+    """Apply the changes to `there`, as far as they fit."""
     clashes = []
     deleted = set()
     for change in changes:
@@ -108,7 +108,7 @@ def _apply(
                 clashes.append(Conflict(kind=ConflictKind.FILE_GONE, what=what, change=change))
             continue
         if identity in there or identity in deleted:
-            # Readers take a DELETE for good: the file would be invisible at this level.
+            # Readers treat a DELETE as permanent: the file would be invisible at this level.
             what = f"{name} is or was at level {change.file.level} already"
             clashes.append(
                 Conflict(
@@ -129,7 +129,7 @@ def _looked_up(
     bucket: BucketId,
     look_up: LookUp,
 ) -> list[Conflict]:
-    """Rows of another file above, or of one less, would make other rows of the new ones."""
+    """Conflicts of lookups: a further file above, or a missing one, would change the new rows."""
     lifted = [
         change
         for change in changes
@@ -201,7 +201,7 @@ _RESCALED = "restart the job: it takes the table's number of buckets then"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotDelta:
-    """A snapshot and what it changed about data files."""
+    """A snapshot and its changes of data files."""
 
     snapshot_id: int
     kind: CommitKind
@@ -210,7 +210,7 @@ class SnapshotDelta:
 
 
 def explanation(conflict: Conflict, history: Iterable[SnapshotDelta]) -> tuple[str, str]:
-    """What happened, which user did it, and the remedy.
+    """The cause of a conflict, its user, and the remedy.
 
     Args:
         history: the latest commits, newest first; as much is taken of it as is needed.
@@ -280,11 +280,11 @@ def _by(cause: SnapshotDelta | None, verb: str) -> str:
 
 
 _MAY_CHANGE = frozenset({"bucket"})
-"""Each partition says how many buckets it has, and a commit holds itself to that."""
+"""Options that may change: partitions record their bucket count, which a commit checks."""
 
 
 def schema_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
-    """Why files that are written by our schema must not come into the table; None when they may."""
+    """The reason why files of our schema must not be committed; None when they may."""
     problem = adoption_conflict(ours, newest)
     if problem is not None:
         return problem
@@ -300,7 +300,7 @@ def schema_conflict(ours: TableSchema, newest: TableSchema) -> str | None:
 def adoption_conflict(
     ours: TableSchema, newest: TableSchema, configured: Mapping[str, str] | None = None
 ) -> str | None:
-    """Why a job that began with our schema cannot go on by the newest one; None when it can.
+    """The reason why a job of our schema cannot continue with the newest one; None when it can.
 
     Args:
         configured: options of the job's configuration.
@@ -335,7 +335,7 @@ def schema_origin(schema: TableSchema, newest_first: Iterable[Snapshot]) -> str:
     author.
 
     Args:
-        newest_first: what was committed of late.
+        newest_first: the latest commits.
     """
     made = datetime.fromtimestamp(schema.time_millis / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     by_it = [snapshot for snapshot in newest_first if snapshot.schema_id >= schema.schema_id]

@@ -38,11 +38,11 @@ def rewrites(
     changed: Collection[str],
     in_one_file: bool,
 ) -> list[IndexFileRewrite]:
-    """Which index files of one bucket are rewritten.
+    """Chooses the index files of one bucket to rewrite.
 
     Args:
         live: index files of the bucket.
-        gone: data files that are no longer there.
+        gone: data files that were deleted.
         changed: data files that get another deletion vector, or their first.
         in_one_file: the bucket's vectors belong into one file, so any change concerns all.
 
@@ -82,7 +82,7 @@ def index_conflict(
     live_files: Collection[str],
     in_one_file: bool,
 ) -> str | None:
-    """What stands against committing `changes` on top of `live`, in words; None when nothing does.
+    """The conflict of committing `changes` on top of `live`, in words; None: there is none.
 
     Args:
         live: index files of the whole table, before the commit.
@@ -131,6 +131,6 @@ def _vector_conflict(
 
 
 def _crowded(entries: Iterable[IndexManifestEntry]) -> list[int]:
-    """The buckets with several of these files."""
+    """The buckets with more than one of these files."""
     buckets = Counter((entry.partition, entry.bucket) for entry in entries)
     return [bucket for (_, bucket), files in buckets.items() if files > 1]

@@ -1,4 +1,4 @@
-"""Finds the newest epoch of each job in a few snapshots; and for how long that is kept.
+"""Finds the newest epoch of each job in a few snapshots, and decides how long it is kept.
 
 A restarted job must know what it has committed, even if its own snapshots have expired. So each
 snapshot that we make carries a property with the newest epoch of every job. Snapshots of other
@@ -23,9 +23,9 @@ KEPT_DAYS = 30
 """An epoch that was repeated later would find its messages gone from nearly every topic."""
 KEPT_MS = KEPT_DAYS * 86_400_000
 JOBS_KEPT = 16
-"""Jobs that are recorded however old they seem: one commit by a clock that is ahead ages all."""
+"""Jobs that are recorded at any age, because a commit by a fast clock would age all jobs."""
 JOBS_MAX = 100
-"""A job that begins with a new checkpoint each hour must not make snapshots grow."""
+"""Most jobs recorded: a job with a new checkpoint each hour must not make snapshots grow."""
 _WHAT = f"snapshot's {EPOCHS_PROPERTY}"
 
 
@@ -47,7 +47,7 @@ def decode_epochs(text: str) -> dict[str, JobEpoch]:
     """The epochs by commit user.
 
     Raises:
-        CorruptFileError: the text does not say them.
+        CorruptFileError: the text holds no epochs.
     """
     try:
         value = orjson.loads(text)
@@ -108,7 +108,7 @@ def epoch_of_user(commit_user: str, newest_first: Iterable[Snapshot]) -> JobEpoc
 def carried(epochs: Mapping[str, JobEpoch], now_millis: int) -> dict[str, JobEpoch]:
     """The epochs that the next snapshot copies, newest first.
 
-    The newest `JOBS_KEPT`, whatever their age; of the rest not the oldest ones, nor too many.
+    These are the newest `JOBS_KEPT` of any age, and further young ones up to a limit.
     """
     newest = sorted(epochs.items(), key=lambda item: item[1].time_millis, reverse=True)
     rest = [item for item in newest[JOBS_KEPT:JOBS_MAX] if _is_young(item[1], now_millis)]
@@ -118,7 +118,7 @@ def carried(epochs: Mapping[str, JobEpoch], now_millis: int) -> dict[str, JobEpo
 def oldest_needed(newest_first: Iterable[Snapshot], now_millis: int) -> int | None:
     """The number of the oldest snapshot with the only record of a job's epoch.
 
-    None: what these tell need not be kept. When other engines alone commit, such a snapshot and its
+    None: no such record must be kept. When other engines alone commit, such a snapshot and its
     successors stay for 30 days at most, because the jobs may never return. These must have passed
     by our clock and by the newest snapshot's, for either may be ahead.
 

@@ -11,10 +11,9 @@ from stream_app.model.manifest_entry import FileIdentity, FileKind, ManifestEntr
 
 
 def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """The ADD entries without a DELETE entry, in whatever order they come.
+    """The ADD entries without a DELETE entry, in any order of the entries.
 
-    A file that was ever deleted at a level stays deleted there: that is how every reader of
-    Paimon sees it.
+    For every Paimon reader, a file that was ever deleted at a level stays deleted there.
     """
     added: dict[FileIdentity, ManifestEntry] = {}
     deleted: set[FileIdentity] = set()
@@ -29,7 +28,7 @@ def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 def compacted_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     """The fewest entries that mean the same: pairs of ADD and DELETE vanish.
 
-    A DELETE without its ADD is kept: the ADD stands in a manifest that is not merged now.
+    A DELETE without its ADD is kept, because the ADD is in a manifest outside of this merge.
     """
     kept: dict[FileIdentity, ManifestEntry] = {}
     deleted: set[FileIdentity] = set()

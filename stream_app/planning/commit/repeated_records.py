@@ -1,8 +1,8 @@
-"""Finds the records that a job is about to read, and that the table has from another job.
+"""Finds records that a job is about to read, and that the table has from another job.
 
-So it is after a checkpoint was lost: the new one begins at `source.starting-offsets`, and the
-table's snapshots tell where the epochs of the earlier one end. Called before the first epoch of a
-job in a table, by `table.job.checkpoint_checks`. Plain values in and out.
+This happens after the loss of a checkpoint: the new one begins at `source.starting-offsets`, and
+the table's snapshots record the ends of the earlier job's epochs. Called before the first epoch of
+a job in a table, by `table.job.checkpoint_checks`. Plain values in and out.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ Offsets = Mapping[str, Mapping[str, int]]
 
 
 def read_again(begin: Offsets, ends: Iterable[str | None]) -> dict[str, dict[str, int]]:
-    """Where the records end that are in the table already; only of partitions that begin below.
+    """The end offsets of records that the table has already, for partitions that begin below.
 
     Args:
-        begin: where the job begins; a partition of its topics that is missing is read from 0.
-        ends: of the epochs of other jobs, in their source's own words.
+        begin: the job's first offsets; a missing partition of its topics is read from 0.
+        ends: the ends of other jobs' epochs, as their source writes them.
     """
     offsets: dict[str, dict[str, int]] = {}
     for end in ends:
@@ -34,7 +34,7 @@ def read_again(begin: Offsets, ends: Iterable[str | None]) -> dict[str, dict[str
 
 
 def going_on(begin: Offsets, again: Offsets) -> str:
-    """The `source.starting-offsets` with which a job goes on behind these records."""
+    """The `source.starting-offsets` with which a job continues after these records."""
     topics = {
         topic: dict(sorted({**partitions, **again.get(topic, {})}.items()))
         for topic, partitions in sorted(begin.items())
@@ -43,7 +43,7 @@ def going_on(begin: Offsets, again: Offsets) -> str:
 
 
 def _offsets(end: str | None) -> Offsets:
-    """Nothing where the source has no topics, as a folder of files."""
+    """The offsets in an epoch's end; empty for a source without topics, such as a folder."""
     try:
         document = json.loads(end or "{}")
     except ValueError:

@@ -11,15 +11,15 @@ from __future__ import annotations
 import zlib
 
 _SPREAD = 0.2
-"""The most that is added, as a part of the wait."""
+"""Most random addition, as a part of the wait."""
 
 
 def retry_wait_s(retry: int, *, min_ms: int, max_ms: int, name: str) -> float:
     """Seconds to wait.
 
     Args:
-        retry: how often it was tried again before.
-        name: of the commit, which no other commit has: it stands in for chance.
+        retry: number of earlier retries.
+        name: the commit's unique name, which serves as the random seed.
     """
     wait_ms = min(min_ms << retry, max_ms)
     chance = zlib.crc32(f"{name} {retry}".encode()) / 2**32

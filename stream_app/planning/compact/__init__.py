@@ -1,1 +1,1 @@
-"""Which files of an append table are compacted together."""
+"""Decides which files of an append table are compacted together."""

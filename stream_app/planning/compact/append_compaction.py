@@ -17,25 +17,24 @@ from dataclasses import dataclass, replace
 from stream_app.model.data_file_meta import DataFileMeta
 
 COMPACT_AGE = 5
-"""Rounds without a full bin after which a partition's files are put together as they are."""
+"""Rounds without a full bin after which a partition's files are compacted as they are."""
 REMOVE_AGE = 10
 """Rounds without a full bin after which a partition's single file is forgotten."""
 _FILES_MIN = 2
-"""To rewrite one file alone would gain nothing."""
+"""Rewriting a single file would gain nothing."""
 FULL_COMPACT_MIN_FILE = 3
-"""A full compaction of fewer files of a bucket would gain nothing."""
+"""Least number of a bucket's files for which a full compaction pays."""
 Files = tuple[DataFileMeta, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackRules:
-    """When files are enough for a task.
+    """The rules for the number and size of a task's files.
 
     Attributes:
         target_file_size: bytes; a bin of twice as many is full.
-        open_file_cost: bytes that each file counts more than it has
-            (``source.split.open-file-cost``).
-        min_file_num: so many files are enough, however small (``compaction.min.file-num``).
+        open_file_cost: bytes added to the size of each file (``source.split.open-file-cost``).
+        min_file_num: number of files that suffice at any size (``compaction.min.file-num``).
     """
 
     target_file_size: int
@@ -60,19 +59,19 @@ class SubCoordinator:
         return SubCoordinator(tuple(by_name.values()))
 
     def without(self, names: Collection[str]) -> SubCoordinator:
-        """Without files that are gone."""
+        """Remove deleted files."""
         return replace(self, files=tuple(f for f in self.files if f.file_name not in names))
 
     @property
     def is_to_be_forgotten(self) -> bool:
-        """Whether nothing is left, or what is left has waited too long."""
+        """Whether no file is left, or the rest has waited too long."""
         return not self.files or self.age > REMOVE_AGE
 
 
 SubCoordinators = Mapping[bytes, SubCoordinator]
 """By serialized partition."""
 Task = tuple[bytes, Files]
-"""A partition, and files of it that are to become few."""
+"""A partition, and its files that a task joins."""
 
 
 def plan_round(
@@ -81,7 +80,7 @@ def plan_round(
     rules: PackRules,
     index_files: Mapping[str, str] | None = None,
 ) -> tuple[list[Task], dict[bytes, SubCoordinator]]:
-    """One round: what is to be compacted, and what waits for the next one.
+    """Plan one round: the tasks, and the files that wait for the next round.
 
     Args:
         new_files: small files that no round has seen, by partition. Without any the round does not
@@ -105,7 +104,7 @@ def plan_round(
 def pick(
     sub: SubCoordinator, rules: PackRules, index_files: Mapping[str, str] | None = None
 ) -> tuple[list[Files], SubCoordinator]:
-    """The full bins of one partition; or all of it, when it has waited long enough."""
+    """The full bins of one partition; or all of its files, after a long wait."""
     if index_files is None:
         bins, rest = pack(sub.files, rules)
     else:
@@ -119,7 +118,7 @@ def pick(
 
 
 def pack(files: Iterable[DataFileMeta], rules: PackRules) -> tuple[list[Files], Files]:
-    """Files, the smallest first, into bins; what is left is too little for one.
+    """Pack files into bins, the smallest first; also return the rest, which fills none.
 
     A bin is full when it holds twice the target size, with the cost of opening its files. The last
     one is taken as well when it has many files.
@@ -142,7 +141,7 @@ def pack(files: Iterable[DataFileMeta], rules: PackRules) -> tuple[list[Files], 
 def pack_with_deletions(
     files: Iterable[DataFileMeta], rules: PackRules, index_files: Mapping[str, str]
 ) -> tuple[list[Files], Files]:
-    """As `pack`, but files of which rows are deleted are all taken, however few.
+    """As `pack`, but takes all files with deleted rows, however few.
 
     Files whose vectors share an index file stay together, so that it is rewritten only once.
     """
@@ -175,10 +174,10 @@ def in_sequence(files: Iterable[DataFileMeta]) -> Files:
 def pick_compact_before(
     queue: Sequence[DataFileMeta], *, target_file_size: int, min_file_num: int
 ) -> tuple[Files, Files]:
-    """The files to rewrite, none when nothing is due; and the queue that is left.
+    """The files to rewrite, none when nothing is due; and the rest of the queue.
 
     A window moves over the queue. It is picked when it has `min_file_num` files; when it holds
-    twice the target size before that, its first file is passed over for good.
+    twice the target size before that, its first file is dropped for good.
     """
     window: list[DataFileMeta] = []
     size = 0
@@ -199,7 +198,7 @@ def pick_full(
 
     Args:
         compaction_file_size: files of this size are large. Those at the beginning stay; the rest is
-            rewritten when small files are the most of it.
+            rewritten if most of it are small files.
         rewrite_all: rewrite every file, whatever the sizes.
     """
     if rewrite_all:

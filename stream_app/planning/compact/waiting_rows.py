@@ -27,7 +27,7 @@ UNTOLD_S = 10.0
 
 
 class SeenAt(enum.Enum):
-    """Where a row must lie so that readers get it, and followers of the changelog its change."""
+    """The levels at which a row is visible to readers, and its change to followers."""
 
     ANY_LEVEL = "any level"
     ABOVE_LEVEL_0 = "above level 0"
@@ -45,7 +45,7 @@ def seen_at(options: CoreOptions, *, merges_by_key: bool) -> SeenAt:
 
 
 def waiting_rows(files: Iterable[DataFileMeta], rule: SeenAt, num_levels: int) -> int:
-    """Rows of one bucket's live files that wait; deletes count.
+    """The number of waiting rows in one bucket's live files; deletes count.
 
     Args:
         num_levels: as the table's options say; files may lie higher.
@@ -64,7 +64,7 @@ def waiting_rows(files: Iterable[DataFileMeta], rule: SeenAt, num_levels: int) -
 def waiting_buckets(
     live: Iterable[ManifestEntry], rule: SeenAt, num_levels: int
 ) -> Mapping[BucketId, int]:
-    """The buckets with rows that wait, and how many.
+    """The buckets with waiting rows, and the number of these rows.
 
     Args:
         live: the live files of a table, or of some of its buckets.
@@ -79,7 +79,7 @@ def waiting_buckets(
 
 
 def counted_rows(waiting: int, *, newest: int, age_s: float) -> int:
-    """How many rows are said to wait.
+    """The number of waiting rows to report.
 
     Args:
         waiting: all that wait.
@@ -90,12 +90,12 @@ def counted_rows(waiting: int, *, newest: int, age_s: float) -> int:
 
 
 def unseen_by(rule: SeenAt) -> str:
-    """The readers that lack the rows that wait."""
+    """The readers that lack the waiting rows."""
     return "followers of the changelog" if rule is SeenAt.HIGHEST_LEVEL else "readers or followers"
 
 
 def waiting_fix(*, is_write_only: bool) -> str:
-    """What brings them to readers and followers."""
+    """The remedy that makes waiting rows visible to readers and followers."""
     if is_write_only:
         return (
             "the table's job is write-only: run `stream-app compact TABLE --follow` beside it, or "
@@ -108,5 +108,5 @@ def waiting_fix(*, is_write_only: bool) -> str:
 
 
 def waiting_text(rows: int) -> str:
-    """The words for it, in each place that tells it."""
+    """The note about waiting rows, for every place that reports them."""
     return "1 row waits for a compaction" if rows == 1 else f"{rows:,} rows wait for a compaction"

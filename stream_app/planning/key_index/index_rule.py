@@ -21,7 +21,7 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.table_kind import BucketMode
 
 DEFAULT_SHARES = 4
-"""Good for some hundred million keys, and few enough for small partitions."""
+"""Enough for some hundred million keys, and few enough for small partitions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ def index_rule(schema: TableSchema) -> IndexRule | None:
     options = schema.core_options
     if schema.kind.bucket_mode is BucketMode.KEY_DYNAMIC:
         shares = options[DYNAMIC_BUCKET_ASSIGNER_PARALLELISM] or DEFAULT_SHARES
-        # Each share fills buckets of its own.
+        # Each share fills its own buckets.
         shares = min(shares, most_buckets(options[DYNAMIC_BUCKET_MAX_BUCKETS]))
         engine = traits_of(options.merge_engine)
         return IndexRule(

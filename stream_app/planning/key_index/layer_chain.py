@@ -1,7 +1,7 @@
 """Decides which files of an index are its newest state, and which are merged.
 
 The index of a share is a stack of layers on local disk. The lowest one has all keys at a snapshot,
-each further one what has changed up to a later snapshot. A snapshot is known by its number and its
+and each further one the changes up to a later snapshot. A snapshot is known by its number and its
 name, because a rollback frees numbers.
 """
 
@@ -24,7 +24,7 @@ class LayerSnapshot:
 
 @dataclass(frozen=True, slots=True, order=True)
 class LayerSpan:
-    """What a layer has: the changes after one version, up to another.
+    """The extent of a layer: the changes after one version, up to another.
 
     Attributes:
         begin: None: the layer has all keys.
@@ -38,11 +38,11 @@ class LayerSpan:
 def chain(layers: Collection[LayerSpan], versions: Collection[LayerSnapshot]) -> list[LayerSpan]:
     """The layers of the newest state, lowest first; empty: there is none.
 
-    Of several ways to the same version the one of fewest layers is taken: these were merged last.
+    Of several chains to one version it takes that of fewest layers, which were merged last.
 
     Args:
         layers: all that there are.
-        versions: those of the table that a state may stand at.
+        versions: the table's versions that a state may have.
     """
     best: dict[LayerSnapshot, list[LayerSpan]] = {}
     for layer in sorted(layers, key=lambda layer: layer.end.number):

@@ -1,1 +1,1 @@
-"""How a scan is cut into splits, and a stream into steps. Start with `split_generator`."""
+"""Cuts a scan into splits, and a stream into steps. Start with `split_generator`."""

@@ -25,11 +25,11 @@ from stream_app.model.data_split import SplitGroup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitRules:
-    """How large a split is.
+    """The rules for the size of splits.
 
     Attributes:
         target_size: bytes (``source.split.target-size``).
-        open_file_cost: bytes that a file or section counts at least
+        open_file_cost: least weight of a file or section, in bytes
             (``source.split.open-file-cost``).
     """
 
@@ -37,7 +37,7 @@ class SplitRules:
     open_file_cost: int
 
     def weight(self, files: Iterable[DataFileMeta]) -> int:
-        """What files count that can only be read together."""
+        """The weight of files that must be read together."""
         return max(sum(file.file_size for file in files), self.open_file_cost)
 
 
@@ -63,12 +63,12 @@ def append_groups(files: Iterable[DataFileMeta], rules: SplitRules) -> list[Spli
 
 
 def section_files(section: Section) -> tuple[DataFileMeta, ...]:
-    """All files of a section, run after run."""
+    """All files of a section, run by run."""
     return tuple(file for run in section for file in run.files)
 
 
 def needs_no_merge(files: Sequence[DataFileMeta]) -> bool:
-    """Whether a section's rows are those of its file: nothing overlaps it, and nothing is deleted.
+    """Whether a section's rows are those of its file: no file overlaps it, and no row is deleted.
 
     A section of one sorted run has only one file, for files that do not overlap part sections.
     """
@@ -76,15 +76,15 @@ def needs_no_merge(files: Sequence[DataFileMeta]) -> bool:
 
 
 def are_merged_by_vectors(files: Iterable[DataFileMeta]) -> bool:
-    """Whether no key has two rows that are not marked as deleted, where vectors mark the older.
+    """Whether, in tables with vectors that mark older rows, every key has one unmarked row at most.
 
-    Rows of level 0 mark nothing yet.
+    Rows of level 0 have not marked older rows yet.
     """
     return all(file.level > 0 and not file.may_have_deletes for file in files)
 
 
 def in_order_of_arrival(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
-    """Files of a bucket without keys as they were written, as far as their numbers tell."""
+    """Files of a bucket without keys in the order of writing, as far as their numbers record it."""
     return sorted(files, key=lambda file: file.min_sequence_number)
 
 
@@ -94,7 +94,7 @@ _T = TypeVar("_T")
 def pack_in_order(
     items: Iterable[_T], weight_of: Callable[[_T], int], target: int
 ) -> list[list[_T]]:
-    """Bins of neighbours that weigh no more than `target`, unless one item alone does."""
+    """Bins of neighbours within the weight `target`; a single heavier item is a bin."""
     bins: list[list[_T]] = []
     weight = 0
     for item in items:

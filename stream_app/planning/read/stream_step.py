@@ -23,7 +23,7 @@ from stream_app.model.snapshot import CommitKind, Snapshot
 
 
 class StartMode(enum.Enum):
-    """What is read first (``scan.mode``); changes follow in every mode.
+    """The first data of a stream (``scan.mode``); changes follow in every mode.
 
     LATEST_FULL: all rows of the latest snapshot.
     LATEST: nothing.
@@ -50,7 +50,7 @@ _BY_SNAPSHOT = (StartMode.FROM_SNAPSHOT, StartMode.FROM_SNAPSHOT_FULL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamStart:
-    """A mode with what it needs to be told.
+    """A start mode with its parameters.
 
     Attributes:
         snapshot_id: of from-snapshot and from-snapshot-full.
@@ -84,7 +84,7 @@ class StreamStart:
 def stream_start(
     mode: str, *, snapshot_id: int | None = None, timestamp_millis: int | None = None
 ) -> StreamStart:
-    """The start of a mode by name; ``default`` is decided by what else is given.
+    """The start of a mode by name; the other options decide ``default``.
 
     Raises:
         UsageError: there is no such mode for a streaming read; or it does not fit what is given.
@@ -111,7 +111,7 @@ def stream_start(
 def start_of_options(options: CoreOptions, timestamp_millis: int | None) -> StreamStart:
     """The start that a table's options say (``scan.mode``, ``scan.snapshot-id``).
 
-    What is given beside a mode that does not need it is passed over, as Paimon does.
+    Options that the mode does not need are ignored, as in Paimon.
 
     Args:
         timestamp_millis: ``scan.timestamp-millis``, or what ``scan.timestamp`` means.
@@ -131,12 +131,12 @@ def start_of_options(options: CoreOptions, timestamp_millis: int | None) -> Stre
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamPosition:
-    """What is read next.
+    """The position of the next read.
 
     Attributes:
-        snapshot_id: of the snapshot that is next.
-        index: how many of its splits have been read.
-        is_full: its rows are read, else what it changed.
+        snapshot_id: number of the next snapshot.
+        index: number of its splits that have been read.
+        is_full: whether its rows are read, or only its changes.
     """
 
     snapshot_id: int
@@ -145,12 +145,12 @@ class StreamPosition:
 
     @property
     def last_read(self) -> int:
-        """The newest snapshot of which something was read, or whose number was passed."""
+        """The newest snapshot that was read in part, or whose number was passed."""
         begun = self.is_full or self.index > 0
         return self.snapshot_id if begun else self.snapshot_id - 1
 
     def next_snapshot(self) -> StreamPosition:
-        """Behind all splits of this one."""
+        """The position after all splits of this snapshot."""
         return StreamPosition(snapshot_id=self.snapshot_id + 1)
 
     def after(self, splits: int) -> StreamPosition:
@@ -160,17 +160,17 @@ class StreamPosition:
         )
 
     def is_before(self, other: StreamPosition) -> bool:
-        """Whether there is something between this and a position of the same stream."""
+        """Whether this position comes before another one of the same stream."""
         return (self.snapshot_id, self.index) < (other.snapshot_id, other.index)
 
     def is_in(self, other: StreamPosition) -> bool:
-        """Whether both are within the same snapshot."""
+        """Whether both positions are within the same snapshot."""
         return (self.snapshot_id, self.is_full) == (other.snapshot_id, other.is_full)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepLimits:
-    """At most how much a step reads; None: as much as there is.
+    """The limits of a step; None: no limit.
 
     A split that is larger than a limit is read nevertheless, alone.
 
@@ -194,7 +194,7 @@ class StepLimits:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """What a step has taken so far."""
+    """The splits that a step has taken so far."""
 
     limits: StepLimits
     snapshots: int = 0
@@ -204,7 +204,7 @@ class Admitted:
 
     @property
     def is_full(self) -> bool:
-        """Whether not even a split of one row fits any more."""
+        """Whether not even a split of one row fits."""
         limits = self.limits
         pairs = (
             (self.snapshots, limits.max_snapshots),
@@ -218,7 +218,7 @@ class Admitted:
         """Take splits of the next snapshot, in order, while they fit.
 
         Returns:
-            What is taken then, and how many of these splits.
+            The new state, and the number of these splits that fit.
         """
         limits, count = self.limits, 0
         files, size, rows = self.files, self.bytes, self.rows
@@ -239,7 +239,7 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamStep:
-    """The splits between two positions; without any when nothing has come."""
+    """The splits between two positions; empty when there is nothing new."""
 
     begin: StreamPosition
     end: StreamPosition
@@ -247,7 +247,7 @@ class StreamStep:
 
 
 class FollowUp(enum.Enum):
-    """Which files of a snapshot are its changes."""
+    """The files of a snapshot that hold its changes."""
 
     NOTHING = "nothing"
     DELTA = "delta"
@@ -255,7 +255,7 @@ class FollowUp(enum.Enum):
 
 
 def follow_up(snapshot: Snapshot, *, has_changelog: bool, reads_overwrites: bool) -> FollowUp:
-    """Where the changes of a snapshot are.
+    """The place of a snapshot's changes.
 
     With a changelog they are the changelog files, for every kind of snapshot. Without one it is the
     new files of APPEND snapshots: a compaction changes no row.

@@ -55,11 +55,11 @@ _BEFORE_PARTITION = "add-column-before-partition"
 
 @dataclass(frozen=True, slots=True)
 class Casting:
-    """What is known of casts; `format.casting` has the rules.
+    """The facts about casts; `format.casting` has the rules.
 
     Attributes:
         can_cast: whether a reader can read the first type as the second.
-        default_problem: why a text is no value of a type; None: it is one.
+        default_problem: the reason why a text is no value of a type, or None.
     """
 
     can_cast: Callable[[DataType, DataType], bool]
@@ -197,7 +197,7 @@ class _Altering:
         self.fields.insert(self._insertion(change.position), column)
 
     def _insertion(self, position: Position | None) -> int:
-        """The index of an added column."""
+        """The index at which a column is added."""
         match position:
             case None:
                 keys = self._old.partition_keys
@@ -302,7 +302,7 @@ _IMPLICIT: dict[TypeRoot, frozenset[TypeRoot]] = {
     TypeRoot.TIMESTAMP: TIMESTAMP_ROOTS,
     TypeRoot.TIMESTAMP_LTZ: TIMESTAMP_ROOTS,
 }
-"""The types that a type takes without an explicit cast; others take themselves alone."""
+"""By type: the other types from which an implicit cast leads to it."""
 
 
 def is_implicit_cast(stored: DataType, wanted: DataType) -> bool:

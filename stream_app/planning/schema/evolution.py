@@ -49,19 +49,19 @@ _ORDER = (
 
 
 class MergeKind(enum.Enum):
-    """What becomes of a column."""
+    """The outcome of a merge of column types."""
 
     SAME = "same"
     WIDENED = "widened"
     NARROWER = "narrower"
-    """The source's type holds less: the column keeps its type."""
+    """The source's type holds fewer values: the column keeps its type."""
     INCOMPATIBLE = "incompatible"
     """The types have nothing in common: the column keeps its type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """The outcome for one column, and the type that it has then."""
+    """The outcome for one column, and its type afterwards."""
 
     kind: MergeKind
     data_type: DataType
@@ -111,7 +111,7 @@ def _wider(column: DataType, source: DataType, options: MappingOptions) -> DataT
 
 
 def _longer(column: DataType, source: DataType) -> DataType:
-    """A text that is filled up becomes one that varies when its length changes."""
+    """A longer text; CHAR becomes VARCHAR when its length changes."""
     if column.length >= source.length:
         return column
     varying = TypeRoot.VARCHAR if column.root in STRING_ROOTS else TypeRoot.VARBINARY
@@ -151,7 +151,7 @@ class KeptColumn:
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """What a table takes over from its source, and what it does not."""
+    """The changes that a table takes over from its source, and those that it does not."""
 
     changes: tuple[SchemaChange, ...]
     kept: tuple[KeptColumn, ...] = ()
@@ -163,7 +163,7 @@ def evolution(
     options: MappingOptions,
     made: Mapping[str, Collection[str]] = NONE_MADE,
 ) -> Evolution:
-    """Compare a table with what its messages tell.
+    """Compare a table with the descriptions in its messages.
 
     Args:
         made: a column of the table that the job makes → the columns of the source that decide its
@@ -212,7 +212,7 @@ def evolution(
 
 
 def typed_since(versions: Iterable[TableSchema]) -> dict[str, int]:
-    """Since when each column has its type: ms of the version that gave it.
+    """The time from which each column has its type: ms of the version that set it.
 
     Args:
         versions: of a table's schema, the newest first; as many are taken as are needed.

@@ -19,13 +19,13 @@ _ONE_WAY = ("ignore-delete", "ignore-update-before")
 _COLUMN_LISTS = ("bucket-key", "sequence.field")
 _FIELDS = "fields."
 _GROUPS = (".sequence-group", ".nested-key")
-"""Ends of keys that name columns, whose values name columns too."""
+"""Suffixes of keys that contain column names, and whose values are column names too."""
 
 
 def set_problem(
     options: Mapping[str, str], key: str, value: str, *, has_snapshots: bool
 ) -> str | None:
-    """Why an option cannot get this value; None: it can."""
+    """The reason why an option cannot get this value; None: it can."""
     if options.get(key) == value:
         return None
     if key == "type":
@@ -54,7 +54,7 @@ def _value_problem(options: Mapping[str, str], key: str, value: str) -> str | No
 
 
 def unset_problem(options: Mapping[str, str], key: str, *, has_snapshots: bool) -> str | None:
-    """Why an option cannot be taken back to its default; None: it can."""
+    """The reason why an option cannot be reset to its default; None: it can."""
     if key not in options:
         return f"the table has no option {key!r}"
     if key == "type":
@@ -69,11 +69,11 @@ def unset_problem(options: Mapping[str, str], key: str, *, has_snapshots: bool) 
 def way_out(
     location: str, options: Mapping[str, str], differences: Iterable[OptionDifference]
 ) -> str:
-    """What to do about a configuration that contradicts the table's options."""
+    """The remedy for a configuration that contradicts the table's options."""
     differences = list(differences)
     out = f"take {', '.join(difference.key for difference in differences)} out of the configuration"
     for difference in differences:
-        # Another number of buckets takes a rewrite of the table, not only an option.
+        # Another number of buckets needs a rewrite of the table, not only an option.
         if difference.key == _BUCKET or set_problem(
             options, difference.key, difference.configured, has_snapshots=True
         ):

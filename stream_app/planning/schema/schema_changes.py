@@ -14,7 +14,7 @@ from stream_app.model.schema.table_schema import TableSchema
 
 
 class ColumnPlace(enum.Enum):
-    """Where a column goes."""
+    """The kinds of places for a column."""
 
     FIRST = "first"
     LAST = "last"
@@ -40,7 +40,7 @@ class SetOption:
 
 @dataclass(frozen=True, slots=True)
 class UnsetOption:
-    """Take an option back to its default."""
+    """Reset an option to its default."""
 
     key: str
 

@@ -1,4 +1,4 @@
-"""Which table of a running job takes the messages of a source table; decided in tasks too.
+"""Decides, also in tasks, which table of a running job takes a source table's messages.
 
 A source table that the job should take, and whose table it does not have yet, is new. One that
 shares its table with another (shards) needs no table of its own.
@@ -13,14 +13,14 @@ from stream_app.model.schema.origin import Origin
 from stream_app.planning.sync.target_tables import LeftOut, Refusal, SyncRules, decide
 
 NEW = -1
-"""In the place of a table's index: the job has no such table yet."""
+"""Stands in for a table's index: the job has no such table yet."""
 Place = int | str | None
 """A table's index, or `NEW`; a text: why no table takes it; None: the job leaves it out."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableLimit:
-    """So many tables a job makes."""
+    """The most tables that a job creates."""
 
     most: int
 
@@ -35,7 +35,7 @@ class TableLimit:
 
     @property
     def reason(self) -> str:
-        """Why messages of another source table are set aside."""
+        """The reason why messages of another source table are quarantined."""
         return (
             f"the job has {self.most} tables, the most that sync.max-tables allows; to fix: raise "
             "it, or leave tables out by sync.excluding-tables"
@@ -76,5 +76,5 @@ class Assignment:
             name = decision.name
         if (index := self.indexes.get(name)) is not None or name in self.waiting:
             return index
-        # A dropped table of the job is made again, also of a job that is full.
+        # A dropped table of the job is created again, even by a job at its limit.
         return self.full if self.full and origin not in self.taken else NEW

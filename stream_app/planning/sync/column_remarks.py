@@ -1,7 +1,7 @@
-"""What is to be said of a table's columns: once when they are made, and whenever somebody asks.
+"""Collects remarks on a table's columns, for their creation and for later reports.
 
-Pure. A format tells remarks of each column (`SourceColumn.remarks`). Here they are gathered, and
-those that only a table beside its source shows are added.
+Pure. A format tells remarks of each column (`SourceColumn.remarks`). This module collects them, and
+adds those that need the table and its source.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class TableRemark:
 
 
 def remarks_of_new(columns: Iterable[SourceColumn]) -> Sequence[TableRemark]:
-    """Of columns with which a table is made."""
+    """Remarks on the columns of a new table."""
     return _gathered((column.name, one) for column in columns for one in column.remarks)
 
 
 def remarks_of_added(columns: Iterable[SourceColumn]) -> Sequence[TableRemark]:
-    """Of columns that a table gets after its first rows."""
+    """Remarks on columns that a table gets after its first rows."""
     columns = list(columns)
     added = ((column.name, ADDED_DEFAULT) for column in columns if column.has_default)
     return [*_gathered(added), *remarks_of_new(columns)]
@@ -66,7 +66,7 @@ def remarks_of_added(columns: Iterable[SourceColumn]) -> Sequence[TableRemark]:
 def remarks_of_existing(
     source: SourceTable, columns: RowType, first_ids: Collection[int], *, inexact: str
 ) -> Sequence[TableRemark]:
-    """Of a table that is there.
+    """Remarks on an existing table.
 
     Args:
         columns: the table's.
@@ -87,7 +87,7 @@ def remarks_of_existing(
 
 
 def only_read(snapshot: SourceTable | None, changes: SourceTable | None) -> Sequence[TableRemark]:
-    """Of columns that the rows of the initial snapshot have alone.
+    """Remarks on columns that only rows of the initial snapshot have.
 
     Args:
         snapshot, changes: what messages of either kind tell; None: there are none.
@@ -99,7 +99,7 @@ def only_read(snapshot: SourceTable | None, changes: SourceTable | None) -> Sequ
 
 
 def _gathered(named_remarks: Iterable[tuple[str, Remark]]) -> Sequence[TableRemark]:
-    """One for each remark, with all columns of which it holds."""
+    """One remark of each kind, with all of its columns."""
     names: dict[Remark, list[str]] = {}
     for name, remark in named_remarks:
         names.setdefault(remark, []).append(name)
@@ -110,7 +110,7 @@ _TOLD_MAX = 5
 
 
 def shard_differences(shards: Mapping[str, SourceTable]) -> str:
-    """What differs between source tables, in words; empty: nothing.
+    """The differences between source tables, in words; empty: there are none.
 
     Args:
         shards: name of a source table → what its messages tell.

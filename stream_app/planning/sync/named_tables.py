@@ -1,6 +1,6 @@
 """Decides whether a table of the job can have a name at all, by the rules that name tables.
 
-What is said of a table by its name would do nothing where no source table can become that table.
+Settings for a table name have no effect if no source table can become that table.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from stream_app.planning.sync.target_tables import SyncRules
 
 
 def why_never(rules: SyncRules, name: str) -> str:
-    """Why no source table becomes the table `name`, in words; empty: one may."""
+    """The reason why no source table can become the table `name`; empty: one can."""
     sources = list(dict.fromkeys(_sources(rules, name)))
     if not sources:
         return _how_names_look(rules, name)
@@ -37,7 +37,7 @@ class _Source(NamedTuple):
 
     Attributes:
         database: None: any.
-        is_cased: whether the names are surely spelled like that in the source.
+        is_cased: whether the source surely spells the names like that.
     """
 
     database: str | None
@@ -79,7 +79,7 @@ def _unmapped_sources(rules: SyncRules, name: str) -> Iterator[_Source]:
 
 
 def _own_names(rules: SyncRules, own: str, *, is_cased: bool) -> Iterator[_Source]:
-    """The source tables whose own name is this: of shards with the database before it."""
+    """Source tables with this name; for shards, with the database as a prefix."""
     if rules.merge_shards:
         yield _Source(None, own, is_cased)
         return

@@ -15,12 +15,12 @@ from stream_app.model.schema.origin import Origin
 
 Names = tuple[str, ...]
 _NEEDS_KEY = ("bucket", "changelog-producer", "sequence.field")
-"""Options for all tables that hold for those with a primary key."""
+"""Options for all tables that apply only to those with a primary key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneTable:
-    """What is said of one table; None: nothing, so what holds for all tables holds for it."""
+    """Settings for one table; None: the settings for all tables apply."""
 
     primary_keys: Names | None = None
     partition_keys: Names | None = None
@@ -33,7 +33,7 @@ class OneTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRules:
-    """How new tables are made.
+    """The rules for new tables.
 
     Attributes:
         primary_keys, partition_keys: for each table that has all of these columns.

@@ -30,7 +30,7 @@ BLOCK_COLUMNS = (
     "task INT, table INT, kind INT, partition BINARY, bucket INT, topic STRING, "
     "source_partition INT, first_offset LONG, rows INT, block BINARY"
 )
-"""A row for each block.
+"""Columns of the shuffle; each row is one block.
 
 ``task``: an integer that Spark's hash partitioning sends to the wanted task. ``table``: index into
 the tables of the epoch's plan. ``partition``: the serialized row of the partition columns.
@@ -41,16 +41,16 @@ source. ``rows``: changes or bad records. Blocks without changes have an empty
 BLOCK_ORDER = ("table", "partition", "bucket", "topic", "source_partition", "first_offset")
 """The order in which a writing task gets its blocks."""
 Place = tuple[int, bytes, int, str, int, int]
-"""A block's values of `BLOCK_ORDER`."""
+"""The values of one block in the columns `BLOCK_ORDER`."""
 
 NEWCOMERS = -1
-"""In the place of a table's index: a table that the job should have, and does not have yet."""
+"""Stands in for a table's index: messages of tables that the job must still create."""
 UNREADABLE = -2
-"""In the place of a table's index: messages that should have a table, and have none."""
+"""Stands in for a table's index: messages whose table cannot be determined."""
 
 _ADDRESS_TRIES_MAX = 1_000_000
 _BATCH_BYTES = 4 << 20
-"""Bytes of blocks that Spark gets in one batch."""
+"""Bytes of blocks that one batch for Spark holds."""
 _BLOCK_NAMES = [column.split()[0] for column in BLOCK_COLUMNS.split(", ")]
 _BLOCK_TYPES = (
     *(pa.int32(), pa.int32(), pa.int32(), pa.binary(), pa.int32()),
@@ -65,11 +65,11 @@ class BlockKind(IntEnum):
     BAD_RECORDS = 1
     COUNTS = 2
     NEWCOMERS = 3
-    """Messages of tables that the job does not have yet; of no table's index (`NEWCOMERS`)."""
+    """Messages of tables that the job must still create; the index is `NEWCOMERS`."""
     FAILURE = 4
-    """The error that kept a table, and no other, from its epoch."""
+    """The error that excludes one table from its epoch."""
     INCOMPLETE_CHANGES = 5
-    """Changes of which some leave values out; see `unchanged_values`."""
+    """Changes of which some omit values; see `unchanged_values`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

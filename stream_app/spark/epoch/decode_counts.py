@@ -33,14 +33,14 @@ _SUMS = (
     *("read_s", "decode_s"),
 )
 Where = tuple[str, int]
-"""Topic and Kafka partition."""
+"""A topic and a Kafka partition."""
 TablesSeen = Mapping[tuple[str, str], tuple[int, int]]
 """Topic and name of a source table → partition and offset of its first record."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionEnd:
-    """The newest record of a Kafka partition in an epoch; the time is the record's, in ms UTC."""
+    """The newest record of a Kafka partition in an epoch; its time is Kafka's, in ms UTC."""
 
     offset: int
     timestamp_ms: int | None
@@ -48,7 +48,7 @@ class PartitionEnd:
 
 @dataclass(frozen=True, slots=True)
 class ColumnSighting:
-    """Records in which a column is unknown or missing, and the place of the first."""
+    """Number of records in which a column is unknown or missing, and the place of the first."""
 
     records: int
     topic: str
@@ -56,7 +56,7 @@ class ColumnSighting:
     offset: int
 
     def plus(self, other: ColumnSighting) -> ColumnSighting:
-        """The sum of both."""
+        """Return the sum of both."""
         first = min(self.place, other.place)
         return ColumnSighting(self.records + other.records, *first)
 
@@ -72,17 +72,17 @@ class DecodeCounts:
 
     Attributes:
         kinds: changes of each `RowKind`, in its order.
-        read_s, decode_s: seconds that tasks have waited for messages, and decoded them; the sums.
-        slowest: the task before the shuffle that lasted longest, with all of its tables.
-        requests: to the store, by tasks that write: see `fileio.counted_file_io`.
+        read_s, decode_s: seconds that all tasks together waited for messages, and decoded them.
+        slowest: the longest task before the shuffle, over all of its tables.
+        requests: requests of the writing tasks to the store; see `fileio.counted_file_io`.
         decoder_errors: number of bad messages at which the decoder itself failed.
         columns: unknown and missing ones; see `cdc.column_drift`.
-        description: what messages tell of the source's table, where the table does not have it.
+        description: facts in the messages about the source's table that our table lacks.
         tables: source tables by name; records without a name have the empty one.
-        records: topic and name of a source table → its records; of a job of one table.
-        others: records of source tables that such a job does not take: they are bad.
+        records: topic and name of a source table → its records; for a job of one table.
+        others: records of source tables that such a job rejects as bad.
         refusal: see `DecodedBatch`.
-        restored: whether rows have values of older rows, because their messages leave them out.
+        restored: whether rows took values from older rows, because their messages omit them.
         truncated: Kafka partition → the offset of its last message that empties the table.
     """
 
@@ -148,7 +148,7 @@ class DecodeCounts:
 
     @property
     def newest_ms(self) -> int | None:
-        """The time of the newest message, as Kafka has it; None: none has a time."""
+        """The newest message's time as Kafka stores it; None: no message has a time."""
         times = (end.timestamp_ms for end in self.ends.values())
         return max((time for time in times if time is not None), default=None)
 
@@ -160,7 +160,7 @@ class DecodeCounts:
 def _together(
     some: Mapping[Column, ColumnSighting], others: Mapping[Column, ColumnSighting]
 ) -> Mapping[Column, ColumnSighting]:
-    """Both, limited to `COLUMN_NAMES_MAX` names of a kind; the rest count as `OTHER_COLUMNS`."""
+    """Both mappings, limited to `COLUMN_NAMES_MAX` names of a kind; the rest is `OTHER_COLUMNS`."""
     if not others:
         return some
     columns = dict(some)
@@ -181,7 +181,7 @@ def counts_of_batch(
     """The counts of some messages of one Kafka partition and of their decoding.
 
     Args:
-        sources: names of the messages' source tables, where the format does not tell them.
+        sources: source tables of the messages, for formats that do not name them.
     """
     offsets = messages.column("offset")
     topic, partition = where
@@ -209,7 +209,7 @@ def counts_of_batch(
 
 
 def counts_of_refused(refused: Iterable[pa.RecordBatch]) -> DecodeCounts:
-    """What the counts of decoding tasks have too much: rows that the writer has refused.
+    """Counts to subtract from those of decoding tasks: rows that the writer refused.
 
     Args:
         refused: the columns of `mergetree.unchanged_values.RestoredRows.refused`.

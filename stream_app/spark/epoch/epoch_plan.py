@@ -21,9 +21,9 @@ from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
 
 BLOCK_BYTES = 32 << 20
-"""Arrow bytes of rows that a task gathers at most before it cuts blocks."""
+"""Arrow bytes of rows that a task gathers before it cuts blocks."""
 _TABLES_KEPT = 1024
-"""Tables that a worker keeps unpacked, with what their formats have learnt of the messages."""
+"""Unpacked tables that a worker caches, each with what its format has learnt from messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class TablePlan:
     """One table in an epoch.
 
     Attributes:
-        table: seen through the schema of this epoch's rows.
+        table: the table with the schema of this epoch's rows.
         message_format: makes rows of that schema.
         next_sequence_number: greater than any sequence number in the table.
         begins: Kafka partition → the first offset that counts. It is that of a TRUNCATE, so the
@@ -47,28 +47,28 @@ class TablePlan:
     _packed: list[bytes] = field(default_factory=list, compare=False, repr=False)
 
     def of_next_epoch(self, next_sequence_number: int, basis: IndexBasis) -> TablePlan:
-        """The same table and format in a later epoch; itself where the table has got no rows."""
+        """The same table and format in a later epoch; returns itself if the table got no rows."""
         is_same = next_sequence_number == self.next_sequence_number and basis == self.basis
         if is_same and not self.begins:
             return self
         return replace(self, next_sequence_number=next_sequence_number, begins={}, basis=basis)
 
     def from_offsets(self, begins: Mapping[Where, int]) -> TablePlan:
-        """The same without messages before these offsets, and without the keys of rows before."""
+        """The same plan, without messages before these offsets and without keys of earlier rows."""
         if begins == self.begins:
             return self
         return replace(self, begins=begins, basis=NO_INDEX if begins else self.basis)
 
     def of_routed(self, routed: TablePlan) -> TablePlan:
-        """The same for rows that were routed by an earlier plan."""
+        """The same plan for rows that an earlier plan routed."""
         basis = replace(self.basis, routed_on=routed.basis.routed_on)
         plan = self if basis == self.basis else replace(self, basis=basis)
         return plan.from_offsets(routed.begins)
 
     def packed(self) -> PackedPlan:
-        """The plan as bytes, which are made once for all epochs with this table and format.
+        """The plan as bytes; they are made once for all epochs with this table and format.
 
-        The file system is beside them: it is pickled with the keys that it has by then.
+        The file system is pickled apart, because its access keys change.
         """
         if not self._packed:
             table = replace(self.table, file_io=cast(Any, None))
@@ -88,13 +88,13 @@ PackedPlan = tuple[bytes, Any, int, Mapping[Where, int], IndexBasis]
 
 @lru_cache(_TABLES_KEPT)
 def _unpacked_table(packed: bytes) -> tuple[FileStoreTable, MessageFormat]:
-    """A table without its file system, and its format; a worker keeps them for later epochs."""
+    """Unpack a table, without its file system, and its format; a worker caches both."""
     table, message_format = pickle.loads(packed)
     return table, message_format
 
 
 class _PackedPlans(Sequence[TablePlan | None]):
-    """The plans of an epoch in a task, which unpacks those of the tables that it meets."""
+    """The plans of an epoch in a task; a table's plan is unpacked when its first block comes."""
 
     def __init__(self, packed: Sequence[PackedPlan | None]) -> None:
         self._packed = packed
@@ -128,8 +128,7 @@ class Part(NamedTuple):
 
     Attributes:
         table: its index.
-        sources: names of the source tables of which the messages tell; empty: the splitter does
-            not look.
+        sources: source tables that the messages name; empty: the splitter does not read them.
     """
 
     table: int
@@ -143,10 +142,10 @@ class MessageSplitter(Protocol):
     def split(self, messages: pa.RecordBatch) -> Iterator[Part]:
         """The messages of each table.
 
-        Some messages of a table that the job should have, and does not have yet, come under the
-        index `blocks.NEWCOMERS`; a few of each suffice. Messages that cannot be given to a table
-        come under `blocks.UNREADABLE`, in columns of `BAD_RECORD_SCHEMA`. Messages that mean no
-        row, and those of tables that the job does not take, are left out.
+        Some messages of a table that the job should have, and does not have yet, get the index
+        `blocks.NEWCOMERS`; a few of each suffice. Messages that cannot be given to a table come
+        under `blocks.UNREADABLE`, in columns of `BAD_RECORD_SCHEMA`. Messages that mean no row, and
+        those of tables that the job does not take, are left out.
 
         Args:
             messages: columns of `MESSAGE_SCHEMA`, of one Kafka partition, in the order of offsets.
@@ -183,7 +182,7 @@ class EpochShape:
     block_bytes: int = BLOCK_BYTES
 
     def with_splitter(self, splitter: MessageSplitter) -> EpochShape:
-        """The same for other tables."""
+        """The same shape with another splitter."""
         return replace(self, splitter=splitter)
 
 
@@ -191,8 +190,8 @@ class EpochShape:
 class EpochPlan:
     """The tables of one epoch, for its tasks; can be pickled.
 
-    Pickled it is small and quick also with thousands of tables: each is packed once, and a task
-    unpacks those of which it has messages.
+    Pickling stays small and quick with thousands of tables: each is packed once, and a task unpacks
+    only the tables of its messages.
 
     Attributes:
         tables: by the index that blocks carry; None: the table takes no part, and its
@@ -213,7 +212,7 @@ class EpochPlan:
 
     @property
     def bases(self) -> Sequence[IndexBasis | None]:
-        """The index of keys of each table."""
+        """The key index of each table."""
         return [None if table is None else table.basis for table in self.tables]
 
 

@@ -33,7 +33,7 @@ class TableOutput:
     Attributes:
         changes: one for each bucket and task; no snapshot names their files yet.
         bad: batches of `BAD_RECORD_SCHEMA`.
-        failure: the error that kept a task from this table's part, when tables are isolated.
+        failure: the error of a task in this table's part, if tables are isolated.
     """
 
     changes: list[BucketChange] = field(default_factory=list)
@@ -81,10 +81,10 @@ When a task fails, its files are deleted.
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """An epoch whose blocks are sorted out.
+    """An epoch whose blocks have been assigned to writing tasks.
 
     Attributes:
-        messages: read for it, if the runner knows.
+        messages: number of messages read, if the runner knows.
         write: writes the blocks.
     """
 
@@ -97,11 +97,11 @@ class EpochRunner(Protocol[Messages]):
 
     @property
     def overlaps(self) -> bool:
-        """Whether an epoch can be routed while the one before is written."""
+        """Whether an epoch can be routed while the previous one is written."""
         ...
 
     def route(self, epoch: int, messages: Messages, plan: EpochPlan) -> Routed:
-        """Read the messages once, decode them, and sort out their blocks.
+        """Read the messages once, decode them, and assign their blocks to writing tasks.
 
         A runner that does not overlap may leave all the work to the writing.
         """

@@ -1,4 +1,4 @@
-"""Where the seconds of an epoch go: pure.
+"""Splits an epoch's duration into parts: pure.
 
 A task before the shuffle measures itself. The driver measures back-pressure, the Spark jobs and the
 commits. `epoch_seconds` puts both together, so that the parts of an epoch add up to its duration.
@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True, slots=True, order=True)
 class TaskSeconds:
-    """One task before the shuffle; the one that lasts longest is the greatest.
+    """Seconds of one task before the shuffle; values compare by their sum.
 
     Attributes:
-        read_s: seconds in which it waited for messages.
-        decode_s: seconds in which it decoded them, for all tables.
+        read_s: seconds of waiting for messages.
+        decode_s: seconds of decoding them, for all tables.
     """
 
     total_s: float = 0.0
@@ -31,7 +31,7 @@ class EpochSeconds:
 
     Attributes:
         wait_s: back-pressure before the epoch's rows are written.
-        read_s, decode_s: of the task that lasted longest, for which the others wait.
+        read_s, decode_s: those of the longest task, for which the others wait.
         route_s: the rest of the tasks before the shuffle: buckets, blocks, and Spark's own work.
         write_s: the tasks behind the shuffle.
     """
@@ -50,19 +50,19 @@ class EpochSeconds:
 
     @property
     def seconds(self) -> float:
-        """All parts together."""
+        """Sum of all parts."""
         return sum(self.by_name.values())
 
     @property
     def as_property(self) -> str:
-        """The parts before the commit, for the snapshot that it makes: see `parts_told`."""
+        """The parts before the commit, as a property of its snapshot; see `parts_told`."""
         parts = {name: round(seconds, 3) for name, seconds in self.by_name.items()}
         del parts["commit"]
         return json.dumps(parts)
 
 
 def parts_told(text: str | None) -> Mapping[str, float]:
-    """The parts in a snapshot's property; none when it cannot be read."""
+    """The parts in a snapshot's property; None when it cannot be parsed."""
     try:
         return {str(name): float(seconds) for name, seconds in json.loads(text or "{}").items()}
     except (ValueError, TypeError, AttributeError):
@@ -80,9 +80,9 @@ def epoch_seconds(
     """The parts of an epoch before its commits.
 
     Args:
-        slowest: the task before the shuffle that lasted longest.
-        routing_s: seconds of the Spark job of those tasks, when it is a job of its own.
-        writing_s: seconds of the Spark job that writes; it has those tasks too when they have none.
+        slowest: the longest task before the shuffle.
+        routing_s: seconds of the Spark job of those tasks, if they have a job of their own.
+        writing_s: seconds of the Spark job that writes; otherwise it includes those tasks.
     """
     routed_s = min(max(routing_s, slowest.total_s), routing_s + writing_s)
     read_s = min(slowest.read_s, routed_s)

@@ -47,7 +47,7 @@ class FrameEpochs:
     overlaps: ClassVar[bool] = False
 
     def route(self, epoch: int, messages: DataFrame, plan: EpochPlan) -> Routed:
-        """See `EpochRunner.route`; all the work is done by the writing, as one Spark job."""
+        """See `EpochRunner.route`; here `write` does all the work, as one Spark job."""
         context = self.spark.sparkContext
         blocks = route_blocks(messages, plan)
 

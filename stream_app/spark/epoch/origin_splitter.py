@@ -1,4 +1,4 @@
-"""Gives each message to a table of the job by the source table of which it tells.
+"""Gives each message to a table of the job by the source table that it names.
 
 Implements `epoch_plan.MessageSplitter` for a job of a whole database. A batch of one source table
 is passed on as it is.
@@ -19,7 +19,7 @@ from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE
 from stream_app.spark.epoch.epoch_plan import Part
 
 SAMPLE_MESSAGES = 50
-"""Messages of a new table that are passed on from one batch."""
+"""Messages of a new table that are passed on from one batch, at most."""
 _LEFT_OUT = -3
 
 
@@ -28,9 +28,9 @@ class OriginSplitter:
     """Implements `MessageSplitter`.
 
     Attributes:
-        origins: of a message format; see `message_format.SourceReader.origins`.
-        place_of: a table's index, or `NEWCOMERS`; a text: why no table takes the messages; None:
-            the job does not take them.
+        origins: a message format's reader of origins; see `message_format.SourceReader.origins`.
+        place_of: gives a table's index or `NEWCOMERS`; a text: why no table takes the messages;
+        None: the job ignores them.
     """
 
     origins: Callable[[pa.RecordBatch], Origins]
@@ -41,7 +41,7 @@ class OriginSplitter:
         origins = self.origins(messages)
         places = [self.place_of(origin) for origin in origins.tables]
         reasons = dict(origins.unreadable)
-        indexes = np.full(len(places) + 1, _LEFT_OUT, np.int32)  # the last is that of NO_TABLE
+        indexes = np.full(len(places) + 1, _LEFT_OUT, np.int32)  # the last origin is NO_TABLE's
         for code, place in enumerate(places):  # a loop over source tables
             if isinstance(place, str):
                 refused = np.flatnonzero(origins.codes == code).tolist()

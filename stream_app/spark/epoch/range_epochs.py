@@ -29,7 +29,7 @@ from stream_app.spark.epoch.route_task import route_partition
 from stream_app.spark.epoch.write_task import TaskBlock, TaskResult, write_partition
 
 Pair = tuple[tuple[Any, ...], tuple[int, Any]]
-"""In the shuffle: a block's task and place, then its kind and bytes; or a count of messages."""
+"""In the shuffle: a block's task and place, with its kind and bytes; or a count of messages."""
 Ranges = Sequence[OffsetRange]
 
 
@@ -76,9 +76,9 @@ class RangeEpochs:
         self._written(routed, plan)
 
     def _routed(self, shares: Sequence[Ranges], plan: EpochPlan) -> RDD[Pair]:
-        """The blocks of ranges, a share in each task, on their way to the tasks that write.
+        """The blocks of the ranges, read in shares by tasks and shuffled to the writing tasks.
 
-        The partition behind those of the tasks gets the counts.
+        The last partition, which no writing task has, gets the counts.
         """
         settings, tasks = self.settings, plan.shape.tasks
 
@@ -92,7 +92,7 @@ class RangeEpochs:
         return routed.partitionBy(tasks + 1, _task)
 
     def _count(self, routed: RDD[Pair], behind_tasks: int) -> int:
-        """Run the tasks before the shuffle; returns how many messages they have read."""
+        """Run the tasks before the shuffle; return how many messages they have read."""
         return sum(self.spark.sparkContext.runJob(routed, _counts, [behind_tasks]))
 
     def _written(self, routed: RDD[Pair], plan: EpochPlan) -> Iterable[TaskResult]:
@@ -102,7 +102,7 @@ class RangeEpochs:
             return write_partition(map(_task_block, pairs), plan)
 
         tasks = plan.shape.tasks
-        # The same partitions by the same function: nothing is shuffled again.
+        # This partitions by the same function, so Spark shuffles nothing again.
         dealt = routed.repartitionAndSortWithinPartitions(
             tasks + 1, partitionFunc=_task, keyfunc=_order
         )

@@ -32,7 +32,7 @@ from stream_app.spark.task_errors import failure_bytes
 _WORTHWHILE_BLOCK_BYTES = 256 << 10
 """A task stops gathering when its blocks have this size on average."""
 _NEWCOMERS_BYTES = 4 << 20
-"""Bytes of messages of new tables that a task passes on; the rest are found in a later round."""
+"""Bytes of new tables' messages that a task passes on; a later round brings the rest."""
 
 
 def route_partition(
@@ -42,7 +42,7 @@ def route_partition(
 
     Args:
         batches: columns of `MESSAGE_SCHEMA`.
-        clock: of the seconds that reading and decoding take.
+        clock: measures the seconds of reading and decoding.
     """
     router = _Router(plan, clock or SystemClock())
     for batch in router.reading(batches):
@@ -84,7 +84,7 @@ class _Router:
         self._newcomers_bytes = 0
 
     def reading(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches; notes how long the task waits for them."""
+        """Yield the batches, and measure how long the task waits for them."""
         began = self._clock.steady_seconds()
         for batch in batches:
             self._read_s += self._clock.steady_seconds() - began
@@ -98,7 +98,7 @@ class _Router:
         """Decode a table's messages of one Kafka partition, in the order of their offsets.
 
         Args:
-            sources: names of their source tables.
+            sources: names of the messages' source tables.
         """
         if table in self._failed:
             return
@@ -113,7 +113,7 @@ class _Router:
             yield from self._cut()
 
     def _that_count(self, table: int, where: Where, messages: pa.RecordBatch) -> pa.RecordBatch:
-        """The messages that are not before the TRUNCATE with which the table's epoch begins."""
+        """The messages at or behind the TRUNCATE with which the table's epoch begins."""
         begin = self._plan.table(table).begins.get(where)
         if begin is None:
             return messages
@@ -123,7 +123,7 @@ class _Router:
         return messages.slice(before)
 
     def newcomers(self, where: Where, messages: pa.RecordBatch) -> Iterator[Block]:
-        """Pass on some messages of tables that the job does not have yet."""
+        """Pass on some messages of tables that the job must still create."""
         if self._newcomers_bytes < _NEWCOMERS_BYTES:
             self._newcomers_bytes += messages.nbytes
             yield Block(
@@ -136,7 +136,7 @@ class _Router:
             )
 
     def _failure(self, table: int, where: Where, error: Exception) -> Block:
-        """A table's part ends here, and its rows are dropped; the other tables go on."""
+        """End a table's part and drop its rows; the other tables go on."""
         self._failed.add(table)
         for key in [key for key in self._gathered if key[0] == table]:
             del self._gathered[key]
@@ -181,7 +181,7 @@ class _Router:
         decode_s = sum(counts.decode_s for counts in self._counts.values())
         task = TaskSeconds(total_s, self._read_s, decode_s)
         for table, of_table in self._counts.items():
-            # Reading is for all tables of the task: the first one's counts take it along.
+            # Reading serves all tables of the task, so the first table's counts include it.
             counts = replace(of_table, read_s=self._read_s, slowest=task)
             self._read_s = 0.0
             yield Block(
@@ -198,7 +198,7 @@ class _Router:
         for table, where in list(self._gathered):
             gathered = self._gathered.pop((table, where), None)
             if gathered is None:
-                continue  # its table has failed meanwhile
+                continue  # its table has failed since
             try:
                 for block in self._blocks(table, where, gathered):
                     blocks += 1

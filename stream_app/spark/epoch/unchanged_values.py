@@ -1,7 +1,7 @@
 """Changes that leave values out, on their way from decoding tasks to writing tasks.
 
-A change that leaves values out takes its message along: when the writing task finds no older value,
-the record is a bad one, as if the decoder had refused it.
+A change that omits values carries its message. When the writing task has no older value, the record
+is bad, as if the decoder had refused it.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _FURTHER = (
 
 
 def incomplete_schema(arrow_schema: pa.Schema) -> pa.Schema:
-    """Schema of a block of kind ``INCOMPLETE_CHANGES``, of a table of these columns."""
+    """Schema of a block of kind ``INCOMPLETE_CHANGES``, for a table with these columns."""
     return pa.schema([*change_schema(arrow_schema), *_FURTHER])
 
 
 def is_incomplete(rows: pa.RecordBatch) -> bool:
-    """Whether rows have the further columns."""
+    """Whether rows have the columns of an incomplete block."""
     return UNCHANGED in rows.schema.names
 
 
 def with_messages(changes: ChangeBatch, messages: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows of changes, with its message beside each that leaves values out.
+    """The rows of changes; each row that omits values has its message beside it.
 
     Args:
-        messages: of which the changes were decoded.
+        messages: the messages from which the changes were decoded.
     """
     rows = changes.rows
     if not is_incomplete(rows):

@@ -20,7 +20,7 @@ _JOIN_SECONDS = 10
 
 @contextmanager
 def warming_up(spark: SparkSession, epoch_of_nothing: Callable[[], None]) -> Iterator[None]:
-    """Warm up beside the block; when the block ends, the rest of the warm-up is cancelled."""
+    """Warm up while the block runs; when the block ends, the rest of the warm-up is cancelled."""
     thread = Thread(target=_warm_up, args=(spark, epoch_of_nothing), name="warm-up", daemon=True)
     thread.start()
     try:
@@ -36,5 +36,5 @@ def _warm_up(spark: SparkSession, epoch_of_nothing: Callable[[], None]) -> None:
         spark.sparkContext.setJobGroup(_GROUP, "an epoch of nothing, to warm up")
         epoch_of_nothing()
     except Exception as error:
-        # The first epoch meets the same error, and reports it better.
+        # The first epoch meets the same error and reports it with more context.
         _LOG.debug("the warm-up failed: %s", error)

@@ -32,7 +32,7 @@ from stream_app.table.storage_errors import storage_errors
 from stream_app.table.write.table_write import TableWrite
 
 TaskResult = tuple[int, int, bytes]
-"""Table, kind of block and payload, for each bucket's change and for each other block.
+"""Table, kind and payload of a bucket's change or of a block that passes through.
 
 The payload of the kind ``CHANGES`` is a pickled `BucketChange`, else the block itself.
 """
@@ -51,8 +51,8 @@ class TaskBlock(NamedTuple):
 def write_partition(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[TaskResult]:
     """Write a task's blocks.
 
-    When the task fails, its files are deleted in all tables. A table that fails alone, where plans
-    isolate tables, has its files deleted, and the others are written.
+    When the task fails, it deletes its files in all tables. Where plans isolate tables, a failing
+    table loses only its own files, and the others are written.
     """
     writes: list[_TableWriting] = []
     with ExitStack() as stack:
@@ -61,7 +61,7 @@ def write_partition(blocks: Iterable[TaskBlock], plan: EpochPlan) -> Iterator[Ta
                 yield from (_passed_on(block) for block in of_table)
                 continue
             if plan.tables[index] is None:
-                continue  # it has failed since its blocks were made
+                continue  # the table has failed since its blocks were made
             writing = stack.enter_context(_TableWriting(index, plan))
             yield from writing.take(of_table)
             writes.append(writing)
@@ -80,7 +80,7 @@ class _TableWriting:
         self._index = index
         self._isolates = plan.shape.isolates
         of_table = plan.table(index)
-        # Rows before a TRUNCATE are no older rows, though the newest snapshot has them still.
+        # Rows before a TRUNCATE must not serve as older rows; the newest snapshot still has them.
         self._table = replace(of_table.table, is_emptied=bool(of_table.begins))
         self._first = of_table.next_sequence_number
         self._basis = of_table.basis
@@ -97,7 +97,7 @@ class _TableWriting:
             self._stack.__exit__(*raised)
 
     def take(self, blocks: Iterable[TaskBlock]) -> Iterator[TaskResult]:
-        """Write changes, pass other blocks on."""
+        """Write changes; pass other blocks on."""
         columns = arrow_schema(self._table.schema.fields)
         schemas: dict[int, pa.Schema] = {
             BlockKind.CHANGES: change_schema(columns),
@@ -124,7 +124,7 @@ class _TableWriting:
                 yield from self._failed(error)
 
     def finish(self) -> Iterator[TaskResult]:
-        """The changes of the buckets; their files are durable."""
+        """Return the changes of the buckets, whose files are durable."""
         if self._write is None:
             return
         try:
@@ -162,11 +162,11 @@ class _TableWriting:
         return self._write
 
     def _failed(self, error: Exception) -> Iterator[TaskResult]:
-        """Delete the table's files, and give its error in the place of its changes."""
+        """Delete the table's files, and return its error instead of its changes."""
         if not self._isolates:
             raise error
         self._write = None
-        with contextlib.suppress(Exception):  # what cannot be deleted is an orphan
+        with contextlib.suppress(Exception):  # a file that cannot be deleted is an orphan
             self._stack.__exit__(type(error), error, error.__traceback__)
         self._stack = ExitStack()
         yield self._index, int(BlockKind.FAILURE), failure_bytes(error)

@@ -1,6 +1,6 @@
-"""Brings held tables up to the newest epoch: each goes on where it was, in an epoch of its own.
+"""Brings held tables up to the newest epoch: each resumes at its offsets, in an extra epoch.
 
-Such an epoch has the newest epoch's identifier. Tables that go on from the same offsets share one.
+Such an epoch has the newest epoch's identifier. Tables that resume at the same offsets share one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class CatchUp(Generic[Messages]):
         self._tables = work.tables
 
     def open_all(self) -> None:
-        """A run begins: open the tables that are not held, and let all others be tried again."""
+        """A run begins: open the tables that are not held, and make all others due."""
         tables = self._tables
         tables.await_next()
         tables.open(tables.ready())
@@ -55,10 +55,10 @@ class CatchUp(Generic[Messages]):
             tables.save()
 
     def _make(self, name: str, waiting: HeldTable, *, releases: bool) -> None:
-        """Make a table that could not be made before; then it is held like others.
+        """Create a table that could not be created before; then it is held like others.
 
         Args:
-            releases: whether no epoch has been decoded yet that leaves out the table's messages.
+            releases: whether no epoch that leaves out the table's messages has been decoded yet.
         """
         tables = self._tables
         source_end = tables.log.source_end(tables.newest_begun)
@@ -66,7 +66,7 @@ class CatchUp(Generic[Messages]):
         try:
             messages = self._work.runner.between(waiting.begin, end)
             if not self._work.make(name, tables.newest_begun, messages, source_end):
-                # Nothing is lacking any more, as when the topic has dropped it.
+                # The table lacks nothing any more, for instance because the topic has dropped it.
                 tables.go_on(name, end)
                 if releases:
                     tables.release(name)
@@ -77,7 +77,7 @@ class CatchUp(Generic[Messages]):
         tables.save()
 
     def _begin_of(self, feed: TableFeed, waiting: HeldTable) -> Offsets | None:
-        """Where a table goes on; None: it cannot, or it must wait."""
+        """The offsets where a table resumes; None: it cannot, or it must wait."""
         try:
             if not feed.job.is_open:
                 self._tables.open([feed])
@@ -94,7 +94,7 @@ class CatchUp(Generic[Messages]):
         return waiting.begin
 
     def _read_on(self, begin: Offsets, feeds: Sequence[TableFeed]) -> None:
-        """Read what tables lack, and release those that get it; the others are held on."""
+        """Read what the tables lack; release those that get it and hold the others on."""
         tables = self._tables
         tables.take_failed()
         epoch, source_end = tables.newest_begun, tables.log.source_end(tables.newest_begun)

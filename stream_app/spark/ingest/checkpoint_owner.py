@@ -1,4 +1,4 @@
-"""A checkpoint is of one job: of its table and its topics.
+"""Checks that a checkpoint belongs to this job: to its table and its topics.
 
 Spark's checkpoint knows offsets, but neither the sink nor the identity of a topic. With another
 table a job would skip all records that the first table has read. A topic that was created anew
@@ -14,12 +14,12 @@ from stream_app.spark.ingest.job_state import JobState, JobStateFile
 from stream_app.spark.job_folder import Folder
 
 DATABASE = "a whole database"
-"""The identity of a database, whose tables have identities of their own."""
+"""Identity of a whole database; its tables have identities of their own."""
 _NEW = "give the job a new checkpoint folder (stream.checkpoint)"
 
 
 def own_checkpoint(file: JobStateFile, location: str, identity: str) -> None:
-    """Check that the checkpoint is the job's; a new one becomes the job's.
+    """Check that the checkpoint belongs to the job; a new one is claimed for it.
 
     Args:
         location, identity: as in `check_owner`.
@@ -38,7 +38,7 @@ def remember_topics(file: JobStateFile, topic_ids: Mapping[str, str]) -> None:
 
 
 def check_owner(folder: Folder, state: JobState, location: str, identity: str) -> None:
-    """Check that a checkpoint is new, or of a job of this table.
+    """Check that a checkpoint is new, or belongs to a job of this table.
 
     Args:
         location: the folder of the table; of a whole database, that of its tables.

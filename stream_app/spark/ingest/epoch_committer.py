@@ -33,7 +33,7 @@ from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.task_errors import first_line, readable
 
 _LOOK_S = 5.0
-"""Seconds between two looks for held tables whose time has come."""
+"""Seconds between two checks for held tables whose next try is due."""
 
 
 class EpochCommitter(Generic[Messages]):
@@ -42,7 +42,7 @@ class EpochCommitter(Generic[Messages]):
     Attributes:
         work: brings an epoch into tables.
         tables: those of the job, and which of them wait.
-        lock: of the only committer: an epoch, or the work between two.
+        lock: held by the only committer: for an epoch, or for work between epochs.
         failure: the error that stopped the query, with its own text.
         epoch_at_work: the newest epoch in progress; None: there is none.
     """
@@ -60,13 +60,13 @@ class EpochCommitter(Generic[Messages]):
         self._begun: Offsets | None = None
         self._committed: Offsets | None = None
         self._is_open = self._is_begun = self._is_stopping = False
-        self._is_amid_epoch = False  # under the lock: some tables lack an epoch that has failed
+        self._is_amid_epoch = False  # under the lock: whether some tables lack an epoch that failed
         self._looked_at = float("-inf")
 
     def __call__(self, messages: Messages, epoch: int) -> int:
         """Process an epoch: it is decoded, and the one before is committed.
 
-        When the runner does not overlap epochs, this one is committed too.
+        When the runner does not overlap epochs, commit this one too.
 
         Returns:
             The messages read, if the runner knows.
@@ -101,7 +101,7 @@ class EpochCommitter(Generic[Messages]):
 
     @property
     def feeds(self) -> Sequence[TableFeed]:
-        """The tables of the job."""
+        """The tables of the job, each with its source."""
         return self.tables.feeds
 
     @property
@@ -172,7 +172,7 @@ class EpochCommitter(Generic[Messages]):
 
     @contextlib.contextmanager
     def _by_itself(self, feed: TableFeed) -> Iterator[None]:
-        """A table may fail between two epochs."""
+        """Do a table's work between two epochs; a failure concerns that table alone."""
         try:
             yield
         except StoppedError:
@@ -213,7 +213,7 @@ class EpochCommitter(Generic[Messages]):
         end = self.log.source_end(epoch)
         if self.log.goes_back:
             if self._committed is None:
-                with contextlib.suppress(FileNotFoundError):  # known from the first commit on
+                with contextlib.suppress(FileNotFoundError):  # the first commit makes it known
                     self._committed = self.log.source_begin(epoch)
             self._begun = json.loads(end)
         return self.work.decode(epoch, messages, feeds, end)

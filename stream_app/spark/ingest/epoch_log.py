@@ -44,22 +44,22 @@ class EpochLog:
     def source_end(self, epoch: int) -> str:
         """The end of an epoch: a line of JSON for each source."""
         lines = self._text(f"offsets/{epoch}").splitlines()
-        return "\n".join(lines[2:])  # after the version and Spark's settings
+        return "\n".join(lines[2:])  # the lines before are the version and Spark's settings
 
     def sync(self, epoch: int) -> None:
         """Make an epoch's offsets outlive a power cut, which Spark alone does not.
 
-        A table that has an epoch must not be without its offsets.
+        The offsets of an epoch that a table has must not get lost.
         """
         self.folder.files.sync(self.folder.path(f"offsets/{epoch}"))
 
     def source_begin(self, epoch: int) -> Offsets:
-        """The begin of an epoch; partitions that it has met first are missing."""
+        """The begin of an epoch; lacks partitions that appear in this epoch."""
         if epoch:
             begin: Offsets = json.loads(self.source_end(epoch - 1))
             return begin
         text = self._text("sources/0/0")
-        first: Offsets = json.loads(text[text.index("{") :])  # after the version
+        first: Offsets = json.loads(text[text.index("{") :])  # the line before is the version
         return first
 
     def is_done(self, epoch: int) -> bool:
@@ -70,7 +70,7 @@ class EpochLog:
         """A file of the log.
 
         Raises:
-            CheckpointError: it holds nothing, as after a power cut.
+            CheckpointError: the file is empty, as after a power cut.
         """
         data = self.folder.files.read_bytes(self.folder.path(name))
         if not data.strip(b"\0"):

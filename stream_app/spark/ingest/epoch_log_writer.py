@@ -19,7 +19,7 @@ from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.job_folder import Folder
 
 EPOCHS_KEPT = 100
-"""As many as Spark keeps."""
+"""Number of epochs that the log keeps, as in Spark."""
 _OFFSETS, _COMMITS, _FIRST, _QUERY = "offsets", "commits", "sources/0/0", "metadata"
 _VERSION = "v1\n"
 _DONE = f"{_VERSION}{json.dumps({'nextBatchWatermarkMs': 0}, separators=(',', ':'))}"
@@ -27,7 +27,7 @@ _DONE = f"{_VERSION}{json.dumps({'nextBatchWatermarkMs': 0}, separators=(',', ':
 
 @dataclass(slots=True)
 class EpochLogWriter:
-    """The log of one checkpoint; only one job writes it.
+    """The log of one checkpoint; only one job may write it.
 
     Attributes:
         kept: epochs whose files stay.
@@ -49,12 +49,12 @@ class EpochLogWriter:
 
     def first(self, offsets: Offsets) -> None:
         """Remember where the job's first epoch begins, unless an earlier start has."""
-        # The byte before the version is of an earlier format of Spark's.
+        # The byte before the version comes from an earlier format of Spark's.
         data = f"\0{_VERSION}{offsets_text(offsets)}".encode()
         self.folder.files.create_if_absent(self.folder.path(_FIRST), data)
 
     def has_first(self) -> bool:
-        """Whether it is remembered."""
+        """Whether the begin of the first epoch is remembered."""
         return self.folder.files.exists(self.folder.path(_FIRST))
 
     def begin(self, epoch: int, end: Offsets, now_ms: int) -> None:
@@ -76,7 +76,7 @@ class EpochLogWriter:
             )
 
     def finish(self, epoch: int) -> None:
-        """Note that the next epoch may follow; forget one of long ago."""
+        """Note that the next epoch may follow; delete old epochs."""
         path = self.folder.path(f"{_COMMITS}/{epoch}")
         self.folder.files.create_if_absent(path, _DONE.encode())
         self._purge(epoch - self.kept)
@@ -92,7 +92,7 @@ class EpochLogWriter:
             for epoch in known:
                 if epoch <= last:
                     files.delete(self.folder.path(f"{part}/{epoch}"))
-                    if is_first:  # Hadoop's local file system keeps a checksum beside each file
+                    if is_first:  # Hadoop's local file system adds a checksum file
                         files.delete(self.folder.path(f"{part}/.{epoch}.crc"))
         self._purged = last
 

@@ -1,8 +1,8 @@
-"""The commits of one round of an epoch: what the tasks have written comes into the tables.
+"""Commits one round of an epoch: the files of the tasks become snapshots of the tables.
 
 Each table is committed by itself; `JobTables.fail` decides what its error means for the job. Rows
 that do not fit their table at the commit are discarded, and the table needs another round. They
-have another schema, other source tables, too small sequence numbers, or come before a TRUNCATE.
+have another schema, other source tables, too small sequence numbers, or precede a TRUNCATE.
 
 Source: Paimon `table/sink/StreamTableCommit.java`, `flink/sink/MultiTableCommittableChannel…`.
 """
@@ -39,7 +39,7 @@ OFFSETS_PROPERTY = "stream_app.offsets"
 """Key of a snapshot's property: the last offset of each partition that the epoch read, as JSON."""
 SOURCE_ORDER = [("topic", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
 _Outcome = EpochReport | BaseException | None
-"""Of a table's commit; None: its rows must be written anew."""
+"""Result of a table's commit; None: its rows must be written anew."""
 
 
 @dataclass(slots=True)
@@ -57,11 +57,11 @@ class DecodedEpoch(Generic[Messages]):
     """An epoch whose messages are decoded.
 
     Attributes:
-        plan: of the tables that its blocks are for.
+        plan: the plan of the tables that its blocks are for.
         write: writes its blocks.
-        read: messages, if the runner knows.
+        read: number of messages, if the runner knows.
         route_s: seconds of reading, decoding and routing.
-        began_ms: when that began, since 1970 in UTC.
+        began_ms: when reading began, in ms since 1970, UTC.
     """
 
     epoch: int
@@ -79,10 +79,10 @@ class Round(Generic[Messages]):
     """The commits of a round.
 
     Attributes:
-        times: of all parts before the commits.
-        room: sequence numbers that the rows leave to other writers.
-        begins: of tables that their source has emptied in this epoch; this round adds some.
-        totals, committed: of the tables that this round has committed.
+        times: seconds of the parts before the commits.
+        room: how many sequence numbers the rows leave to other writers.
+        begins: first offsets of tables that their source emptied; this round adds some.
+        totals, committed: results of the tables that this round has committed.
     """
 
     decoded: DecodedEpoch[Messages]
@@ -130,7 +130,7 @@ class Round(Generic[Messages]):
     def _meet_sources(self, results: Sequence[TableResult]) -> None:
         """Persist new source tables before their rows are committed.
 
-        A feed that chooses among source tables persists its choice by itself.
+        A feed that chooses among source tables persists its own choice.
         """
         chosen = [result for result in results if result.feed.sources is None]
         self.tables.meet({result.feed.name: result.output.counts.tables for result in chosen})
@@ -193,7 +193,7 @@ class Round(Generic[Messages]):
     def _is_overtaken(self, result: TableResult, least: int) -> bool:
         """Whether another writer has come between, so that rows must be written anew.
 
-        Rows with values of older rows leave no room: that writer may have changed these values.
+        Rows that took values from older rows leave no room: the other writer may have changed them.
 
         Args:
             least: the least sequence number that rows may take.

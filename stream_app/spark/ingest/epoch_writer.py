@@ -1,6 +1,6 @@
 """Brings the messages of one epoch into tables: rounds of a Spark job and commits.
 
-One round is the rule. Another one follows for tables whose plan was outdated when their rows were
+Usually there is one round. Another follows for tables whose plan was outdated when their rows were
 written, and for tables that appear in the messages. Each round reads the messages anew, for those
 tables alone.
 
@@ -26,10 +26,10 @@ from stream_app.spark.ingest.table_feed import Arrived, Newcomers, TableFeed
 
 _ROUNDS_MAX = 20
 _ROOM = 1_000_000
-"""Sequence numbers that a further round leaves to other writers.
+"""Number of sequence numbers that a further round leaves to other writers.
 
-Else one that commits during each round would outdate each. It still does where rows have values of
-older rows (`DecodeCounts.restored`).
+Without them a writer that commits during each round would outdate each. It still does so for rows
+with values of older rows (`DecodeCounts.restored`).
 """
 
 
@@ -39,11 +39,11 @@ class _Unfinished(Generic[Messages]):
 
     Attributes:
         lacking: the tables that need another round.
-        newcomers: makes tables that appear; None: all messages are of known tables.
-        begins: of tables that their source has emptied in this epoch, where it counts from.
-        untold: source tables whose messages do not suffice to make their table → why.
-        committed: the tables that have got it.
-        rounds: those that have ended.
+        newcomers: creates tables that appear; None: all messages are of known tables.
+        begins: tables that their source emptied in this epoch → the first offsets that count.
+        untold: source tables whose messages do not suffice to create their table → why.
+        committed: the tables that have the epoch.
+        rounds: number of finished rounds.
     """
 
     decoded: DecodedEpoch[Messages]
@@ -64,7 +64,7 @@ class EpochWriter(Generic[Messages]):
 
     Attributes:
         newcomers: None: no table may appear.
-        totals: of all epochs and tables that this run has committed.
+        totals: totals of all epochs and tables that this run has committed.
     """
 
     def __init__(
@@ -98,12 +98,12 @@ class EpochWriter(Generic[Messages]):
         has no plan, and decodes anew what an outdated plan has decoded.
 
         Args:
-            begins: by the table's name; see `TablePlan.begins`.
-            shape: of this epoch alone; None: that of all.
+            begins: table's name → see `TablePlan.begins`.
+            shape: shape of this epoch alone; None: the shape of all epochs.
         """
         began, began_ms = self.clock.steady_seconds(), self.clock.now_ms()
         wanted = {feed.name for feed in feeds}
-        # First the shape: its splitter must not know more tables than the plan.
+        # The shape comes first: its splitter must not know more tables than the plan.
         shape = shape or self.shape
         begins = begins or {}
 
@@ -118,7 +118,7 @@ class EpochWriter(Generic[Messages]):
         try:
             routed = self.runner.route(epoch, messages, plan)
         except Exception:
-            # An expiry may have deleted the index of keys by which rows are routed.
+            # An expiry may have deleted the key index by which rows are routed.
             again = planned()
             if again.bases == plan.bases:
                 raise
@@ -140,7 +140,7 @@ class EpochWriter(Generic[Messages]):
         feeds: Iterable[TableFeed],
         newcomers: Newcomers | None = None,
     ) -> Sequence[TableFeed]:
-        """Bring an epoch into tables, round by round; returns those that it was committed to.
+        """Commit an epoch round by round; return the tables that got it.
 
         Args:
             feeds: the tables that lack the epoch, whether `decode` knew it or not.
@@ -206,9 +206,9 @@ class EpochWriter(Generic[Messages]):
         return output, [*others, *outdated]
 
     def _arrived(self, epoch: _Unfinished[Messages], output: EpochOutput) -> Sequence[TableFeed]:
-        """Make the tables that have appeared; they need another round, which may find more.
+        """Create the tables that have appeared; their next round may bring up more.
 
-        Once a round finds none, messages that no table takes are final.
+        Once a round brings up none, messages without a table are final.
         """
         newcomers = epoch.newcomers
         if newcomers is None:
@@ -233,7 +233,7 @@ class EpochWriter(Generic[Messages]):
         )
 
     def make(self, name: str, epoch: int, messages: Messages, source_end: str) -> bool:
-        """Make a table that could not be made before; returns whether it has messages."""
+        """Create a table that could not be created before; return whether it has messages."""
         assert self.newcomers is not None, "the job has made tables before"
         waiting = self.tables.held.keys() - {name}
         splitter = self.newcomers.splitter(self.tables.feeds, frozenset(waiting))
@@ -246,7 +246,7 @@ class EpochWriter(Generic[Messages]):
         return bool(arrived.num_rows)
 
     def see_held(self) -> None:
-        """From now on leave out messages of tables that cannot be made, and no others."""
+        """Leave out, from now on, exactly the messages of tables that cannot be created."""
         if self.newcomers is not None:
             self.shape = self._shape_of(self.newcomers, {})
 
@@ -280,10 +280,10 @@ class EpochWriter(Generic[Messages]):
         return EpochPlan(tables=tuple(parts), shape=planned.shape), others
 
     def _part(self, feed: TableFeed, room: int) -> TablePlan | None:
-        """The table's part, once it takes rows; None: it has failed.
+        """The table's part of the plan, once the table takes rows; None: it has failed.
 
         Args:
-            room: sequence numbers that are left to other writers.
+            room: how many sequence numbers are left to other writers.
         """
         try:
             return feed.plan(self.tables.next_sequence_number(feed) + room)
@@ -294,7 +294,7 @@ class EpochWriter(Generic[Messages]):
             return None
 
     def _take(self, arrived: Arrived, newcomers: Newcomers) -> None:
-        """Open the tables that have been made, and hold those that cannot be."""
+        """Open the tables that were created, and hold those that cannot be."""
         known = {feed.name for feed in self.tables.feeds}
         feeds = [feed for feed in arrived.feeds if feed.name not in known]
         for name, error in arrived.failed.items():
@@ -311,7 +311,7 @@ class EpochWriter(Generic[Messages]):
 
 
 def _is_outdated(routed: TablePlan, part: TablePlan, feed: TableFeed) -> bool:
-    """Whether rows must be routed anew: by another format, or by an index with other hashes.
+    """Whether rows must be routed anew: by another format, or by a changed key index.
 
     A plan for another schema has another format too.
     """

@@ -1,8 +1,8 @@
-"""A table of a job that waits has a reason, and offsets of its own where it goes on: pure.
+"""Held tables: why a table of a job waits, and the offsets where it resumes. Pure.
 
 A table that fails does not stop the others. Its changes stay in the topic until the cause has
-passed or is mended; then one epoch of its own brings it up to the others. The job's state says
-where it goes on before the epoch ends that it lacks, so nothing is lost.
+passed or is mended; then one epoch of its own brings it up to the others. The job's state has these
+offsets before the missed epoch ends, so nothing is lost.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class HeldTable:
 
     Attributes:
         since_epoch: the first epoch that it lacks.
-        begin: the first offsets that it lacks; partitions that are new since are missing.
+        begin: the first offsets that it lacks; newer partitions are missing.
         reason: the error, in its own words.
         since_ms, retry_ms: when it was first held back, and when the job tries again; UTC. None:
             only a person can mend the cause, and then resumes it, or starts the job again.
-        tries: failures in a row; 0: nothing is wrong, and it waits for its compactions.
+        tries: failures in a row; 0: the table only waits for its compactions.
     """
 
     since_epoch: int
@@ -44,7 +44,7 @@ class HeldTable:
 
     @property
     def has_failed(self) -> bool:
-        """Whether something is wrong; else the table waits for its compactions."""
+        """Whether the table has failed; otherwise it only waits for its compactions."""
         return self.tries > 0
 
 
@@ -69,7 +69,7 @@ def is_temporary(error: BaseException) -> bool:
 def held(
     error: BaseException, *, epoch: int, begin: Offsets, now_ms: int, before: HeldTable | None
 ) -> HeldTable:
-    """A table that has failed, once more if it was held `before`."""
+    """The state of a table that has failed; `before` is its earlier state, if it was held."""
     tries = 1 if before is None else before.tries + 1
     pause_ms = 1000 * min(FIRST_PAUSE_S * 2 ** (tries - 1), LONGEST_PAUSE_S)
     if isinstance(error, CompactionWaitError):
@@ -89,7 +89,7 @@ def held(
 
 
 def with_new_partitions(begin: Offsets, of_epoch: Offsets) -> Offsets:
-    """Offsets to go on from, with partitions that a later epoch has met first."""
+    """Offsets to resume at, with partitions that appear in a later epoch."""
     return {
         topic: {**of_epoch.get(topic, {}), **begin.get(topic, {})} for topic in {*begin, *of_epoch}
     }

@@ -1,7 +1,7 @@
-"""What a job remembers in its checkpoint, besides Spark's own files: ``job_state.json``.
+"""The job's own state in its checkpoint, beside Spark's files: ``job_state.json``.
 
 One versioned document, which only the job writes. `status`, `check`, `doctor`, replays and the page
-read it by this module. A request to resume a table comes from another process, so it is a file of
+read it with this module. A request to resume a table comes from another process, so it is a file of
 its own (`resume_requests`).
 """
 
@@ -24,7 +24,7 @@ ONLY_TABLE = ""
 """The name of its table in the state of a job of one table."""
 FILE = "job_state.json"
 EARLIER_FILE = "stream_app.json"
-"""Of 0.1.0, whose jobs have one table."""
+"""File name of 0.1.0, whose jobs have one table."""
 _UNRELEASED = {"tables.json", "sources.json", "origins.json", "refused.json"}
 _VERSION = 1
 _WARNINGS_MAX = 1000
@@ -32,12 +32,12 @@ _WARNINGS_MAX = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobWarning:
-    """What a job does not do as one might expect, and what to do about it.
+    """A warning: where the job deviates from what a user expects, and the remedy.
 
     Attributes:
-        table: ``DATABASE.TABLE``; empty: it is of the whole job.
+        table: ``DATABASE.TABLE``; empty: it concerns the whole job.
         what: names the columns.
-        is_lasting: whether it stays when the job starts again; else each start finds it anew.
+        is_lasting: whether it survives a restart; otherwise each start finds it again.
     """
 
     table: str = ""
@@ -52,20 +52,20 @@ class JobWarning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """All that a job remembers.
+    """Everything that a job remembers.
 
     Attributes:
         table: the table's folder, or that of a database's tables; empty: no job has begun.
         table_identity: distinguishes a table from a later one at the same place.
         topic_ids: Kafka's id of each topic that was ever read.
-        epoch: the newest that all tables have, but those that are held; -1 before the first. A job
-            of one table has every epoch as a snapshot, and does not note it here.
+        epoch: the newest epoch that all tables but the held ones have; -1 before the first. A job
+        of one table has every epoch as a snapshot, and does not note it here.
         newest: table → the newest epoch that brought it changes.
         held: the tables that wait.
-        source_tables: table → the source tables of which it has rows.
+        source_tables: table → the source tables whose rows it has.
         origins: source table → the name of its table.
-        refused: source table of which nothing is stored → why.
-        warnings: those of the newest start, and those that last.
+        refused: source table that the job does not store → why.
+        warnings: warnings of the newest start, and the lasting ones.
     """
 
     table: str = ""
@@ -86,7 +86,7 @@ class JobState:
 
 
 def read_state(folder: Folder) -> JobState | None:
-    """The state in a checkpoint; None: no job has begun with it.
+    """The state in a checkpoint; None: no job has used it.
 
     Raises:
         CheckpointError: the file is damaged, or of a later version.
@@ -94,13 +94,13 @@ def read_state(folder: Folder) -> JobState | None:
     document = _read(folder)
     earlier = _earlier(folder) if document is None else None
     if document is None:
-        # The job may have replaced the earlier file while it was read, or before.
+        # The job may have replaced the earlier file before or during this read.
         document = _read(folder)
     return earlier if document is None else _parsed(folder, document)
 
 
 def state_of(folder: Folder) -> JobState:
-    """As `read_state`; an empty one when no job has begun."""
+    """As `read_state`, but returns an empty state when no job has used the checkpoint."""
     return read_state(folder) or JobState()
 
 
@@ -122,7 +122,7 @@ class JobStateFile:
         self.state = replace(self.state, **changes)
 
     def update(self, **changes: Any) -> None:
-        """Change fields, and persist them if that is new."""
+        """Change fields, and persist them if they differ."""
         self.note(**changes)
         self.save()
 
@@ -139,10 +139,10 @@ class JobStateFile:
                 self.update(warnings=(*known, warning))
 
     def save(self) -> None:
-        """Persist the state atomically, unless it is there; then delete the file of 0.1.0.
+        """Persist the state atomically if it changed; then delete the file of 0.1.0.
 
-        A crash between both leaves that behind. Readers prefer the new file, and the next start
-        deletes the old one.
+        A crash in between leaves the old file behind. Readers prefer the new one, and the next
+        start deletes the old one.
         """
         if self.state == self._saved:
             return
@@ -164,7 +164,7 @@ def _read(folder: Folder, name: str = FILE) -> Any:
 
 
 def _earlier(folder: Folder) -> JobState | None:
-    """What a job of 0.1.0 remembered; None: there is no file of it."""
+    """State of a job of 0.1.0; None: there is no file of one."""
     document = _read(folder, EARLIER_FILE)
     if document is None:
         return None

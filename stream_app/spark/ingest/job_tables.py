@@ -1,4 +1,4 @@
-"""The tables of a job: which take part in an epoch, and what becomes of one that fails.
+"""The tables of a job: which of them take part in an epoch, and how failed tables are treated.
 
 The policy `OnFailure` decides what an error means. A table that is held back catches up later
 (`catch_up`). `epoch_committer` calls this under its lock; to decode, it reads `feeds` without it.
@@ -35,10 +35,10 @@ COMMIT_THREADS = 8
 class OnFailure(enum.Enum):
     """What a job does about a table that fails, or that must wait for its compactions.
 
-    STOP: of one table. It ends with the table's error, and waits for the compactions. Each epoch is
-    a snapshot, with rows or without, so the table itself tells its newest epoch.
-    HOLD: of many tables. It holds the table back, and the others go on. An epoch without rows for a
-    table is no snapshot, so the job's state tells the newest epochs.
+    STOP: for a job of one table. It ends with the table's error, and waits for compactions. Each
+    epoch makes a snapshot, even without rows, so the table itself has its newest epoch. HOLD: for a
+    job of many tables. It holds the table back, and the others go on. An epoch without rows for a
+    table makes no snapshot, so the job's state has the newest epochs.
     """
 
     STOP = enum.auto()
@@ -50,7 +50,7 @@ class JobTables:
 
     Attributes:
         feeds: all tables; a table's place here is its index in blocks. Newcomers are appended.
-        log: what the checkpoint has of epochs; the query's id there is the commit user.
+        log: the checkpoint's log of epochs; the query's id there is the commit user.
         newest_begun: the newest epoch that the tables were to take; -1: none.
     """
 
@@ -64,10 +64,10 @@ class JobTables:
         on_failure: OnFailure,
         on_change: Callable[[str, HeldTable | None], None] = lambda _name, _held: None,
     ) -> None:
-        """Begin with what the job remembers.
+        """Start from the job's remembered state.
 
         Args:
-            on_change: gets a table's name, and its state if it waits.
+            on_change: called with a table's name, and its state if it is held.
         """
         self.feeds = list(feeds)
         self.log = log
@@ -88,7 +88,7 @@ class JobTables:
 
     @property
     def epoch(self) -> int:
-        """The newest epoch that all tables have, but those that are held; -1: none."""
+        """The newest epoch that all tables but the held ones have; -1: none."""
         if self.stops:
             return min(feed.job.last_epoch for feed in self.feeds)
         return self._file.state.epoch
@@ -123,7 +123,7 @@ class JobTables:
             epoch: the next one, the first of this run.
 
         Raises:
-            CheckpointError: one of both is older than the other.
+            CheckpointError: one of them is older than the other.
         """
         if self.stops:
             for feed in self.feeds:
@@ -138,7 +138,7 @@ class JobTables:
             )
 
     def begin(self, epoch: int, source_begin: Offsets, source_end: Offsets) -> None:
-        """The tables are to take an epoch; those that fail from here on lack it.
+        """Begin an epoch of the tables; a table that fails from here on lacks it.
 
         Args:
             source_begin, source_end: its offsets; none if the source has none.
@@ -147,7 +147,7 @@ class JobTables:
         self._begin = begins_for(source_begin, source_end)
         for name, one in list(self.held.items()):
             self.go_on(name, with_new_partitions(one.begin, self._begin))
-        # Some tables were opened before the job knew where its first epoch begins.
+        # Some tables were opened before the job knew the offsets of its first epoch.
         for feed in self.ready():
             if feed.name not in self._checked and feed.job.is_open:
                 try:
@@ -156,11 +156,11 @@ class JobTables:
                     self.fail(feed, error)
 
     def have(self, epoch: int) -> bool:
-        """Whether the job's state tells that all tables have an epoch."""
+        """Whether, by the job's state, all tables have an epoch."""
         return not self.stops and self.epoch >= epoch
 
     def lacking(self, epoch: int, source_end: str) -> list[TableFeed]:
-        """The tables that take part in an epoch and do not have it."""
+        """The participating tables that do not have the epoch yet."""
         lacking = []
         for feed in self.ready():
             if feed.job.is_committed(epoch, source_end):
@@ -170,7 +170,7 @@ class JobTables:
         return lacking
 
     def next_sequence_number(self, feed: TableFeed) -> int:
-        """The least sequence number of an epoch's rows, once a table takes them.
+        """The least sequence number of an epoch's rows; waits until the table takes rows.
 
         Raises:
             CompactionWaitError: the table must wait, and the others go on.
@@ -182,7 +182,7 @@ class JobTables:
         return feed.job.next_sequence_number
 
     def finish(self, changed: Mapping[str, int]) -> None:
-        """All tables but the held ones have the newest epoch that has begun.
+        """Record that all tables but the held ones have the newest epoch that has begun.
 
         Args:
             changed: table → the newest epoch that brought it changes.
@@ -192,7 +192,7 @@ class JobTables:
             self._file.update(epoch=self.newest_begun, newest=newest)
 
     def fail(self, feed: TableFeed, error: BaseException) -> None:
-        """A table lacks the epoch in progress because of an error.
+        """Record that a table lacks the epoch in progress because of an error.
 
         Raises:
             BaseException: the error, if it stops the job.
@@ -204,7 +204,7 @@ class JobTables:
             feed.job.forget()
 
     def fail_idle(self, feed: TableFeed, error: BaseException) -> None:
-        """A table has failed behind the newest epoch, which it has.
+        """Record that a table failed after it got the newest epoch.
 
         Raises:
             BaseException: the error, if it stops the job.
@@ -220,18 +220,18 @@ class JobTables:
         return failed
 
     def has_failed(self, feed: TableFeed) -> bool:
-        """Whether the table is held, and not for its compactions alone."""
+        """Whether the table is held because of a failure, and not only for compactions."""
         waiting = self.held.get(feed.name)
         return waiting is not None and waiting.has_failed and not feed.job.is_open
 
     def await_next(self) -> None:
         """A table that fails from here on lacks what comes behind the newest epoch."""
         if self.newest_begun >= 0 and self.log.goes_back:
-            with contextlib.suppress(FileNotFoundError):  # `check_next` tells of older copies
+            with contextlib.suppress(FileNotFoundError):  # `check_next` reports older copies
                 self._begin = json.loads(self.log.source_end(self.newest_begun))
 
     def meet(self, seen: Mapping[str, TablesSeen]) -> None:
-        """Persist of which source tables each table, by its name, is about to get rows."""
+        """Persist which source tables each table, by its name, is about to get rows from."""
         known = self._file.state.source_tables
         new = {
             name: with_seen(known.get(name, {}), tables)
@@ -241,15 +241,15 @@ class JobTables:
         self._file.update(source_tables={**known, **new})
 
     def met(self, feed: TableFeed) -> SourcesMet:
-        """All source tables of which a table may have rows."""
+        """All source tables whose rows a table may have."""
         return self._file.state.source_tables.get(feed.name, {})
 
     def warn(self, feed: TableFeed) -> None:
-        """Log and remember what a table's messages have shown of its columns."""
+        """Log and remember warnings that a table's messages raise about its columns."""
         self._file.warn(feed.take_warnings())
 
     def hold(self, name: str, error: BaseException) -> HeldTable:
-        """Hold a table back from the epoch in progress on; it need not have been made."""
+        """Hold a table back from the epoch in progress on; it may not exist yet."""
         waiting = held(
             readable(error),
             epoch=self.newest_begun,
@@ -262,21 +262,21 @@ class JobTables:
         return waiting
 
     def release(self, name: str) -> None:
-        """A held table has all epochs again."""
+        """Release a held table, which has all epochs again."""
         self._file.note(held={other: one for other, one in self.held.items() if other != name})
         self._on_change(name, None)
 
     def go_on(self, name: str, begin: Offsets) -> None:
-        """A held table lacks nothing before some offsets."""
+        """Advance a held table: it lacks nothing before some offsets."""
         self._file.note(held={**self.held, name: replace(self.held[name], begin=begin)})
 
     def try_all(self) -> None:
-        """A run begins: whatever held a table back may have been mended."""
+        """Make all held tables due: at a start the cause may have been mended."""
         now = self._now_ms()
         self._file.note(held={name: replace(one, retry_ms=now) for name, one in self.held.items()})
 
     def due(self) -> Mapping[str, HeldTable]:
-        """The tables to be tried again."""
+        """The held tables whose next try is due."""
         now, folder = self._now_ms(), self._file.folder
         return {
             name: one
@@ -285,7 +285,7 @@ class JobTables:
         }
 
     def save(self) -> None:
-        """Persist which tables wait."""
+        """Persist which tables are held."""
         self._file.save()
 
     def _check_not_read_before(self, feed: TableFeed) -> None:

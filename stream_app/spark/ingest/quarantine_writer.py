@@ -98,7 +98,7 @@ def _shown(line: Mapping[str, Any]) -> str:
 
 
 def _keep(folder: Folder, stem: str, data: bytes) -> None:
-    """Uses the first free name, unless a run that crashed here has saved the same data."""
+    """Keep an earlier file under the first free name, unless a crashed run saved the same data."""
     for number in itertools.count(1):
         path = f"{stem}.old-{number}.jsonl"
         there = _content(folder, path)

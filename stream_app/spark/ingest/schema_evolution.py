@@ -1,8 +1,8 @@
-"""A table of a job follows its source: what rows ask for becomes a new schema before they come in.
+"""Schema evolution: a table gets the columns that rows ask for before the rows are committed.
 
-One for each table, on the driver. What an epoch's tasks tell is compared with the newest schema. If
-that lacks something, a new version is committed, and the tasks run again for this table. Replayed
-after a crash, the same rows find the version there.
+One for each table, on the driver. It compares an epoch's messages with the newest schema. If that
+lacks something, it commits a new version, and the tasks run again for this table. Rows replayed
+after a crash have the version already.
 
 Source: Paimon `flink/sink/cdc/UpdatedDataFieldsProcessFunction.java`.
 """
@@ -40,7 +40,7 @@ class SchemaEvolution:
     _judged: tuple[int, SourceTable] | None = field(init=False, default=None)
 
     def apply(self, table: FileStoreTable, description: SourceTable) -> Sequence[JobWarning]:
-        """Commit a new version if the messages need one; returns what is to be said of columns.
+        """Commit a new version if the messages need one; return warnings about columns.
 
         Raises:
             WrongSourceError: a column cannot follow its source, and the rules say to stop.

@@ -1,4 +1,4 @@
-"""Decides of which source table a job of one table takes records, and when to stop instead.
+"""Decides which source table a job of one table takes records from, and when it stops instead.
 
 Rows of several source tables would share one primary key: deleting order 6 would delete customer 6.
 The first epoch with rows decides: the table of most records is the job's own, and the job's state
@@ -22,9 +22,9 @@ SHARDS_REMEDY = (
     "with a primary key that tells the rows of all apart, set source.merge-shards = true"
 )
 FEW = 10
-"""So many records of other tables never stop the job, unless most are of others."""
+"""Up to so many records of other tables never stop the job, unless they are the majority."""
 SHARE = 0.1
-"""Nor do more, up to this part of an epoch's records."""
+"""Up to this part of an epoch's records, other tables never stop the job either."""
 _SHOWN = 5
 Records = Mapping[tuple[str, str], int]
 """Topic and name of a source table → its records; the name may be empty."""
@@ -53,7 +53,7 @@ def _nameless(topic: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What is to become of records.
+    """Decides which source table's records a job takes.
 
     Attributes:
         own: the source table whose records are taken; empty: there are none.
@@ -119,7 +119,7 @@ class SourceTableCheck:
     def __init__(self, state: JobStateFile) -> None:
         self.choice = SourceChoice()
         self._file = state
-        # Records of others since the last one of the job's own, by the end of their epoch.
+        # Records of other tables since the job's own last one, by the end of their epoch.
         self._strange: dict[str, int] = {}
 
     def begin(self) -> SourceChoice:
@@ -131,10 +131,10 @@ class SourceTableCheck:
         return self.choice
 
     def check(self, counts: DecodeCounts, decoded_by: SourceChoice) -> bool:
-        """Take in the source tables of an epoch.
+        """Check the source tables of an epoch.
 
         Args:
-            counts: without tables when several are allowed.
+            counts: names no tables if several are allowed.
             decoded_by: the choice by which its rows were decoded.
 
         Returns:
@@ -169,10 +169,10 @@ class SourceTableCheck:
         return False
 
     def _see_others(self, counts: DecodeCounts, known: Known) -> None:
-        """Stop when there are others alone, epoch for epoch: the source's table has a new name."""
+        """Stop after epochs of other tables' records alone: the source's table has a new name."""
         if any(counts.records.values()):
             self._strange.clear()
-        elif counts.others:  # an epoch may come here again
+        elif counts.others:  # a repeated epoch may come here again
             self._strange[str(counts.last_offsets())] = counts.others
             if sum(self._strange.values()) > FEW:
                 raise self._several(counts, known)

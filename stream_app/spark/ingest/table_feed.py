@@ -1,4 +1,4 @@
-"""One table of a running job, from the side of its source: its job, its format, its bad records.
+"""The source side of one table of a running job: its message format and its bad records.
 
 `epoch_committer` has one for each table. `Newcomers` makes those that appear in the messages.
 """
@@ -82,10 +82,10 @@ class TableFeed:
     """The source side of one table, and the table's job.
 
     Attributes:
-        name: of the table within the job.
+        name: the table's name within the job.
         format_of: makes the message format for a schema of the table.
         quarantine: the table's bad records.
-        sources: decides of which source table records are taken; None: of any.
+        sources: decides which source table's records are taken; None: any.
         evolution: makes the table follow what its messages tell; None: it does not.
     """
 
@@ -159,12 +159,12 @@ class TableFeed:
         return not plan.begins and not self.job.index_stands(plan.basis, output.changes)
 
     def take_warnings(self) -> Sequence[JobWarning]:
-        """Warnings of columns since the last call."""
+        """Warnings about columns since the last call."""
         warnings, self._warnings = self._warnings, []
         return warnings
 
     def counts_to_tell(self, counts: DecodeCounts) -> DecodeCounts:
-        """The counts of an epoch that is committed.
+        """The counts of a committed epoch, for warnings.
 
         Records before an ADD COLUMN of the same epoch lack the column, and nothing is wrong.
         """
@@ -178,7 +178,7 @@ class TableFeed:
 
 
 class Arrived(NamedTuple):
-    """What has become of tables that appear in the messages.
+    """Outcome for tables that appear in the messages.
 
     Attributes:
         failed: name of a table that cannot be made for now → why.
@@ -201,13 +201,12 @@ class Newcomers(Protocol):
         Args:
             messages: some of each table, in columns of `MESSAGE_SCHEMA`. When an epoch is decoded
                 while the one before is written, the latter may have brought the tables already.
-            holds: whether a table fails that cannot be made for any reason, because it is held
-                back already.
+            holds: whether any reason that prevents a table fails it, because it is held already.
         """
         ...
 
     def unreadable(self, epoch: int, messages: pa.Table) -> None:
-        """Take an epoch's messages that cannot be given to a table.
+        """Take an epoch's messages that belong to no table.
 
         Args:
             messages: of `BAD_RECORD_SCHEMA`.

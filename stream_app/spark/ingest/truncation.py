@@ -1,4 +1,4 @@
-"""From which message on an epoch counts for a table that its source has emptied: pure.
+"""Decides the first message that counts for a table that its source has emptied: pure.
 
 A TRUNCATE deletes all rows of the messages before it. Only the order of one Kafka partition tells
 which those are. So the rows of the table must come from one partition and one source table.
@@ -13,11 +13,11 @@ from stream_app.errors import WrongSourceError
 from stream_app.spark.epoch.decode_counts import DecodeCounts, TablesSeen, Where
 
 SourcesMet = Mapping[str, Collection[str]]
-"""Topic → the names of the source tables of which it has brought rows."""
+"""Topic → names of the source tables whose rows it has brought."""
 
 
 def partition_counts(source_end: str) -> Mapping[str, int]:
-    """The number of partitions of each topic that an epoch's end names; none of other sources."""
+    """The number of partitions of each topic in an epoch's end offsets; none for other sources."""
     end = json.loads(source_end)
     return {
         topic: len(partitions) for topic, partitions in end.items() if isinstance(partitions, dict)
@@ -25,7 +25,7 @@ def partition_counts(source_end: str) -> Mapping[str, int]:
 
 
 def with_seen(met: SourcesMet, seen: TablesSeen) -> Mapping[str, list[str]]:
-    """The source tables that a table has met, with those of another epoch."""
+    """The source tables that a table has met, together with those of another epoch."""
     topics = {topic: set(names) for topic, names in met.items()}
     for topic, name in seen:
         topics.setdefault(topic, set()).add(name)
@@ -35,10 +35,10 @@ def with_seen(met: SourcesMet, seen: TablesSeen) -> Mapping[str, list[str]]:
 def counts_from(
     counts: DecodeCounts, met: SourcesMet, partitions: Mapping[str, int]
 ) -> Mapping[Where, int]:
-    """The first offset that counts, that of the last TRUNCATE; empty: there was none.
+    """The first offset that counts, which is the last TRUNCATE's; empty: there was none.
 
     Args:
-        counts: of the epoch and the table.
+        counts: those of the epoch and the table.
         met: the source tables of all rows in the table, and of those in the epoch.
         partitions: `partition_counts` of the epoch.
 

@@ -23,7 +23,7 @@ from stream_app.table.versions.row_filter import predicate_filter
 class BatchReader(DataSourceReader):
     """Reads some columns of a scan.
 
-    Made and asked on the driver, in a process of its own; then pickled to the tasks.
+    Spark makes it and asks it on the driver, in a separate process, and pickles it to the tasks.
     """
 
     def __init__(self, scan: TableScan, columns: list[str]) -> None:
@@ -53,7 +53,7 @@ class BatchReader(DataSourceReader):
         return left
 
     def partitions(self) -> Sequence[InputPartition]:
-        """What can be read apart, of the version that is there at this moment.
+        """The parts of the current version that tasks can read independently.
 
         Raises:
             StreamAppError: there is no such version, or a manifest cannot be read.
@@ -61,7 +61,7 @@ class BatchReader(DataSourceReader):
         return [InputPartition(part) for part in self.scan.parts(self.columns)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """The rows of a part, in a task; without any part Spark hands in None.
+        """Read the rows of a part, in a task; without any part Spark passes None.
 
         Raises:
             CorruptFileError: a file cannot be read.
@@ -78,16 +78,16 @@ class FilterPushDown:
     """`DataSourceReader.pushFilters` of a reader, which need not be called.
 
     Spark 4.1 refuses a reader that overrides the method unless
-    ``spark.sql.python.filterPushdown.enabled`` is set, so that no filter gets lost unseen. Of ours
-    none does: what is not handed down Spark applies. So this passes for the inherited method, and
-    works when it is called. Spark 4.0 does not know any of it.
+    ``spark.sql.python.filterPushdown.enabled`` is set, so that no filter gets lost. Ours loses
+    none, because Spark applies what is not pushed down. So this poses as the inherited method, and
+    works when it is called. Spark 4.0 has no push-down.
     """
 
     def __init__(self, reader: BatchReader) -> None:
         self._reader = reader
-        # What Spark compares.
+        # Spark compares these two methods.
         self.__func__ = getattr(DataSourceReader, "pushFilters", None)
 
     def __call__(self, filters: list[Any]) -> list[Any]:
-        """Take filters; the rest is returned."""
+        """Take filters; return those that Spark must apply."""
         return self._reader.take(filters)

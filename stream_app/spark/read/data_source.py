@@ -1,8 +1,8 @@
 """``spark.read.format("stream_app")``: Paimon tables as a source of Spark, in Python.
 
-Spark finds `pyspark_stream_app` by itself where this package is installed; else `register` says it.
-Everything happens in processes that Spark starts: one makes the source and gets its columns,
-another plans, and tasks read.
+Spark finds `pyspark_stream_app` by itself where this package is installed; otherwise call
+`register`. Everything happens in processes that Spark starts: one makes the source and gets its
+columns, another plans, and tasks read.
 
 Source: Spark `pyspark/sql/datasource.py`.
 """
@@ -51,7 +51,7 @@ class PaimonDataSource(DataSource):
     def __init__(self, options: dict[str, str], clock: Clock | None = None) -> None:
         super().__init__(options)
         if (problem := untried(pyspark.__version__)) is not None:
-            warnings.warn(problem, stacklevel=2)  # it may read; a job is refused
+            warnings.warn(problem, stacklevel=2)  # a read may use these options; a job refuses them
         self._options = read_source_options(options)
         location, self._system = _parted(options)
         given_start(self._options)
@@ -65,7 +65,7 @@ class PaimonDataSource(DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        """The columns that are read: all, or those of ``read.columns``."""
+        """The columns that are read: all columns, or those of ``read.columns``."""
         names = self._options.columns()
         columns = self._arrow_schema()
         if names is not None:
@@ -73,12 +73,12 @@ class PaimonDataSource(DataSource):
         return spark_schema(columns, self._comments())
 
     def reader(self, schema: StructType) -> BatchReader:
-        """Reads the columns of `schema`, which may be fewer than the table has."""
+        """Make a reader of the columns of `schema`, which may be fewer than the table has."""
         scan = table_scan(self._table, self._system, self._options)
         return BatchReader(scan, _fitting(schema, spark_schema(scan.schema)))
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802 - Spark's
-        """Follows the columns of `schema`, as the table has them today."""
+        """Make a reader that follows the columns of `schema`, as the table has them today."""
         if self._system not in ("", AUDIT_LOG):
             raise UsageError(
                 f"system table {self._system!r} cannot be followed",
@@ -109,12 +109,12 @@ class PaimonDataSource(DataSource):
 def register(spark: SparkSession) -> None:
     """Make the source known to a session, and let Spark 4.1 hand filters down to it.
 
-    Not needed where the package is installed beside Spark, but for the filters.
+    Where the package is installed beside Spark, only the filters need this.
     """
     try:
         spark.dataSource.register(PaimonDataSource)
     except AnalysisException as error:
-        # Spark 4.0 does not register a source again that it has found by itself.
+        # Spark 4.0 does not register a source again that it has discovered.
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
     if not spark.version.startswith("4.0"):
@@ -122,7 +122,7 @@ def register(spark: SparkSession) -> None:
 
 
 def _parted(options: Mapping[str, str]) -> tuple[str, str]:
-    """Path of the table, and name of the system table or nothing."""
+    """Path of the table, and name of the system table or empty."""
     path = {key.lower(): value for key, value in options.items()}.get(PATH)
     if not path:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Spark's filters → conditions of ours, so that manifests, files and row groups are left unread.
+"""Spark's filters → conditions of ours, so that readers skip manifests, files and row groups.
 
 What is translated means the same on every row, nulls and NaN included, and Spark need not look
 again; the rest stays with Spark. Filters are known by the names of their classes, because Spark 4.0
@@ -45,7 +45,7 @@ _SURROGATES = (0xD800, 0xE000)
 
 
 def translated(filters: Iterable[Any], columns: RowType) -> tuple[list[Predicate], list[Any]]:
-    """Conditions that are true together exactly when the filters are, and the filters left over."""
+    """Conditions that together equal the translated filters, and the filters left over."""
     conditions, left = [], []
     for spark_filter in filters:
         condition = _condition(spark_filter, columns)
@@ -96,7 +96,7 @@ def _null_safe(column: DataField, value: Any) -> Predicate | None:
 
 
 def _starts_with(column: DataField, prefix: Any) -> Predicate | None:
-    """As a range, which statistics can be held against: texts are ordered by their characters."""
+    """A prefix as a range, which statistics can exclude: texts are ordered by characters."""
     if column.data_type.root not in STRING_ROOTS or not isinstance(prefix, str):
         return None
     from_on = Compare(column, ">=", prefix)
@@ -105,7 +105,7 @@ def _starts_with(column: DataField, prefix: Any) -> Predicate | None:
 
 
 def _after_all_with(prefix: str) -> str | None:
-    """The least text that is greater than all that begin with this; None: there is none."""
+    """The least text above all texts with this prefix; None: there is none."""
     kept = prefix.rstrip(chr(_LAST_CHARACTER))
     if not kept:
         return None
@@ -115,7 +115,7 @@ def _after_all_with(prefix: str) -> str | None:
 
 
 def _value(value: Any, data_type: DataType) -> object | None:
-    """The value as `predicate` wants it; None: it is null, or none of the column's values."""
+    """The value as `predicate` wants it; None: it is null, or no value of the column."""
     kind = type(value)
     if data_type.root not in _ROOTS.get(kind, ()):
         return None
@@ -140,7 +140,7 @@ _ROOTS: dict[type, frozenset[TypeRoot]] = {
     datetime.date: frozenset((TypeRoot.DATE,)),
     datetime.datetime: frozenset(TIMESTAMP_ROOTS),
 }
-"""Which columns a value of Python can be a value of."""
+"""Python's classes of values, with the types of column that can hold them."""
 
 
 def _decimal(value: Decimal, data_type: DataType) -> Decimal | None:
@@ -154,8 +154,7 @@ def _decimal(value: Decimal, data_type: DataType) -> Decimal | None:
 
 
 def _nanos(value: datetime.datetime, data_type: DataType) -> int | None:
-    """Nanoseconds since 1970; None when the column is finer than Spark sees, or coarser than this
-    value."""
+    """Nanoseconds since 1970; None: the column is finer than Spark sees, or the value is finer."""
     has_zone = value.tzinfo is not None
     if data_type.root not in TIMESTAMP_ROOTS or data_type.precision > _SPARK_TIMESTAMP_DIGITS:
         return None

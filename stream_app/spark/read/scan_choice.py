@@ -1,6 +1,6 @@
-"""What the options of a read mean together: which version, or which range of versions.
+"""Decides from a read's options which version, or which range of versions, is read.
 
-Pure. Options that do not belong together are refused rather than chosen from.
+Pure. Contradictory options are refused.
 
 Source: Paimon `CoreOptions.java#startupMode`, `table/source/AbstractDataTableScan.java`.
 """
@@ -30,7 +30,7 @@ _SAID_BY: dict[str, tuple[str, ...]] = {
     "from-snapshot-full": (_SNAPSHOT,),
     "incremental": (_BETWEEN, _BETWEEN_TIMES),
 }
-"""Which options say where each scan mode begins; one of them is needed, but not with default."""
+"""Options that say where each scan mode begins; all modes but default need one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class LatestCompacted:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """Two snapshots or tags, as they were written."""
+    """Two snapshots or tags, as the user wrote them."""
 
     start: str
     end: str
@@ -58,7 +58,7 @@ Choice = Version | LatestCompacted | Between | BetweenTimes
 
 
 def given_start(options: SourceOptions, refused: tuple[str, ...] = ()) -> str | None:
-    """The one option that says where a read begins; None: there is none.
+    """The single option that says where a read begins; None: there is none.
 
     Args:
         refused: keys that this kind of read does not take.
@@ -98,7 +98,7 @@ def given_start(options: SourceOptions, refused: tuple[str, ...] = ()) -> str | 
 
 
 def batch_choice(options: SourceOptions) -> Choice:
-    """What a batch read reads.
+    """The version or the range that a batch read reads.
 
     Raises:
         UsageError: the options do not go together.

@@ -1,4 +1,4 @@
-"""Arrow columns as Spark takes them from a source in Python.
+"""Converts Arrow columns to those that Spark accepts from a source in Python.
 
 Spark's reader of Arrow knows one unit of time. Types are those that Paimon's own Spark connector
 shows: a TIME is an INT of milliseconds, a TIMESTAMP is TIMESTAMP_NTZ, and one with local time zone
@@ -33,7 +33,7 @@ def spark_schema(schema: pa.Schema, comments: Mapping[str, str] | None = None) -
 
 
 def spark_batch(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
-    """The named columns in their order, which is that in which Spark takes them."""
+    """The named columns, in the order of the names, as Spark takes them."""
     chosen = batch.select(names)
     return pa.RecordBatch.from_arrays([_spark_column(column) for column in chosen.columns], names)
 
@@ -43,7 +43,7 @@ def _spark_column(column: pa.Array) -> pa.Array:
     if wanted == column.type:
         return column
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        # A cast would cut towards 1970.
+        # A cast would round towards 1970.
         column = pc.floor_temporal(column, unit="microsecond")
     return column.cast(wanted)
 

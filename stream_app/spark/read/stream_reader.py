@@ -48,7 +48,7 @@ _ADDED = pa.array([RowKind.INSERT.short, RowKind.UPDATE_AFTER.short])
 
 @dataclass(frozen=True)
 class FewestRows:
-    """A micro-batch waits for rows, but not for ever."""
+    """The least number of rows that a micro-batch waits for, and the longest wait."""
 
     rows: int
     seconds: float
@@ -80,18 +80,18 @@ class StreamReader(DataSourceStreamReader):
         self._told_at: float | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's
-        """Where a query without a checkpoint begins.
+        """The position where a query without a checkpoint begins.
 
         Raises:
             UsageError: the options do not go together, or there is no such version.
         """
-        # Spark asks for the latest offset first, and then which one that began with.
+        # Spark asks for the latest offset first, and then for the one where that began.
         if self._begin is None:
             self._begin = self._offsets.initial()
         return self._begin
 
     def latestOffset(self) -> Offset:  # noqa: N802 - Spark's
-        """The end of the next micro-batch; the last one when nothing has come.
+        """The end of the next micro-batch; the previous end when no snapshot has come.
 
         Raises:
             UsageError: the next snapshot has expired; names the first one that is left.
@@ -131,12 +131,12 @@ class StreamReader(DataSourceStreamReader):
                 yield spark_batch(batch.filter(added), self._columns)
 
     def commit(self, end: Offset) -> None:
-        """A micro-batch is done: the consumer's protection moves on."""
+        """A micro-batch is done: advance the snapshots that the consumer protects."""
         self._offsets.taken(end)
         self._told_at = self._now()
 
     def stop(self) -> None:
-        """Nothing is open."""
+        """Do nothing: the reader keeps nothing open."""
 
     def _waits(self, rows: int) -> bool:
         fewest, since = self._fewest, self._given_at
@@ -145,7 +145,7 @@ class StreamReader(DataSourceStreamReader):
         return self._now() - since < fewest.seconds
 
     def _stay(self) -> None:
-        """A waiting query keeps its consumer alive."""
+        """Keep the consumer of a waiting query alive."""
         silent_s, told_at, now = self._offsets.silent_s, self._told_at, self._now()
         if silent_s is not None and (told_at is None or now - told_at >= silent_s):
             self._offsets.stay()
@@ -182,7 +182,7 @@ def stream_reader(
 
 
 def _told(table: FileStoreTable, given: Mapping[str, str]) -> FileStoreTable:
-    """The table with the options that are given; of where a read begins these say all, or none."""
+    """The table with the given options, which set all of where a read begins, or nothing."""
     if any(key in given for key in _BEGINNING):
         own = {k: text for k, text in table.schema.options.items() if k not in _BEGINNING}
         table = replace(table, schema=replace(table.schema, options=own))
@@ -190,6 +190,6 @@ def _told(table: FileStoreTable, given: Mapping[str, str]) -> FileStoreTable:
 
 
 def stream_schema(table: FileStoreTable, *, row_kind: bool) -> pa.Schema:
-    """The columns of a stream, in Arrow."""
+    """Arrow schema of a stream."""
     schema = StreamRead(table).schema
     return schema if row_kind else schema.remove(0)

@@ -1,7 +1,7 @@
 """What a batch read of the Spark source reads: rows of a version, changes, or a system table.
 
-A scan is made on the driver from the options and pickled to the tasks. It knows its columns, what
-can be read apart, and how a part is read.
+A scan is made on the driver from the options and pickled to the tasks. It knows its columns, its
+parts, and how to read a part.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ from stream_app.table.versions.time_travel import (
 
 AUDIT_LOG = "audit_log"
 _STREAMS_OF_A_PART = 64
-"""Files of changes that one task reads: most are small."""
+"""Changelog files that one task reads: most files are small."""
 
 
 class TableScan(Protocol):
-    """What is read; frozen, and can be pickled."""
+    """A scan; frozen, and can be pickled."""
 
     @property
     def table(self) -> FileStoreTable:
-        """With the columns that conditions may look at."""
+        """The table, with the columns that conditions may use."""
         ...
 
     @property
@@ -64,11 +64,11 @@ class TableScan(Protocol):
         ...
 
     def filtered(self, row_filter: RowFilter) -> TableScan | None:
-        """The same, of rows that pass; None: the scan cannot leave rows out."""
+        """The same scan, limited to rows that pass; None: the scan cannot leave rows out."""
         ...
 
     def parts(self, columns: Sequence[str]) -> list[Any]:
-        """What can be read apart, as it is at the moment.
+        """The parts that tasks can read independently, as they are at this moment.
 
         Raises:
             CorruptFileError: a manifest cannot be read.
@@ -76,7 +76,7 @@ class TableScan(Protocol):
         ...
 
     def read(self, part: Any, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The rows of a part; of other columns none need be there.
+        """Read the rows of a part; only its own columns need be present.
 
         Raises:
             CorruptFileError: a file cannot be read.
@@ -90,8 +90,8 @@ class VersionScan:
 
     Attributes:
         table: with the columns of the version.
-        snapshot: None: the latest when it is planned.
-        shown: how: as they are, or as a system table shows them.
+        snapshot: None: the latest one at planning time.
+        shown: how rows are shown: as they are, or as by a system table.
         retained_ms: how long the version is kept after it was planned; None: it may expire.
     """
 
@@ -107,11 +107,11 @@ class VersionScan:
         return self.shown.schema(SplitRead(self.table, row_kind=self.shown.row_kind).schema)
 
     def filtered(self, row_filter: RowFilter) -> TableScan | None:
-        """Manifests, files and row groups are left out, too."""
+        """As `TableScan.filtered`; skips manifests, files and row groups, too."""
         return None if self.shown.in_lists else replace(self, row_filter=row_filter)
 
     def parts(self, columns: Sequence[str]) -> list[DataSplit]:
-        """Splits."""
+        """The splits of the version."""
         self._read(columns)
         if self.retained_ms is None:
             _, snapshot = self._version()
@@ -137,7 +137,7 @@ class VersionScan:
 
 @dataclass(frozen=True)
 class ChangesScan:
-    """What came between two versions, with the columns of today."""
+    """The changes between two versions, in the columns of today."""
 
     table: FileStoreTable
     choice: Between | BetweenTimes
@@ -151,11 +151,11 @@ class ChangesScan:
         return IncrementalRead(self.table, row_kind=self.row_kind).schema
 
     def filtered(self, row_filter: RowFilter) -> TableScan:
-        """Files and row groups are left out, too."""
+        """As `TableScan.filtered`; skips files and row groups, too."""
         return replace(self, row_filter=row_filter)
 
     def parts(self, columns: Sequence[str]) -> list[tuple[Stream, ...]]:
-        """Several files or buckets each."""
+        """Parts of several files or buckets each."""
         mode = scan_mode(self.mode)
         if isinstance(self.choice, Between):
             wanted = between(self.table, *_bounds(self.table, self.choice), mode)
@@ -167,14 +167,14 @@ class ChangesScan:
         return [tuple(streams[place : place + _STREAMS_OF_A_PART]) for place in places]
 
     def read(self, part: tuple[Stream, ...], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - the streams know their columns
-        """One stream after the other."""
+        """Read the streams of a part, one after the other."""
         for stream in part:
             yield from stream()
 
 
 @dataclass(frozen=True)
 class SystemScan:
-    """What a table is made of; a task makes all of it."""
+    """Rows about the table itself, from one of its system tables; one task makes all of them."""
 
     table: FileStoreTable
     name: str
@@ -185,10 +185,10 @@ class SystemScan:
         object.__setattr__(self, "schema", SYSTEM_TABLES[self.name].schema)
 
     def filtered(self, row_filter: RowFilter) -> None:
-        """Its columns are not the table's."""
+        """Return None: a system table's columns are not the table's."""
 
     def parts(self, columns: Sequence[str]) -> list[None]:  # noqa: ARG002
-        """One."""
+        """The only part."""
         return [None]
 
     def read(self, part: None, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
@@ -198,7 +198,7 @@ class SystemScan:
 
 
 def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> TableScan:
-    """What the options ask for.
+    """The scan that the options ask for.
 
     Args:
         system: the name of a system table; empty for the table itself.
@@ -235,7 +235,7 @@ def table_scan(table: FileStoreTable, system: str, options: SourceOptions) -> Ta
 
 
 def _at(table: FileStoreTable, choice: Choice) -> tuple[FileStoreTable, Snapshot | None]:
-    """The version; without a snapshot the latest is meant, whichever it is then."""
+    """The version; without a snapshot, the latest one at planning time."""
     if isinstance(choice, LatestCompacted):
         return latest_compacted(table)
     assert isinstance(choice, Version)
@@ -245,7 +245,7 @@ def _at(table: FileStoreTable, choice: Choice) -> tuple[FileStoreTable, Snapshot
 
 
 def _bounds(table: FileStoreTable, choice: Between) -> tuple[Bound, Bound]:
-    """Two tags, if there are tags of both names; else two numbers, if they are."""
+    """Two tags, if both names are tags; otherwise two snapshots, if both are numbers."""
     texts = (choice.start, choice.end)
     tags = table.tags.names()
     if all(text.isdecimal() for text in texts) and not all(text in tags for text in texts):

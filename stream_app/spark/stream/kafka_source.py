@@ -33,7 +33,7 @@ CLIENT_DEFAULTS: Mapping[str, str] = {
 
 _EARLIEST = -2
 _NO_SOURCE = ("_LEGACY_ERROR_TEMP_1140", "KAFKA_DATA_SOURCE_NOT_ENABLED")
-"""Conditions of a session without the jars: of Spark 4.0 and 4.1, and of later ones."""
+"""Spark's error conditions in a session without the jars: of 4.0 and 4.1, and of later versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class KafkaSource:
     Attributes:
         min_partitions: least number of reading tasks; None: the number of cores. When the job
             tolerates lost data, None means one task for each Kafka partition.
-        kafka_options: of Kafka's Java client, without the prefix ``kafka.``.
+        kafka_options: options of Kafka's Java client, without the prefix ``kafka.``.
     """
 
     bootstrap_servers: str
@@ -114,7 +114,7 @@ class KafkaSource:
         if self.topic_pattern is None:
             options["subscribe"] = ",".join(self.topics)
         else:
-            # Spark would take topics in which the pattern matches a part of the name.
+            # Otherwise Spark takes topics in which the pattern matches a part of the name.
             options["subscribePattern"] = f"^(?:{self.topic_pattern})$"
         if self.max_offsets_per_trigger is not None:
             options["maxOffsetsPerTrigger"] = str(self.max_offsets_per_trigger)

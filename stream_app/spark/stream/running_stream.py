@@ -18,9 +18,9 @@ class SourceProgress:
     """The source's state after an epoch, or between epochs.
 
     Attributes:
-        lag: messages behind the newest ones, over all partitions; None when it is unknown.
+        lag: unread messages over all partitions; None when unknown.
         end_offsets: topic → partition → offset at which the next epoch begins.
-        behind: topic and partition → messages behind the newest one.
+        behind: topic and partition → its unread messages.
         newest: the offsets behind the newest messages; none when they are unknown.
     """
 
@@ -36,11 +36,11 @@ class Stream(Protocol):
     """Cuts a source into epochs and gives them to the sink, in a thread of its own."""
 
     def start(self) -> None:
-        """Begin with the epoch that the checkpoint says."""
+        """Begin with the epoch that the checkpoint names."""
         ...
 
     def ended(self, wait_s: float) -> bool:
-        """Whether the stream has ended by itself; waits so long for it.
+        """Whether the stream has ended by itself; waits up to `wait_s` for it.
 
         Raises:
             StreamAppError: the error that ended it, in its own words.
@@ -48,11 +48,11 @@ class Stream(Protocol):
         ...
 
     def reports(self) -> Sequence[SourceProgress]:
-        """The source's states since the last call, in their order."""
+        """The source's states since the last call, in order."""
         ...
 
     def stop(self) -> None:
-        """End the stream, amid an epoch if there is one; wait for it."""
+        """End the stream, even amid an epoch, and wait for its end."""
         ...
 
 
@@ -65,7 +65,7 @@ class RunningStream:
         on_progress: gets the source's state after an epoch.
         on_idle: gets the source's state when there was nothing new.
         on_drained: gets the source's state when the job has drained the source.
-        watched: called at each look at the stream with True, and with False after the last.
+        watched: called with True whenever the stream is checked, and at last with False.
         stop_requested: set it to end the job after the running epoch.
     """
 
@@ -94,8 +94,8 @@ class RunningStream:
                 self.batch.drain()
                 self.on_drained(self._newest)
         finally:
-            # After this no epoch is half done and none begins: its tasks may be interrupted. The
-            # lock must be free again, because an epoch that waits for it would block the stop.
+            # From here on no epoch is half done and none begins, so its tasks may be interrupted.
+            # The lock must be free again, because an epoch that waits for it would block the stop.
             self.batch.stop()
             stream.stop()
 
@@ -105,13 +105,13 @@ class RunningStream:
             self.report(stream.reports())
             self.batch.while_idle()
             if self.batch.failure is not None:
-                raise self.batch.failure  # of an epoch that the checkpoint has as done
+                raise self.batch.failure  # the error of an epoch that the checkpoint has as done
             if self.stop_requested.is_set():
                 return
         self.report(stream.reports())
 
     def report(self, states: Sequence[SourceProgress]) -> None:
-        """Tell of the source's states: once of each epoch, and of the newest state."""
+        """Report the source's states: one for each epoch, and the newest state."""
         for state in states:
             self._newest = state
             if state.epoch > self._reported and (state.messages or state.lag):

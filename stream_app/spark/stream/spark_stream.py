@@ -36,7 +36,7 @@ class SparkStream:
 
     Attributes:
         messages: of `MESSAGE_SCHEMA`.
-        trigger: how long after an epoch's start the next one starts; None: until it is drained.
+        trigger: time between the starts of two epochs; None: the stream ends when it is drained.
     """
 
     messages: DataFrame
@@ -124,7 +124,7 @@ def source_progress(progress: Mapping[str, Any]) -> SourceProgress:
 
 
 def _cause(error: StreamingQueryException, failure: BaseException | None) -> BaseException:
-    """The error as its reader needs it: ours in its own words, Spark's in short."""
+    """The error without Spark's wrapping: our own error in its own words, Spark's in short."""
     if failure is not None:
         return readable(failure)
     cause = readable(error)

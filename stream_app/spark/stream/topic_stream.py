@@ -1,8 +1,8 @@
 """Cuts Kafka's topics into epochs, for the native reader.
 
 It plans an epoch by two requests to the brokers, notes its end in the checkpoint, gives its ranges
-to the sink, and notes that it is done. The notes are Spark's in place, order and format, so the job
-goes on after a death as Spark's query would, and Spark's query can go on after this.
+to the sink, and notes that it is done. The notes have Spark's places, order and format. So after a
+crash the job resumes as Spark's query would, and Spark's query can continue this job.
 
 No DataFrame, no plan of Spark and no process beside the driver's take part
 (docs/adr/0027-the-job-plans-its-epochs.md).
@@ -33,20 +33,20 @@ from stream_app.spark.stream.running_stream import SourceProgress
 
 _LOG = logging.getLogger(__name__)
 IDLE_S = 0.01
-"""Between two looks for messages at least, as in Spark."""
+"""Least time between two checks for messages, as in Spark."""
 _ASK_AGAIN_S = 0.2
 _CANCEL_AGAIN_S = 0.5
 
 
 class SourceOffsets(Protocol):
-    """Where the topics begin and end now; `kafka.cluster_offsets` implements it."""
+    """Asks the brokers where the topics begin and end; `kafka.cluster_offsets` implements it."""
 
     def ask(self, end: End) -> Offsets:
-        """That end of each partition; may wait for a while."""
+        """The oldest or newest offset of each partition; may wait for a while."""
         ...
 
     def give_up(self) -> None:
-        """End a wait for an answer by an error."""
+        """Make a waiting `ask` raise an error."""
         ...
 
     def close(self) -> None:
@@ -58,17 +58,17 @@ class Jobs(Protocol):
     """Spark's jobs of one thread."""
 
     def join(self) -> None:
-        """The jobs of the calling thread belong to it from here on."""
+        """Make the jobs of the calling thread belong to it."""
         ...
 
     def cancel(self) -> None:
-        """End those that run."""
+        """Cancel its running jobs."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class JobGroup:
-    """Implements `Jobs` by a group of Spark's."""
+    """Implements `Jobs` by a job group of Spark's."""
 
     spark: SparkSession
     name: str
@@ -88,10 +88,10 @@ class EpochRules:
 
     Attributes:
         starting_offsets: ``earliest``, ``latest`` or JSON; for a new checkpoint.
-        limit: messages of an epoch at most; None: all that there are.
-        fails_on_loss: whether offsets that are gone are an error; else the stream logs a line.
-        trigger_s: from an epoch's start to the next one's; None: the stream ends at the offsets
-            that are the newest at its start.
+        limit: most messages of an epoch; None: all available ones.
+        fails_on_loss: whether deleted offsets are an error; otherwise the stream logs a line.
+        trigger_s: time between the starts of two epochs; None: the stream ends at the newest
+            offsets of its start.
     """
 
     starting_offsets: str = "earliest"
@@ -107,7 +107,7 @@ class TopicStream:
     Attributes:
         give: the sink; gets an epoch's ranges and number, returns the number of its messages.
         failure: the sink's own error, of which `give` raises only the first line.
-        patience_s: offsets that brokers do not know are gone after so long.
+        patience_s: seconds after which offsets that brokers do not know count as lost.
     """
 
     rules: EpochRules
@@ -190,7 +190,7 @@ class TopicStream:
                 return
 
     def _next(self, newest: Offsets) -> tuple[int, Offsets]:
-        """The next epoch and its begin; one that the last run has begun is finished first."""
+        """The next epoch and its begin; an epoch that the last run has begun comes first."""
         last = self.writer.newest()
         if last is None:
             if not self.writer.has_first():
@@ -220,14 +220,14 @@ class TopicStream:
         with self._lock:
             last = self._reports[-1] if self._reports else None
             if last is not None and last.epoch == epoch and not last.messages:
-                self._reports.pop()  # of idle looks the newest is enough
+                self._reports.pop()  # of idle reports the newest is enough
             self._reports.append(state)
 
     def _without_loss(self, begin: Offsets, newest: Offsets) -> Offsets:
-        """The newest offsets; asks again for a while when they lack what was read.
+        """The newest offsets; asks again for a while when they lie before what was read.
 
         Raises:
-            WrongSourceError: they still do, and that is an error.
+            WrongSourceError: they still do, and a loss is an error.
         """
         until = self.clock.steady_seconds() + self.patience_s
         while (lost := vanished(begin, newest)) and not self._lost.issuperset(lost):
@@ -249,7 +249,7 @@ class TopicStream:
         return newest
 
     def _with_new(self, begin: Offsets, newest: Offsets) -> Offsets:
-        """The begin, with the oldest offsets of new partitions: a limit counts what they have."""
+        """The begin, with the oldest offsets of new partitions, which count for the limit."""
         is_known = all(newest[topic].keys() <= begin.get(topic, {}).keys() for topic in newest)
         if self.rules.limit is None or is_known:
             return begin

@@ -1,1 +1,1 @@
-"""What Python users hold: a table with its verbs."""
+"""The objects of the Python interface: a table with its verbs."""

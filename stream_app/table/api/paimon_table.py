@@ -62,7 +62,7 @@ Where: TypeAlias = str | pc.Expression
 
 @dataclass(frozen=True)
 class PaimonTable:
-    """A table as it is at the moment of each call."""
+    """A Paimon table; each call sees the table as it is at that moment."""
 
     store: FileStoreTable
 
@@ -144,7 +144,7 @@ class PaimonTable:
         where: Where | None = None,
         threads: int | None = None,
     ) -> pa.RecordBatchReader:
-        """The rows that came between two versions, with the columns of today.
+        """The rows added between two versions, with the columns of today.
 
         Args:
             between: two snapshots by number, or two tags by name; the first one is excluded.
@@ -191,7 +191,7 @@ class PaimonTable:
         where: Where | None = None,
         poll_seconds: float = POLL_SECONDS,
     ) -> Generator[ChangelogBatch, None, None]:
-        """What changed, snapshot after snapshot, with row kinds; close it to end it.
+        """The changes of snapshot after snapshot, with row kinds; close the reader to end it.
 
         Args:
             start: a `StartMode` such as ``latest-full``. Without it, from `snapshot` or `timestamp`
@@ -234,7 +234,7 @@ class PaimonTable:
         timestamp: Timestamp | None = None,
         watermark: int | None = None,
     ) -> pa.Table:
-        """What the table is made of: one of Paimon's system tables, such as ``files``.
+        """One of Paimon's system tables, such as ``files``: facts about the table.
 
         ``audit_log`` is the table with a column ``rowkind`` in front, and with the deletes that no
         compaction has removed yet. `read_incremental` has changes between versions. ``ro`` is what
@@ -271,7 +271,7 @@ class PaimonTable:
         timestamp: Timestamp | None = None,
         watermark: int | None = None,
     ) -> list[DataSplit]:
-        """What can be read apart, by `read_split`, also in another process: splits are pickled.
+        """Parts that `read_split` reads independently, even in another process.
 
         Args:
             where: leaves out what holds no row for which this is true; give it to `read_split` too.
@@ -326,7 +326,7 @@ def open_table(
 
 
 def first_rows(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
-    """At most `limit` rows; reads no further than it must."""
+    """At most `limit` rows; stops reading there."""
     left = limit
     while left and (batch := next(batches, None)) is not None:
         yield batch.slice(0, left)

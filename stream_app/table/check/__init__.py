@@ -1,1 +1,1 @@
-"""Whether a table's metadata, files and history are intact. Start with `table_check`."""
+"""Checks whether a table's metadata, files and history are intact. Start with `table_check`."""

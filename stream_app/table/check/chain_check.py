@@ -25,7 +25,7 @@ def changelog_findings(
     hints: tuple[int | None, int | None],
     where: str,
 ) -> list[Finding]:
-    """What is wrong with the long-lived changelogs, and their hints.
+    """Problems of the long-lived changelogs and of their hints.
 
     A changelog and the snapshot of its number may both be there: an expiry was interrupted.
 

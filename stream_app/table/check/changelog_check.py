@@ -72,7 +72,7 @@ class ChangelogCheck:
     """Compares the rows of a replay with those of the newest snapshot.
 
     Attributes:
-        left_out: fills with what could not be compared, and why.
+        left_out: what could not be compared, and why; grows.
     """
 
     replay: TableReplay

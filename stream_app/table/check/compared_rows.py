@@ -1,4 +1,4 @@
-"""Rows of a table by bucket, as a comparison with its source takes them; and the comparison.
+"""Compares the rows of a table with those of its source, bucket by bucket.
 
 A table with an index of all keys has one row of a key in all partitions. So its rows are compared
 by key alone, whatever partition they are in: in a table without partitions, whose buckets are the
@@ -38,11 +38,11 @@ RUN_ROWS = 200_000
 
 
 class ComparedRows(Protocol):
-    """The rows of one side."""
+    """The rows of one side of a comparison."""
 
     @property
     def buckets(self) -> Collection[BucketId]:
-        """Those that have files."""
+        """The buckets that have files."""
         ...
 
     def rows(self, bucket: BucketId) -> Iterator[pa.RecordBatch]:
@@ -82,7 +82,7 @@ def as_compared(table: FileStoreTable) -> FileStoreTable:
 
 @dataclass(slots=True)
 class RowsOnDisk:
-    """Changes in their order, as sorted runs of buckets on local disk.
+    """The source's changes in order, as sorted runs of buckets on local disk.
 
     Attributes:
         table: of `as_compared`.
@@ -115,7 +115,7 @@ class RowsOnDisk:
         self._next_sequence_number += most
 
     def empty(self) -> None:
-        """All rows so far are deleted."""
+        """Forget all rows: the source has deleted them."""
         self._files.clear()
         self.refused.clear()
 
@@ -145,7 +145,7 @@ class RowsOfTable:
 
     @classmethod
     def of(cls, table: FileStoreTable, snapshot: Snapshot | None) -> RowsOfTable:
-        """Those of a snapshot; of none: none."""
+        """The rows of a snapshot; no rows without one."""
         files: dict[BucketId, list[DataFileMeta]] = defaultdict(list)
         for entry in FileStoreScan(table).live(snapshot):
             files[entry.partition, entry.bucket].append(entry.file)
@@ -241,7 +241,7 @@ def compared(
     """The differences between the expected rows and the actual ones; None: there are none.
 
     Args:
-        are_unexpected_told: whether unexpected rows count.
+        are_unexpected_told: whether unexpected rows are differences.
 
     Raises:
         CorruptFileError: a file cannot be read.

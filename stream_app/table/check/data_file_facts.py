@@ -41,7 +41,7 @@ _REWRITE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnFacts:
-    """What was found in a column.
+    """Measured facts of one column of a file.
 
     Attributes:
         null_count: nulls.
@@ -57,7 +57,7 @@ class ColumnFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFacts:
-    """What was found in a data file.
+    """Measured facts of a data file.
 
     Attributes:
         keys: least and greatest key, as they compare; None without a key.
@@ -82,7 +82,7 @@ _Fact = tuple[FindingKind, str, str]
 
 
 def fact_findings(file: DataFileMeta, facts: FileFacts, where: str) -> list[Finding]:
-    """Everything in which a file is not what its manifest promises."""
+    """Every difference between a file and its manifest entry."""
     facts_that_differ = (*_row_facts(file, facts), *_key_facts(file, facts), *_column_facts(facts))
     return [
         Finding(kind=kind, what=what, where=where, fix=fix) for kind, what, fix in facts_that_differ

@@ -1,4 +1,4 @@
-"""Which versions of a table need a file: for a check that has found a damaged one.
+"""Finds the versions of a table that need a file, after a check finds it damaged.
 
 Reads all manifests once more, and keeps which files each of them adds and deletes. It skips
 unreadable manifests: their versions are damaged anyway.

@@ -29,7 +29,7 @@ _FIX = (
 
 
 def hash_index_findings(table: FileStoreTable) -> Iterator[Finding]:
-    """What is wrong with the index; memory is four bytes for each key of a partition.
+    """Problems of the index; memory is four bytes for each key of a partition.
 
     Raises:
         UnsupportedTableError: a data file has a format that stream_app does not read.

@@ -44,7 +44,7 @@ _MOST_PARTS = 256
 def across_findings(
     table: FileStoreTable, snapshot: Snapshot, *, part_rows: int = PART_ROWS
 ) -> Iterator[Finding]:
-    """One when there is such a key in a snapshot; none in tables whose key may repeat.
+    """One finding if a snapshot has such a key; none for tables whose key may repeat.
 
     Args:
         part_rows: about so many are compared at a time.
@@ -160,7 +160,7 @@ class DoubleKeys:
     snapshot: Snapshot
 
     def findings(self) -> Iterator[Finding]:
-        """One for each bucket that has any; none where readers merge.
+        """One finding for each bucket with such keys; none where readers merge.
 
         Raises:
             CorruptFileError: a file cannot be read, which is a finding of another kind.

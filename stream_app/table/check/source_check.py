@@ -34,7 +34,7 @@ from stream_app.table.write.bucket_assigner import BucketAssigner
 
 @dataclass(slots=True)
 class SourceCheck:
-    """Takes in the changes of a source in their order, then compares.
+    """Collects the changes of a source in order, then compares them with a table.
 
     Attributes:
         folder: an empty one on local disk, which the caller deletes.
@@ -55,15 +55,15 @@ class SourceCheck:
 
     @property
     def assigner(self) -> BucketAssigner:
-        """Gives changes to the buckets of `add`."""
+        """Assigns changes to the buckets of `add`."""
         return bucket_assigner(self.view, self.index)
 
     def add(self, buckets: Iterable[tuple[bytes, int, pa.RecordBatch]]) -> None:
-        """Take in changes (`_VALUE_KIND` and the table's columns) by partition and bucket."""
+        """Add changes (`_VALUE_KIND` and the table's columns) by partition and bucket."""
         self._state.add(buckets)
 
     def empty(self) -> None:
-        """The source has deleted all of its rows."""
+        """Forget all rows: the source has deleted them."""
         self._state.empty()
 
     @property

@@ -54,7 +54,7 @@ _WRONG = {FindingKind.STATISTICS, FindingKind.BUCKET, FindingKind.PARTITION}
 
 @dataclass(slots=True)
 class CheckReport:
-    """What was checked, beside the findings.
+    """The extent of a check, beside its findings.
 
     Attributes:
         versions: snapshots, tags and changelogs.
@@ -95,7 +95,7 @@ class TableCheck:
     _lost: set[VersionName] = field(default_factory=set)
 
     def findings(self) -> Iterator[Finding]:
-        """Every problem, as it is found; each once."""
+        """Every problem, as soon as the check finds it; each problem once."""
         yielded: set[tuple[FindingKind, str, str]] = set()
         for finding in self._all():
             if (one := (finding.kind, finding.what, finding.where)) not in yielded:

@@ -33,10 +33,10 @@ EMPTY_TABLE = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionChanges:
-    """A snapshot or long-lived changelog, whose changes can be read.
+    """A snapshot or long-lived changelog with readable changes.
 
     Attributes:
-        untold: why no changes tell what it did; empty: they do.
+        untold: why it has no record of its changes; empty: it has one.
         producer: the ``changelog-producer`` of its schema.
     """
 
@@ -60,7 +60,7 @@ class ReplayRange:
 
 
 def replay_range(changes: Sequence[VersionChanges], bases: Collection[int]) -> ReplayRange | str:
-    """As much as can be replayed up to the newest snapshot; or why nothing can, in words.
+    """The longest range that can be replayed up to the newest snapshot; or why there is none.
 
     Args:
         changes: by number, ascending; the last one is of the newest snapshot.

@@ -1,4 +1,4 @@
-"""What one snapshot changes about a table's files, as manifest entries that are ready to write.
+"""The changes of one snapshot to a table's files, as manifest entries that are ready to write.
 
 Used by file_store_commit. An append or a compaction knows its changes beforehand. An overwrite
 knows what it deletes only on top of the snapshot that it follows.
@@ -49,7 +49,7 @@ class CommitChanges:
 
 
 def changed(buckets: Sequence[BucketChange], total_buckets: int) -> CommitChanges:
-    """The manifest entries of what buckets gain and lose.
+    """The manifest entries of the files that buckets gain and lose.
 
     Args:
         total_buckets: for partitions whose change does not name it: the option ``bucket``.
@@ -75,7 +75,7 @@ def overwritten(
     partitions: Collection[bytes] | None,
     buckets: Sequence[BucketChange],
 ) -> CommitChanges:
-    """Deletes all files of partitions, with their index files, and adds new files in their place.
+    """Deletes all files of partitions, with their index files, and adds new files instead.
 
     Args:
         latest: the snapshot that is overwritten.

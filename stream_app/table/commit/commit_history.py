@@ -1,4 +1,4 @@
-"""What a committer knows of its table's snapshots, and whether it still holds.
+"""A committer's knowledge of its table's snapshots, and checks that it still holds.
 
 Used by `file_store_commit` before each snapshot and by `stream_commit` before each epoch. It
 detects a rollback of the table, or a second process with the same checkpoint, before harm is done.
@@ -50,16 +50,16 @@ class CommitHistory:
         return made if made is not None and made.snapshot_id > self.known_id else self.known
 
     def last_epoch(self) -> JobEpoch | None:
-        """Reads this user's newest epoch in the table, and remembers it."""
+        """Read this user's newest epoch in the table, and remember it."""
         self._epoch = newest_epoch(self.table.snapshots, self.commit_user)
         return self._epoch
 
     def note_attempt(self, snapshot: Snapshot) -> None:
-        """We are about to make this snapshot; the outcome may stay unknown."""
+        """Note that we are about to make this snapshot; the outcome may stay unknown."""
         self._attempted.append(snapshot.delta_manifest_list)
 
     def note_made(self, snapshot: Snapshot) -> None:
-        """We made a snapshot. Directly on top of the known one, it becomes the known one.
+        """Note that we made a snapshot. Directly on top of the known one, it becomes the known one.
 
         An overwrite never does: a follower takes its changes in like another writer's.
         """
@@ -74,7 +74,7 @@ class CommitHistory:
             self.known = snapshot
 
     def was_made(self, snapshot: Snapshot) -> bool:
-        """Whether this process made it, and took its changes in when it did."""
+        """Whether this process made a snapshot and took its changes in."""
         is_overwrite = snapshot.commit_kind is CommitKind.OVERWRITE
         return snapshot.delta_manifest_list in self._made and not is_overwrite
 

@@ -1,4 +1,4 @@
-"""What the table knows of its jobs: the newest epoch of each, in its snapshots' properties.
+"""Reads the newest epoch of each of a table's jobs from its snapshots' properties.
 
 `file_store_commit` carries it from snapshot to snapshot, and `commit_history` reads it when a job
 starts. The rules: `planning.commit.job_epochs`.

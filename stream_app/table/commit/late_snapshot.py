@@ -21,7 +21,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 class Standing(Enum):
-    """Of a snapshot in its table."""
+    """The place of a snapshot in its table's chain."""
 
     IN_LINE = auto()
     """It follows the one that it was made on top of."""
@@ -34,7 +34,7 @@ class Standing(Enum):
 
 
 def standing(number: int, present: Collection[int]) -> Standing:
-    """How a snapshot that we have created stands now.
+    """The standing of a snapshot that we have created.
 
     Expiry deletes from the oldest on and keeps one, and a rollback deletes the newest first. So
     while the snapshot before exists, ours did not exist earlier.
@@ -102,7 +102,7 @@ def check_in_line(table: FileStoreTable, base: Snapshot | None, snapshot: Snapsh
 
 
 def is_there(snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
-    """Whether this very snapshot is in the table."""
+    """Whether this very snapshot is still in the table."""
     try:
         there = snapshots.snapshot(snapshot.snapshot_id)
     except FileNotFoundError:

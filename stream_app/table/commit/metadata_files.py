@@ -144,7 +144,7 @@ class ManifestMerger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitLists:
-    """What a snapshot names."""
+    """The manifest lists and the index manifest that a snapshot names."""
 
     base: ManifestList
     delta: ManifestList
@@ -220,7 +220,7 @@ class CommitFiles:
         return CommitLists(base=base, delta=self._delta, changelog=self._changelog, index=index)
 
     def note_made(self) -> None:
-        """A snapshot names the files of the last attempt."""
+        """Note that a snapshot names the files of the last attempt."""
         self.newest.note(self.name, self._base_metas + self._delta_metas)
 
     def take_back(self) -> None:
@@ -231,7 +231,7 @@ class CommitFiles:
         self._delete(self._of_attempt)
 
     def take_back_all(self) -> None:
-        """Delete everything: no snapshot names it, nor will."""
+        """Delete all files: no snapshot names them, nor will."""
         self._delete(self._of_attempt)
         self._delete(self._of_merge)
         self._delete(self._of_changes)

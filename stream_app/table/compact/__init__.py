@@ -1,1 +1,1 @@
-"""Which buckets are compacted, when, and with what outcome. Start with `coordinator`."""
+"""Decides which buckets are compacted, and when; takes the results. Start with `coordinator`."""

@@ -63,7 +63,7 @@ class _Running:
 
 @dataclass(slots=True)
 class AppendCompactCoordinator:
-    """Plans tasks, and knows the running ones by the name of their first file.
+    """Plans tasks, and keeps the running ones under the name of their first file.
 
     Implements `Compactions`.
     """
@@ -102,7 +102,7 @@ class AppendCompactCoordinator:
             self._plan_again()
 
     def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
-        """Another writer changed partitions: their running tasks may not fit any more."""
+        """Forget partitions that another writer changed: running tasks may not fit any more."""
         changed = set(buckets)
         self._changed_at = snapshot.snapshot_id if snapshot else 0
         for running in self._running.values():
@@ -114,7 +114,7 @@ class AppendCompactCoordinator:
         return {running.bucket for running in self._running.values()}
 
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
-        """Files were added; the planner finds them in the snapshot."""
+        """Do nothing: the planner finds added files in the snapshot."""
         if any(change.added for change in changes):
             self._plan_again()
 
@@ -199,7 +199,7 @@ class AppendCompactCoordinator:
         return done
 
     def apply(self, finished: Iterable[FinishedCompaction]) -> None:
-        """The results are committed; the planner may pick small files among them again."""
+        """Note committed results; the planner may pick small files among them again."""
         for compaction in finished:
             del self._running[_name(compaction.change)]
             self.failures.of_buckets.forget(compaction.bucket)
@@ -207,7 +207,7 @@ class AppendCompactCoordinator:
         self._plan_again()
 
     def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
-        """The results may or may not have been committed: their files must stay."""
+        """Note that the results may or may not have been committed: their files must stay."""
         for compaction in finished:
             self._running[_name(compaction.change)].is_in_doubt = True
 
@@ -217,7 +217,7 @@ class AppendCompactCoordinator:
         snapshot: Snapshot | None,  # noqa: ARG002 - the planner looks at the newest one
         why: str,
     ) -> None:
-        """The results cannot be committed: delete their files, believe the table again.
+        """Delete the files of results that cannot be committed, and read the table's state anew.
 
         Files of a result in doubt stay, because a snapshot may name them.
         """
@@ -304,7 +304,7 @@ class FailedAppendTasks:
     _damaged: dict[str, tuple[BucketId, BaseException]] = field(default_factory=dict)
 
     def note(self, request: CompactRequest, where: str, error: BaseException) -> None:
-        """A task failed."""
+        """Note that a task failed."""
         bucket = request.partition, request.bucket
         files = request.unit.files
         self.of_buckets.note(bucket, where, error)

@@ -18,7 +18,7 @@ from stream_app.table.compact.report import FinishedCompaction
 
 
 class Failures(Protocol):
-    """Failed compactions."""
+    """The failed compactions of a job."""
 
     def to_be_retried(self) -> set[BucketId]:
         """Buckets whose last compaction failed, with attempts left."""
@@ -125,7 +125,7 @@ class Compactions(Protocol):
         ...
 
     def waiting_rows(self) -> int:
-        """Rows that wait for a compaction before anybody gets them. Any thread may call it."""
+        """Rows that no reader or follower gets before a compaction. Any thread may call it."""
         ...
 
     def load(self) -> CompactionMetrics:

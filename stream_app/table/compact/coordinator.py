@@ -61,7 +61,7 @@ class CompactCoordinator:
 
     Attributes:
         managers_of: makes managers of buckets as they are in a snapshot.
-        age_clock: of the ages of compactions, which decide nothing.
+        age_clock: clock for the ages of compactions, which decide nothing.
     """
 
     table: FileStoreTable
@@ -121,7 +121,7 @@ class CompactCoordinator:
         self._partitions = frozenset(partitions)
 
     def forget(self, buckets: Iterable[BucketId], snapshot: Snapshot | None) -> None:
-        """Another writer changed buckets: believe the table again. Running compactions continue."""
+        """Forget buckets that another writer changed. Running compactions continue."""
         known = {bucket for bucket in buckets if bucket in self._managers}
         self._note_filled(known, rows=0)
         self._restore_again(known, snapshot)
@@ -131,7 +131,7 @@ class CompactCoordinator:
         return set(self._managers)
 
     def add_new_files(self, changes: Iterable[BucketChange]) -> None:
-        """Take in an epoch's level-0 files, of known buckets."""
+        """Take in the level-0 files of an epoch for known buckets."""
         changes, rows = list(changes), 0
         for change in changes:
             for file in change.added:
@@ -145,7 +145,7 @@ class CompactCoordinator:
         A bucket whose compaction failed waits for its next attempt.
 
         Args:
-            rests: all buckets rest, not only those without new files for long.
+            rests: treat all buckets as at rest, not only those without recent files.
         """
         local_ms = local_wall_clock_ms(self.table.clock)
         by_urgency = sorted(
@@ -168,7 +168,7 @@ class CompactCoordinator:
     def trigger_full(self, buckets: set[BucketId], last: int) -> set[BucketId]:  # noqa: ARG002
         """Start full compactions; returns the buckets for which it is too early.
 
-        There a compaction runs, or a failed one waits for its retry.
+        In these a compaction runs, or a failed one waits for its retry.
         """
         local_ms = local_wall_clock_ms(self.table.clock)
         left = set()
@@ -246,20 +246,20 @@ class CompactCoordinator:
         return done
 
     def apply(self, finished: Iterable[FinishedCompaction]) -> None:
-        """The results are committed: update the levels."""
+        """Note that the results are committed, and update the levels."""
         for compaction in finished:
             self._in_doubt.discard(compaction.bucket)
             self.dropped.forget(compaction.bucket)
             self._managers[compaction.bucket].apply(compaction.change)
 
     def doubt(self, finished: Iterable[FinishedCompaction]) -> None:
-        """The results may or may not have been committed: their files must stay."""
+        """Note that the results may or may not have been committed: their files must stay."""
         self._in_doubt.update(compaction.bucket for compaction in finished)
 
     def discard(
         self, finished: Iterable[FinishedCompaction], snapshot: Snapshot | None, why: str
     ) -> None:
-        """The results cannot be committed: delete their files, believe the table again.
+        """Delete the files of results that cannot be committed, and forget their buckets' state.
 
         Files of a result in doubt stay, because a snapshot may name them.
         """
@@ -334,7 +334,7 @@ def _picker(table: FileStoreTable) -> MergeTreePicker:
 def files_by_bucket(
     table: FileStoreTable, snapshot: Snapshot | None, buckets: Collection[BucketId] | None
 ) -> dict[BucketId, tuple[int | None, list[DataFileMeta]]]:
-    """By bucket: its live files, also when it has none; None: all buckets that have files.
+    """The live files of each bucket, which may be none; None: all buckets that have files.
 
     Before the files stands the partition's bucket count, if a file records it.
     """

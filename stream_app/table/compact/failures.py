@@ -45,7 +45,7 @@ class CompactionFailures(Generic[Key]):
     _failures: dict[Key, _Failures] = field(default_factory=dict)
 
     def note(self, key: Key, where: str, error: BaseException) -> None:
-        """A compaction of this key failed."""
+        """Note that a compaction of this key failed."""
         failures = self._failures.setdefault(key, _Failures())
         wait = min(LONGEST_RETRY_S, FIRST_RETRY_S * 2**failures.count)
         self.total += 1
@@ -62,7 +62,7 @@ class CompactionFailures(Generic[Key]):
         )
 
     def forget(self, key: Key) -> None:
-        """A compaction succeeded, or the key needs none any more."""
+        """Note that a compaction succeeded, or that the key needs none any more."""
         self._failures.pop(key, None)
 
     def must_wait(self, key: Key) -> bool:
@@ -126,17 +126,17 @@ class DroppedCompactions:
     _to_be_asked_again: set[BucketId] = field(default_factory=set)
 
     def note(self, bucket: BucketId, where: str, why: str) -> None:
-        """A compaction was dropped."""
+        """Note that a compaction was dropped."""
         _LOG.warning("a compaction of %s is dropped: %s", where, why)
         self.total += 1
         self._in_a_row[bucket] += 1
         self._to_be_asked_again.add(bucket)
 
     def forget(self, bucket: BucketId) -> None:
-        """A compaction was committed."""
+        """Note that a compaction was committed."""
         self._in_a_row.pop(bucket, None)
 
     def take(self) -> set[BucketId]:
-        """Buckets with a drop since the last call, except those that keep losing."""
+        """Buckets with a drop since the last call, except those with too many lost conflicts."""
         buckets, self._to_be_asked_again = self._to_be_asked_again, set()
         return {bucket for bucket in buckets if self._in_a_row[bucket] < DROPPED_MAX}

@@ -20,7 +20,7 @@ from stream_app.table.compact.report import CompactionReport
 
 
 class OpenWork(NamedTuple):
-    """A compaction that is not committed, and when it was asked for (s, steady clock)."""
+    """A compaction that is not committed, and the time of its request (s, steady clock)."""
 
     future: Future[BucketChange]
     since: float
@@ -173,12 +173,12 @@ class CompactionTally:
     waited_s: float = 0.0
 
     def add_flushes(self, changes: Iterable[BucketChange]) -> None:
-        """An epoch's files are committed."""
+        """Count an epoch's committed files."""
         for change in changes:
             self.flushed_bytes += sum(file.file_size for file in change.added)
 
     def add_compactions(self, reports: Collection[CompactionReport]) -> None:
-        """Compactions are committed."""
+        """Count committed compactions."""
         self.completed += len(reports)
         self.bytes_in += sum(report.bytes_in for report in reports)
         self.bytes_out += sum(report.bytes_out for report in reports)

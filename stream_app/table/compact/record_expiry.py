@@ -1,4 +1,4 @@
-"""A table's ``record-level.expire-time``: which rows and files are too old.
+"""A table's ``record-level.expire-time``: finds rows and files that are too old.
 
 Source: Paimon `io/RecordLevelExpire.java`.
 """
@@ -20,7 +20,7 @@ from stream_app.table.file_store_table import FileStoreTable
 
 
 def record_level_expire(table: FileStoreTable) -> RecordLevelExpire | None:
-    """Which rows are too old at this moment; None when rows do not expire."""
+    """The filter of rows that are too old at this moment; None when rows do not expire."""
     expire_ms = table.options[RECORD_LEVEL_EXPIRE_TIME]
     if expire_ms is None:
         return None

@@ -1,4 +1,4 @@
-"""What a compaction did.
+"""Reports of compactions.
 
 A COMPACT snapshot's property ``stream_app.compactions`` holds a JSON array of reports. It shows an
 operator later why a bucket was compacted.

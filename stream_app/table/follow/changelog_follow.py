@@ -75,7 +75,7 @@ class Following:
 
 
 class ChangelogFollow:
-    """One run over a table's changes. It fixes its start at once, so it misses no later change.
+    """One run over a table's changes. It chooses its start at once, so it misses no later change.
 
     Args:
         stopped: polled while waiting; true ends the run.

@@ -37,7 +37,7 @@ name is unique.
 
 @dataclass(frozen=True, slots=True)
 class NextOffset:
-    """The end of a step.
+    """The end of a step, with the step's size.
 
     Attributes:
         rows: row count of the files in the step, deletes and older versions included.
@@ -96,7 +96,7 @@ class StreamOffsets:
         return StreamScan(self.table).splits(self._position(start), self._position(end))
 
     def taken(self, offset: Offset) -> None:
-        """The caller has finished all before an offset: writes the consumer's progress."""
+        """Write the consumer's progress: the caller has finished everything before an offset."""
         name, position = self.table.options[CONSUMER_ID], self._position(offset)
         # A consumer alone cannot resume a partly read version.
         if name and not position.is_full:
@@ -104,7 +104,7 @@ class StreamOffsets:
 
     @property
     def silent_s(self) -> float | None:
-        """Seconds for which a consumer may be silent before it should `stay`; None: forever."""
+        """Seconds for which a consumer may be silent before it must call `stay`; None: forever."""
         options = self.table.options
         expiration_ms = options[CONSUMER_EXPIRATION_TIME]
         if expiration_ms is None or not options[CONSUMER_ID]:
@@ -112,7 +112,7 @@ class StreamOffsets:
         return expiration_ms / 3000
 
     def stay(self) -> None:
-        """While no data arrives: refreshes the consumer at its last position."""
+        """Refresh the consumer at its last position, while no data arrives."""
         name = self.table.options[CONSUMER_ID]
         following = self.table.consumers.next_snapshot(name)
         if following is not None:

@@ -58,7 +58,7 @@ NO_LIMITS = StepLimits()
 
 @dataclass(frozen=True, slots=True)
 class StreamScan:
-    """Plans how to follow one table.
+    """Plans the streaming read of one table.
 
     Attributes:
         row_filter: rows to find; None: all. It tests every row, old ones as well.

@@ -74,7 +74,7 @@ def check_same_end(state: TableState, epoch: int, source_end: str) -> None:
 
 
 def check_not_read_before(table: FileStoreTable, begin: Offsets, *, takes_repeats: bool) -> None:
-    """Check that a job with no epoch in the table does not read what the table has already.
+    """Check that a job with no epoch in the table reads no records that the table has already.
 
     Where a repeated record counts twice, the job must not begin. Elsewhere the rows end up right.
 

@@ -40,16 +40,16 @@ class CompactionPublisher:
     _reports: list[CompactionReport] = field(default_factory=list)
 
     def take_over(self, earlier: CompactionPublisher) -> None:
-        """Go on with another one's sums, and with its reports that nobody has taken."""
+        """Continue with another publisher's sums, and with its reports that nobody has taken."""
         self.tally, self._reports = earlier.tally, earlier._reports
 
     def take_reports(self) -> tuple[CompactionReport, ...]:
-        """The compactions that were published since the last call."""
+        """The compactions published since the last call."""
         reports, self._reports = tuple(self._reports), []
         return reports
 
     def metrics(self, present: CompactionMetrics) -> CompactionMetrics:
-        """The sums beside the open work, and the table's size. Any thread may ask."""
+        """The sums, the open work, and the table's size. Any thread may ask."""
         return replace(self.tally.metrics(present), files=self.live.files, bytes=self.live.bytes)
 
     def publish(

@@ -1,8 +1,7 @@
-"""What a job looks for between two epochs: compactions that have become due, and rows that wait.
+"""Searches between two epochs for compactions that have become due, and for waiting rows.
 
-Part of `stream_commit`. A look at the levels that are known costs nothing, so it comes often. A
-search for rows of other writers that wait for a compaction reads the table: it comes seldom while
-it finds none.
+Part of `stream_commit`. A check of the known levels costs nothing, so it runs often. A search for
+waiting rows of other writers reads the table, so it runs seldom while it finds none.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _SEARCH_S = 600.0
 
 @dataclass(slots=True)
 class IdleLooks:
-    """The looks of one committer."""
+    """The searches of one committer."""
 
     state: TableState
     _looked_at: float = field(init=False, default=-math.inf)
@@ -35,16 +34,16 @@ class IdleLooks:
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """An epoch has come, or the table was read just now."""
+        """Restart the intervals: an epoch has come, or the table was read just now."""
         if self.state.table.seen_at is not SeenAt.ANY_LEVEL:
             self._search_wait_s = LOOK_S
             self._search_at = self._now() + LOOK_S
 
     def look(self, *, at_once: bool) -> None:
-        """Start the compactions that are due, if it is time to look for them.
+        """Start the compactions that are due, if it is time to check for them.
 
         Args:
-            at_once: something has changed since the last look.
+            at_once: something has changed since the last check.
         """
         now, coordinator = self._now(), self.state.coordinator
         if self.state.last_identifier is not None and now >= self._search_at:

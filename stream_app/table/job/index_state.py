@@ -1,4 +1,4 @@
-"""What a job's driver knows of the index of its table's keys, whatever kind of index that is.
+"""The driver's knowledge of the index of its table's keys, for every kind of index.
 
 With ``bucket = -1`` an epoch is routed by an index that the epoch before may still add to
 (docs/adr/0021-epochs-overlap.md). So the driver checks twice: before the rows are written, that
@@ -37,27 +37,27 @@ class IndexState(Protocol):
 
     @property
     def basis(self) -> IndexBasis:
-        """What rows rest on that are routed or written now."""
+        """The index on which rows rest that are routed or written now."""
         ...
 
     @property
     def is_needed(self) -> bool:
-        """Whether the table has an index; else everything fits."""
+        """Whether the table has an index; without one everything fits."""
         ...
 
     @property
     def properties(self) -> dict[str, str]:
-        """What each snapshot of an epoch tells of the index."""
+        """The properties about the index in each snapshot of an epoch."""
         ...
 
     def fits(self, basis: IndexBasis) -> bool:
-        """Whether routed rows can be written by what is known now."""
+        """Whether routed rows can be written with the index that is known now."""
         ...
 
     def stands(
         self, basis: IndexBasis, changes: Iterable[BucketChange], newest: Snapshot | None
     ) -> bool:
-        """Whether what was written fits on top of a snapshot."""
+        """Whether written rows fit on top of a snapshot."""
         ...
 
     def check(
@@ -71,7 +71,7 @@ class IndexState(Protocol):
         ...
 
     def note(self, basis: IndexBasis, changes: Iterable[BucketChange]) -> None:
-        """An epoch of this job is committed."""
+        """Note that an epoch of this job is committed."""
         ...
 
 
@@ -83,7 +83,7 @@ def index_state(table: FileStoreTable, history: CommitHistory) -> IndexState:
 
 @dataclass(frozen=True, slots=True)
 class KeyIndexState:
-    """Of a table whose keys find their rows in any partition.
+    """The index state of a table whose keys find their rows in any partition.
 
     Rows are routed by their keys alone. They are placed when they are written, by the snapshot that
     the job knows then. When another writer has committed rows since, a key may be elsewhere.
@@ -109,7 +109,7 @@ class KeyIndexState:
 
     @property
     def properties(self) -> dict[str, str]:
-        """By how many shares the rows found their buckets."""
+        """The number of shares in which rows found their buckets."""
         return {KEY_SHARES_PROPERTY: str(self.rule.shares)}
 
     def fits(self, basis: IndexBasis) -> bool:  # noqa: ARG002
@@ -122,7 +122,7 @@ class KeyIndexState:
         changes: Iterable[BucketChange],  # noqa: ARG002
         newest: Snapshot | None,
     ) -> bool:
-        """Whether nobody has committed rows since."""
+        """Whether no other writer has committed rows since."""
         return self._mover(basis, newest) is None
 
     def check(
@@ -141,7 +141,7 @@ class KeyIndexState:
             )
 
     def note(self, basis: IndexBasis, changes: Iterable[BucketChange]) -> None:
-        """See `IndexState.note`; the index follows from the table."""
+        """Do nothing; see `IndexState.note`: the index follows from the table."""
 
     def _mover(self, basis: IndexBasis, latest: Snapshot | None) -> str | None:
         """What has changed rows above the basis, in words; None: nothing."""
@@ -164,7 +164,7 @@ Index = Mapping[BucketId, str]
 
 @dataclass(frozen=True, slots=True)
 class IndexStep:
-    """An epoch of this job has replaced a bucket's file.
+    """The replacement of a bucket's file by an epoch of this job.
 
     Attributes:
         before: the replaced file; None: the bucket is new.
@@ -212,7 +212,7 @@ def _grew_alike(
 
 @dataclass(slots=True)
 class HashIndexState:
-    """The index of one table. Tables of other kinds have none, and everything fits.
+    """The index of hashes of one table. Tables of other kinds have none, so everything fits.
 
     Attributes:
         history: the newest snapshot that the job knows.
@@ -224,7 +224,7 @@ class HashIndexState:
 
     @property
     def basis(self) -> IndexBasis:
-        """What rows rest on that are routed now, as far as this process knows."""
+        """The index on which rows rest that are routed now, as far as this process knows."""
         return self._basis(self.history.newest)
 
     @property
@@ -234,7 +234,7 @@ class HashIndexState:
 
     @property
     def properties(self) -> dict[str, str]:
-        """Nothing: the index manifest tells all."""
+        """No properties: the index manifest has everything."""
         return {}
 
     def fits(self, basis: IndexBasis) -> bool:
@@ -286,7 +286,7 @@ class HashIndexState:
         )
 
     def note(self, basis: IndexBasis, changes: Iterable[BucketChange]) -> None:
-        """An epoch of this job is committed."""
+        """Note that an epoch of this job is committed."""
         changed = [change for change in changes if change.index]
         if not changed:
             return

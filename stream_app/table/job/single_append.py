@@ -1,6 +1,6 @@
-"""One APPEND snapshot, built on what is known of the table, or none.
+"""Commits one APPEND snapshot, on top of a known snapshot, or none.
 
-For a caller that has decided by the table's newest snapshot what is to be added, as a replay of
+For a caller that decides from the table's newest snapshot which rows to add, as a replay of
 quarantined records does. Rows of other writers that came since would make that decision wrong. So
 the commit refuses to stand on them, at the very moment at which it is published. Compactions change
 no row and are no obstacle.
@@ -43,7 +43,7 @@ class SingleAppend:
 
     @classmethod
     def begin(cls, table: FileStoreTable, commit_user: str) -> SingleAppend:
-        """Look at the table."""
+        """Read the table's newest snapshot."""
         constraints = WriteConstraints(table)
         known = look_at_newest(table, constraints.look_at_all)
         return cls(table, commit_user, known, constraints.next_sequence_number)
@@ -103,7 +103,7 @@ class SingleAppend:
 
     @property
     def index(self) -> str | None:
-        """Name of the index manifest of what is known."""
+        """Name of the known snapshot's index manifest."""
         return None if self.known is None else self.known.index_manifest
 
     def _check_alone(self, latest: Snapshot | None) -> None:

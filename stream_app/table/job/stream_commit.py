@@ -1,4 +1,4 @@
-"""What one streaming job does to its table, epoch by epoch, on the driver.
+"""Commits the epochs and compactions of one streaming job to its table, on the driver.
 
 begin_epoch → (tasks write files) → commit_epoch, and commit_idle while no data arrives. It joins
 the committer with the compactions and follows other writers' commits. It does not depend on Spark;
@@ -74,7 +74,7 @@ class StreamTableCommit:
         *,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Begin with the table's state.
+        """Read the table's state.
 
         Args:
             commit_user, last_identifier: as in `TableState`.
@@ -144,7 +144,7 @@ class StreamTableCommit:
         empties: bool = False,
         basis: IndexBasis = NO_INDEX,
     ) -> EpochCommit:
-        """Publish the epoch's files, over an emptied table if so, and the finished compactions.
+        """Publish an epoch's files, on an emptied table if asked, and finished compactions.
 
         Raises:
             CommitError: nothing of the epoch is committed; the caller may retry.
@@ -186,7 +186,7 @@ class StreamTableCommit:
         return EpochCommit(snapshots=tuple(snapshots), compactions=self.take_reports())
 
     def settle(self) -> None:
-        """Publish the compactions under way, and let none begin: a newer schema takes over.
+        """Publish the compactions under way, and begin none, because a newer schema takes over.
 
         Other writers' files of the newer schema, which this one could not compact, do no harm.
         """
@@ -196,7 +196,7 @@ class StreamTableCommit:
                 self._while_waiting.append(snapshot)
 
     def take_over(self, earlier: StreamTableCommit) -> None:
-        """Go on with the reports of a settled one."""
+        """Continue with the reports of a settled committer."""
         self._while_waiting += earlier._while_waiting
         self._publisher.take_over(earlier._publisher)
 
@@ -220,7 +220,7 @@ class StreamTableCommit:
         return list(self.draining())
 
     def draining(self, *, rests: bool = True) -> Iterator[Snapshot]:
-        """As `drain`, snapshot by snapshot; at rest no row of any writer may wait any longer."""
+        """As `drain`, snapshot by snapshot; at the end no row of any writer waits."""
         if self.last_identifier is None:
             return
         if rests:
@@ -267,7 +267,7 @@ class StreamTableCommit:
         self.state.follow_with(buckets)
 
     def take_reports(self) -> tuple[CompactionReport, ...]:
-        """The compactions that were published since the last call."""
+        """The compactions published since the last call."""
         return self._publisher.take_reports()
 
     def compaction_metrics(self) -> CompactionMetrics:

@@ -116,7 +116,7 @@ class TableJob:
 
     @property
     def last_epoch(self) -> int:
-        """The newest epoch of the job in the table; -1: none."""
+        """The job's newest epoch in the table; -1: none."""
         last = self.committer.last_identifier
         return -1 if last is None else last
 
@@ -217,7 +217,7 @@ class TableJob:
         return reports
 
     def check_none_waits(self) -> None:
-        """Check that no row waits for a compaction that this job had to do; call it behind `drain`.
+        """Check that no row waits for a compaction of this job; call it after `drain`.
 
         Raises:
             CompactionError: one does, because its compactions fail.
@@ -263,7 +263,7 @@ class TableJob:
 
     @property
     def committer(self) -> StreamTableCommit:
-        """What publishes epochs and compactions, by the table's schema that the job has."""
+        """The publisher of epochs and compactions, for the schema that the job has."""
         assert self._commit is not None, "open comes first"
         return self._commit
 
@@ -282,7 +282,7 @@ _BUCKET = "bucket"
 
 
 def newest_version(table: FileStoreTable) -> FileStoreTable:
-    """The table as its newest schema has it; the very same one if that is the table's already.
+    """The table with its newest schema; the same object if the table has that schema already.
 
     Raises:
         UnsupportedTableError: a job of the older schema cannot go on by it.

@@ -45,7 +45,7 @@ _MOST_IDLE_WAIT_S = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceMetrics:
-    """Counts of finished upkeep: of one step of a task, or since the job began.
+    """Counts of finished upkeep, for one step of a task or since the job began.
 
     Attributes:
         files, bytes: deleted files, and their bytes as far as sizes are known.
@@ -93,7 +93,7 @@ class UpkeepTask:
     _ran_at: float = -math.inf
 
     def due(self, now_s: float) -> bool:
-        """Whether the interval is over; if so, the next one begins."""
+        """Whether the interval has passed; if so, the next one begins."""
         is_due = now_s - self._ran_at >= self.interval_s
         self._ran_at = now_s if is_due else self._ran_at
         return is_due
@@ -160,13 +160,13 @@ class TableMaintenance:
         ]
 
     def after_commit(self) -> None:
-        """A snapshot was made: run the due tasks. Never raises."""
+        """Run the due tasks after a snapshot. Never raises."""
         if self._tasks:
             self._upkeep()
             self._wait_s = _IDLE_WAIT_S
 
     def adopt(self, table: FileStoreTable) -> None:
-        """Go on with another schema of the table.
+        """Continue with another schema of the table.
 
         Raises:
             UsageError: its options of expiry or of tags contradict each other.
@@ -177,7 +177,7 @@ class TableMaintenance:
         self._tasks = [] if table.options[WRITE_ONLY] else self._all_tasks()
 
     def before_rows(self) -> None:
-        """An epoch is about to begin: tag the periods that have ended. Never raises.
+        """Tag the periods that have ended, before an epoch begins. Never raises.
 
         Reads the table only the first time, and when a period has ended.
         """
@@ -185,7 +185,7 @@ class TableMaintenance:
             self._run("giving the tags of periods that have ended", self._tag_if_due)
 
     def while_idle(self) -> None:
-        """The job is idle: run the tasks that are due. Never raises.
+        """Run the tasks that are due while the job is idle. Never raises.
 
         Callers may call it at any rate: it reads the table now and then, and when the clock says
         that a tag is due.

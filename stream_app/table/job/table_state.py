@@ -1,4 +1,4 @@
-"""What the driver knows of one table, with one owner: `TableState`.
+"""The driver's knowledge of one table; `TableState` owns it.
 
 All of it follows from the table's snapshots: constraints on new rows, the levels of buckets, and
 the job's epochs in the table. The state takes in other writers' commits. When some of their
@@ -89,7 +89,7 @@ class TableState:
 
     @property
     def live(self) -> LiveFileCounts:
-        """How many files the table has, and their bytes."""
+        """Number of the table's files, and their bytes."""
         return self.constraints.live
 
     def _begun_history(self) -> CommitHistory:
@@ -130,7 +130,7 @@ class TableState:
     def note_epoch(
         self, epoch: int, changes: Sequence[BucketChange], source_end: str | None
     ) -> None:
-        """An epoch of ours is committed."""
+        """Note that an epoch of ours is committed."""
         self.last_identifier, self.last_source_end = epoch, source_end
         self.coordinator.add_new_files(changes)
         self.live.change(changes)

@@ -1,4 +1,4 @@
-"""How far a write-only job may run ahead of the job that compacts its table.
+"""Limits how far a write-only job runs ahead of the job that compacts its table.
 
 `stream_commit` asks it before each epoch. Without a bound level 0 would grow unnoticed, and every
 read merges all of it.

@@ -1,4 +1,4 @@
-"""Where a key's row is, in any partition: an index on local disk, and what rows do by it.
+"""An index on local disk that finds a key's row in any partition, and places rows by it.
 
 Start with `key_placement`.
 """

@@ -1,6 +1,6 @@
 """Makes the index of all shares by one scan of the keys of a snapshot.
 
-The keys wait on local disk until a share has all of its own, so only one share is in memory.
+The keys wait on local disk until a share is complete, so only one share is in memory.
 
 Source: Paimon `crosspartition/IndexBootstrap.java`.
 """
@@ -33,14 +33,14 @@ _SCRATCH = ".building-"
 
 
 def version_of(snapshot: Snapshot) -> LayerSnapshot:
-    """A snapshot, as layers know it."""
+    """The version of a snapshot that layers record."""
     name = hashlib.sha256(snapshot.delta_manifest_list.encode()).hexdigest()[:12]
     return LayerSnapshot(snapshot.snapshot_id, name)
 
 
 @dataclass(slots=True)
 class KeySplit:
-    """The keys of many files by their share, which wait on local disk."""
+    """Splits the keys of many files by share; they wait on local disk."""
 
     reader: TableKeys
     folder: Path
@@ -48,7 +48,7 @@ class KeySplit:
     _writing: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, file: PlacedFile) -> None:
-        """Take in the keys of a file; in any thread.
+        """Add the keys of a file; any thread may call it.
 
         Raises:
             CorruptFileError: the file cannot be read.
@@ -62,12 +62,12 @@ class KeySplit:
                     self._writers[share].write_batch(mine)
 
     def finish(self) -> None:
-        """All files were taken in."""
+        """Finish the split: all files were added."""
         for writer in self._writers.values():
             writer.close()
 
     def keys_of(self, share: int) -> list[pa.RecordBatch]:
-        """A share's keys, in as few batches as can be."""
+        """A share's keys, in as few batches as possible."""
         if share not in self._writers:
             return []
         with pa.memory_map(str(self.folder / str(share))) as source:

@@ -1,4 +1,4 @@
-"""The index of a share at a snapshot: made of the table, and brought forward from one to the next.
+"""The index of a share at a snapshot: built from the table, then advanced snapshot by snapshot.
 
 It is a function of the table at that snapshot, kept on the executor's local disk. Any executor can
 have it: one that lacks it reads the keys of all files, and one that has an older state reads the
@@ -59,7 +59,7 @@ _UNUSED_S = 7 * 86_400
 
 @dataclass(slots=True)
 class KeyIndex:
-    """Where the keys of a share have their rows, at one snapshot and behind what was put since."""
+    """Finds the rows of a share's keys, at one snapshot and after later calls of `put`."""
 
     layers: list[KeyLayer]
     places: PlaceNumbers
@@ -69,7 +69,7 @@ class KeyIndex:
         return find(self.layers, keys)
 
     def put(self, keys: Keys, before: Places, after: Places) -> KeyLayer:
-        """Let keys have other places; returns the layer of these.
+        """Move keys to other places; return the layer of these.
 
         Args:
             keys: distinct.
@@ -96,7 +96,7 @@ class KeyIndexes:
 
     @classmethod
     def of(cls, table: FileStoreTable, rule: IndexRule) -> KeyIndexes:
-        """Those in the folder for temporary files."""
+        """The indexes of a table, in the folder for temporary files."""
         root = kept_folder("key-index")
         types = [str(table.schema.fields.field(name).data_type) for name in rule.keys]
         identity = [table.location, table.branch, *map(str, (rule.keys, types, rule.shares))]

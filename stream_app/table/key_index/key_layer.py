@@ -23,9 +23,9 @@ Hashes = npt.NDArray[np.int32]
 Places = npt.NDArray[np.int32]
 Rows = npt.NDArray[np.int64]
 GONE = -1
-"""In the place of a place: the key has no row."""
+"""Stands in for a place: the key has no row."""
 UNKNOWN = -2
-"""In the place of a place: the layer does not have the key."""
+"""Stands in for a place: the layer does not have the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Keys:
     columns: pa.RecordBatch
 
     def take(self, rows: Rows) -> Keys:
-        """Some of the keys."""
+        """Select some of the keys."""
         return Keys(self.hashes[rows], self.columns.take(pa.array(rows)))
 
     def __len__(self) -> int:

@@ -60,7 +60,7 @@ class KeyPlacement:
     _index: KeyIndex | None = None
 
     def place(self, share: int, rows: pa.RecordBatch) -> Iterator[BucketRows]:
-        """Rows by partition and bucket; inside a bucket in the order of the source.
+        """The rows by partition and bucket; inside a bucket in the order of the source.
 
         Args:
             rows: `_VALUE_KIND` and the table's columns, and the further ones of rows that leave

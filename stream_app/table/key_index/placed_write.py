@@ -80,7 +80,7 @@ class PlacedWrite(TableWrite):
         snapshot_id: int,
         part_bytes: int = PART_BYTES,
     ) -> None:
-        """Begin.
+        """Begin the writing of a task's shares.
 
         Args:
             snapshot_id: see `KeyPlacement`.
@@ -105,7 +105,7 @@ class PlacedWrite(TableWrite):
         self._waiting_bytes = 0
 
     def write(self, bucket: BucketId, rows: pa.RecordBatch) -> None:
-        """Take in rows of a share, which stands for a bucket; see `TableWrite.write`."""
+        """Take in rows of a share, which stands in for a bucket; see `TableWrite.write`."""
         _, share = bucket
         if share != self._share or self._waiting_bytes > self._part_bytes:
             self._place()
@@ -115,7 +115,7 @@ class PlacedWrite(TableWrite):
         self._waiting_bytes += rows.nbytes
 
     def finish_bucket(self) -> None:
-        """Place and write what waits; see `TableWrite.finish_bucket`."""
+        """Place and write the waiting rows; see `TableWrite.finish_bucket`."""
         self._place()
         super().finish_bucket()
 

@@ -66,7 +66,7 @@ class PlaceNumbers:
             self.counts[place] += step * keys
 
     def to_bytes(self) -> bytes:
-        """All of this."""
+        """Serialize the numbers."""
         columns = [
             pa.array([partition for partition, _ in self.buckets], pa.binary()),
             pa.array([bucket for _, bucket in self.buckets], pa.int32()),
@@ -77,7 +77,7 @@ class PlaceNumbers:
 
     @classmethod
     def of_bytes(cls, data: bytes) -> PlaceNumbers:
-        """What `to_bytes` has written."""
+        """Parse the bytes of `to_bytes`."""
         rows = pa.ipc.read_record_batch(pa.py_buffer(data), _PLACES_SCHEMA)
         partitions, buckets, keys = (column.to_pylist() for column in rows.columns)
         return cls(list(zip(partitions, buckets, strict=True)), keys)
@@ -96,12 +96,12 @@ class ShareFiles:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep the other processes of this machine out."""
+        """Lock the folder against the other processes of this machine."""
         with locked(self.folder):
             yield
 
     def spans(self) -> list[LayerSpan]:
-        """The layers that there are."""
+        """The version ranges of the existing layers."""
         return [_span(path) for path in self.folder.glob("*" + _SUFFIX)]
 
     def load(self, spans: Sequence[LayerSpan]) -> tuple[list[KeyLayer], PlaceNumbers]:
@@ -162,7 +162,7 @@ _LOCK = "lock"
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder, which is made if there is none."""
+    """Hold the lock of a folder, which is created if it is missing."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (folder / _LOCK).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""The keys in data files of a table, and which of their rows is each key's newest.
+"""Reads the keys in a table's data files, and finds each key's newest row.
 
 Only the key's columns are read, with the number and the kind of each row. So the keys of a table
 cost a small part of its bytes.
@@ -62,7 +62,7 @@ class TableKeys:
 
     @property
     def found_schema(self) -> pa.Schema:
-        """Of `read`: system columns, then the key's."""
+        """Schema of `read`: system columns, then the key's."""
         return pa.schema([*_FOUND, *arrow_schema(self.key_type)])
 
     def no_keys(self) -> pa.RecordBatch:
@@ -131,7 +131,7 @@ class TableKeys:
     def newest(
         self, batch: pa.RecordBatch, places_before: Callable[[Keys], Places] | None = None
     ) -> tuple[Keys, Places]:
-        """Where the row of each key is.
+        """The place of each key's row.
 
         In each place the newest row of a key tells whether it lives there. Of several such places
         the last one counts; a table that is written right has one at most.

@@ -1,4 +1,4 @@
-"""The port: how a table of one kind is written and compacted.
+"""The port of a kind of table: its writers and compactions.
 
 A kind joins parts of the rooms `write` and `compact`, which do not know each other. Readers, checks
 and commits ask the kind's traits alone (`model.table_kind`).

@@ -1,4 +1,4 @@
-"""The two versions of an incremental read, and what it reads between them.
+"""Decides the two versions of an incremental read, and its mode.
 
 The first version is excluded, the last one included.
 

@@ -1,4 +1,4 @@
-"""Which rows and columns a read returns; the last step of `split_read` and `incremental_read`.
+"""Selects the rows and columns of a read, as the last step of `split_read` and `incremental_read`.
 
 On request a column ``rowkind`` (``+I``, ``-U``, ``+U`` or ``-D``) stands in front. Some system
 tables show the table's own rows in another form.
@@ -85,7 +85,7 @@ def kind_texts(batch: pa.RecordBatch) -> pa.Array:
 
 
 def inserts(count: int) -> pa.Array:
-    """(count,) string, all ``+I``."""
+    """A column of ``+I``: (count,) string."""
     return pa.repeat(_TEXTS[int(RowKind.INSERT)], count)
 
 

@@ -66,7 +66,7 @@ class FilesSummary:
 
 
 def bucket_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[FilesSummary]:
-    """By partition and bucket; partitions in the order of their folders' names."""
+    """Summaries by partition and bucket; partitions in the order of their folders' names."""
     by_bucket: dict[BucketId, list[DataFileMeta]] = {}
     for entry in FileStoreScan(table).live(snapshot):
         by_bucket.setdefault((entry.partition, entry.bucket), []).append(entry.file)
@@ -86,7 +86,7 @@ def bucket_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[F
 
 
 def partition_summaries(table: FileStoreTable, snapshot: Snapshot | None) -> list[FilesSummary]:
-    """By partition, in the order of their folders' names."""
+    """Summaries by partition, in the order of their folders' names."""
     summaries = bucket_summaries(table, snapshot)
     return [_sum(list(members)) for _, members in groupby(summaries, key=attrgetter("partition"))]
 

@@ -114,7 +114,7 @@ class EvolutionRules:
 
 @dataclass(frozen=True, slots=True)
 class Evolved:
-    """What came of it.
+    """Outcome of an evolution.
 
     Attributes:
         changes: what differs from the schema that the caller has, in words; empty: nothing.
@@ -129,7 +129,7 @@ class Evolved:
 
 
 def evolve(table: FileStoreTable, source_table: SourceTable, rules: EvolutionRules) -> Evolved:
-    """Bring the table's newest schema to hold what messages tell.
+    """Extend the table's newest schema to hold what messages describe.
 
     Raises:
         UsageError: a change is not possible; nothing was changed.

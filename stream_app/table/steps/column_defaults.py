@@ -1,4 +1,4 @@
-"""Puts a column's DEFAULT where a change has no value, or null.
+"""Inserts a column's DEFAULT where a change has null or no value.
 
 Paimon's writer treats a missing value like null, and all
 kinds of changes alike. Readers fill nothing in.

@@ -1,4 +1,4 @@
-"""Judges records where a change need not name its row's partition, and where it must.
+"""Judges records by whether a change must name its row's partition.
 
 `NamedPartitions` is for tables whose changes find their rows by an index of keys. `LookupHints` is
 for those that could have one: it tells so beside the reason of a record that lacks its partition.
@@ -27,7 +27,7 @@ _HINT = f"; with the option {PARTITION_LOOKUP.key} = true the rest of the key fi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedPartitions:
-    """Implements `pipeline.Step`: a row that stays names its whole partition.
+    """Implements `pipeline.Step`: a row that is not deleted must name its whole partition.
 
     Attributes:
         required: partition columns that are NOT NULL in the table.
@@ -49,7 +49,7 @@ class NamedPartitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupHints:
-    """Implements `pipeline.Step`: reasons tell of the option that would help.
+    """Implements `pipeline.Step`: reasons name the option that would help.
 
     Attributes:
         partition_keys: columns of the partition, all of them in the primary key.

@@ -1,4 +1,4 @@
-"""Sets aside the records with a value that no merge can take.
+"""Quarantines records with a value that no merge accepts.
 
 A bitmap or sketch that cannot be read, and a zero that ``product`` would have to divide by, are
 stored as long as they are alone. From the next row of their key on, each read and each compaction
@@ -52,7 +52,7 @@ class MergeableValues:
 
 
 def mergeable_values(schema: TableSchema) -> MergeableValues | None:
-    """The step of a table; None: its columns' functions take every value."""
+    """The step of a table; None: its columns' functions accept every value."""
     rules = [how for how in schema.merge_rules.aggregates.values() if how.column]
     sets = tuple(how for how in rules if how.function in UNIONS)
     divided = tuple(how for how in rules if _divides(how, schema))

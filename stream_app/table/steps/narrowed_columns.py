@@ -90,7 +90,7 @@ class NarrowedColumns:
 
 
 def column_times(table: FileStoreTable) -> Mapping[str, int]:
-    """Since when each column has its type, in ms: reads older versions of the schema."""
+    """The time from which each column has its type, in ms; reads older schemas."""
     numbers = reversed(table.schemas.ids())
     older = (number for number in numbers if number <= table.schema.schema_id)
     return typed_since(table.schemas.schema(number) for number in older)

@@ -1,4 +1,4 @@
-"""Sets aside the records whose partition cannot be written.
+"""Quarantines records whose partition cannot be written.
 
 There are two reasons. The folder's name would exceed 255 bytes, the limit of ext4, xfs and HDFS. Or
 the partition tells no time, although ``partition.timestamp-format.strict`` demands it. Without the
@@ -87,7 +87,7 @@ _REASON = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatedPartitions:
-    """Implements `pipeline.Step`: partitions all tell their time."""
+    """Implements `pipeline.Step`: every partition must have a time."""
 
     partition_type: RowType
     time: PartitionTime
@@ -126,7 +126,7 @@ class DatedPartitions:
 
 
 def dated_partitions(schema: TableSchema) -> DatedPartitions | None:
-    """The step of a table; None: it takes any partition.
+    """The step of a table; None: it accepts any partition.
 
     Raises:
         UsageError: the formatter has an unsupported letter.

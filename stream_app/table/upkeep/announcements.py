@@ -36,7 +36,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def expiry_holds(announcement: ExpiryAnnouncement, end_list: str | None) -> bool:
-    """Whether an expiry's announcement is about the table as it is.
+    """Whether an expiry's announcement applies to the table's present snapshots.
 
     Args:
         end_list: the delta list of the snapshot that has the number `end`; None: there is none.
@@ -119,7 +119,7 @@ def is_announced(table: FileStoreTable, number: int) -> bool:
 
 
 def is_rolled_back(table: FileStoreTable, number: int) -> bool:
-    """Whether a rollback takes a version away, or was to, before it died.
+    """Whether a rollback deletes a version, or would have before it died.
 
     Raises:
         CorruptFileError: what was announced cannot be read.
@@ -130,7 +130,7 @@ def is_rolled_back(table: FileStoreTable, number: int) -> bool:
 def whole_or_staying(
     table: FileStoreTable, tagged: Iterable[Snapshot], folder: TagFolder
 ) -> list[Snapshot]:
-    """Of tagged versions those that are to be kept: all but the tags that came too late.
+    """The tagged versions that must be kept: all but those whose tags came too late.
 
     Args:
         folder: as it was when the tags were found.
@@ -257,7 +257,7 @@ def _end_list(table: FileStoreTable, announcement: ExpiryAnnouncement) -> str | 
 
 
 def is_whole(table: FileStoreTable, number: int) -> bool:
-    """Whether all is there that a snapshot needs."""
+    """Whether all files exist that a snapshot needs."""
     try:
         return _is_whole(table, table.snapshots.snapshot(number))
     except FileNotFoundError:

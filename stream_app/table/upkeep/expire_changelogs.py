@@ -1,4 +1,4 @@
-"""Takes old long-lived changelogs away, with the files that only they need.
+"""Deletes old long-lived changelogs, with the files that only they need.
 
 As `expire_snapshots`, and after it. It deletes changelog files. Where flushed files were the
 changelog when the snapshot expired, those go as well that it took out of the table: they belong to
@@ -45,7 +45,7 @@ class ExpireChangelogs:
     _cache: LiveFilesCache = field(default_factory=live_files_cache)
 
     def plan(self, config: ExpireConfig) -> Expiry:
-        """What expires now. Where changelogs are kept no longer than snapshots, all of them.
+        """The expiry that is due: of all changelogs, if they are kept no longer than snapshots.
 
         Raises:
             CorruptFileError: a retained version cannot be read, so its files cannot be determined.
@@ -63,7 +63,7 @@ class ExpireChangelogs:
         return Expiry(versions=versions, files=files, cleans_folders=config.cleans_folders)
 
     def execute(self, expiry: Expiry) -> None:
-        """Delete it.
+        """Delete the planned versions and files.
 
         Raises:
             OSError: the file system refused; the next expiry finishes the rest.

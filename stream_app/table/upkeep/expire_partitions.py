@@ -46,7 +46,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 class AgeOf(enum.Enum):
-    """What a partition's age is that of (``partition.expiration-strategy``)."""
+    """The time from which a partition's age counts (``partition.expiration-strategy``)."""
 
     VALUES = "values-time"
     UPDATE = "update-time"
@@ -54,7 +54,7 @@ class AgeOf(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRetention:
-    """What the options say.
+    """The retention of partitions, from the table's options.
 
     Attributes:
         time_ms: milliseconds for which a partition is kept.
@@ -71,7 +71,7 @@ class PartitionRetention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionExpiry:
-    """What goes.
+    """The partitions that expire.
 
     Attributes:
         partitions: in the order in which they go.
@@ -85,14 +85,14 @@ class PartitionExpiry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DroppedPartitions:
-    """What one snapshot has dropped."""
+    """The partitions that one snapshot has dropped."""
 
     snapshot: Snapshot
     partitions: tuple[DatedPartition, ...]
 
 
 def partition_retention(options: CoreOptions) -> PartitionRetention | None:
-    """What the options say; None: partitions do not expire.
+    """The retention in the table's options; None: partitions do not expire.
 
     Raises:
         UsageError: an option has a value that we do not know.
@@ -124,7 +124,7 @@ class ExpirePartitions:
     retention: PartitionRetention
 
     def plan(self) -> PartitionExpiry:
-        """What expires now."""
+        """The expiry that is due."""
         dated = self._dated(FileStoreScan(self.table).live(self.table.snapshots.latest()))
         return PartitionExpiry(
             partitions=tuple(self._too_old(dated)[: self.retention.at_most]),
@@ -133,7 +133,7 @@ class ExpirePartitions:
         )
 
     def execute(self, expiry: PartitionExpiry) -> Iterator[DroppedPartitions]:
-        """Drop them, in one snapshot or more; each as it is made.
+        """Drop the partitions; yields each snapshot as it is made.
 
         Partitions that have become young again since the plan stay.
 

@@ -1,4 +1,4 @@
-"""Takes old snapshots away, with the files that only they need.
+"""Deletes old snapshots, with the files that only they need.
 
 `plan` reads and decides; `execute` deletes. Each expiry makes a new plan, so the next one finds and
 finishes what a crash has interrupted. An expiry first announces what it deletes, and then reads the
@@ -57,7 +57,7 @@ ReadVersion = Callable[[int], Snapshot]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expiry:
-    """What expires, of snapshots or of long-lived changelogs."""
+    """The versions and files that expire, of snapshots or of long-lived changelogs."""
 
     versions: tuple[Snapshot, ...]
     files: FilesToDelete
@@ -65,7 +65,7 @@ class Expiry:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The numbers of all that expire, ascending."""
+        """The numbers of the expiring versions, ascending."""
         return tuple(version.snapshot_id for version in self.versions)
 
 
@@ -91,13 +91,13 @@ class SnapshotExpiry(Expiry):
 
 @dataclass(slots=True)
 class ExpireSnapshots:
-    """Expires snapshots of one table; remembers what tags hold from one time to the next."""
+    """Expires snapshots of one table; caches the files of tags between expiries."""
 
     table: FileStoreTable
     _cache: LiveFilesCache = field(default_factory=live_files_cache)
 
     def plan(self, config: ExpireConfig) -> SnapshotExpiry:
-        """What expires now.
+        """The expiry that is due.
 
         The newest snapshot with the record of the jobs' epochs stays. By it a restarted job knows
         what it has committed, and does not write an epoch twice.
@@ -152,7 +152,7 @@ class ExpireSnapshots:
         )
 
     def execute(self, expiry: SnapshotExpiry) -> None:
-        """Delete it.
+        """Delete the planned versions and files.
 
         Raises:
             UsageError: a snapshot has got a tag or a consumer since the plan was made, or the
@@ -329,7 +329,7 @@ def versions_before(
 
 
 def readable(read: ReadVersion, number: int) -> Snapshot:
-    """A version; an error says how an expiry gets past a damaged one."""
+    """Read a version; an error names the way past a damaged one."""
     try:
         return read(number)
     except CorruptFileError as error:

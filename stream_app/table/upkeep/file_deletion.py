@@ -41,16 +41,16 @@ class FilesToDelete:
 
     @property
     def count(self) -> int:
-        """How many files."""
+        """Number of files."""
         return sum(len(step) for step in self.steps())
 
     @property
     def byte_count(self) -> int:
-        """Bytes of all whose size is known."""
+        """Bytes of the files whose size is known."""
         return sum(sum(step.values()) for step in self.steps())
 
     def steps(self) -> tuple[dict[str, int], ...]:
-        """All, in the order of their deletion."""
+        """All files, in the order of their deletion."""
         return (
             self.data,
             self.changelogs,
@@ -86,7 +86,7 @@ class FileCollector:
             self.files.seen |= self.reads.names(snapshot, may_be_gone=may_be_gone)
 
     def add_data_files(self, entries: Iterable[ManifestEntry]) -> None:
-        """Data files, with the files beside them.
+        """Add data files, with the files beside them.
 
         Raises:
             UnsupportedTableError: one lies on another file system than the table.
@@ -94,11 +94,11 @@ class FileCollector:
         self._add_files(self.files.data, entries)
 
     def add_changelog_files(self, entries: Iterable[ManifestEntry]) -> None:
-        """Changelog files."""
+        """Add changelog files."""
         self._add_files(self.files.changelogs, entries)
 
     def add_manifest_list(self, name: str | None, size: int | None) -> None:
-        """A list and its manifests, unless it is gone."""
+        """Add a list and its manifests, unless the list is gone."""
         metas = None if name is None else self.reads.metas(name)
         if name is None or metas is None:
             return
@@ -110,7 +110,7 @@ class FileCollector:
             self.files.lists[self._table.paths.manifest(name)] = size or 0
 
     def add_indexes(self, snapshot: Snapshot) -> None:
-        """Index files, their manifest, and statistics of a snapshot."""
+        """Add index files, their manifest, and statistics of a snapshot."""
         paths, name = self._table.paths, snapshot.index_manifest
         if name is not None:
             for entry in self.reads.index_entries(name) or ():
@@ -142,8 +142,7 @@ class FileCollector:
 
 
 def delete_files(table: FileStoreTable, files: FilesToDelete, *, clean_folders: bool) -> None:
-    """Delete them: each kind when the one before it is gone. A file that is deleted already is no
-    error.
+    """Delete the files, kind after kind. A missing file is no error.
 
     First it syncs the deletions of versions and tags. One that a crash of the machine brought back
     would name files that are deleted here. Files themselves may come back, and are orphans then.

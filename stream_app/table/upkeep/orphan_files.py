@@ -59,17 +59,17 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """Without the folder."""
+        """Name without the folder."""
         return self.path.rpartition("/")[2]
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file was to become another one, or to be deleted again, and was not."""
+    """Whether a file is a leftover of an interrupted rename or deletion."""
     return (name.startswith(".") and name.endswith(".tmp")) or name.startswith(".probe-")
 
 
 def may_be_cleaned(folder: str, name: str) -> bool:
-    """Whether a file of a folder that holds no data may be an orphan at all.
+    """Whether a file of a folder without data can be an orphan.
 
     In folders of versions these are all files that are neither version nor hint. Other folders hold
     files that no version names (schemas, tags, consumers; the table's own has an empty name). There
@@ -99,7 +99,7 @@ def orphans(
 def emptied_folders(
     folders: Mapping[str, int], holding: Collection[str], older_than_millis: int
 ) -> list[str]:
-    """The folders that nothing is left in, the inner ones first.
+    """The folders that become empty, the inner ones first.
 
     A young folder stays: a writer may have made it for a file that it is about to write.
 
@@ -133,10 +133,10 @@ class OrphanPlan:
 
 
 def time_of_age(table: FileStoreTable, age_ms: int) -> int:
-    """Before when a file was written that is of some age, by our clock and by the files' own.
+    """The time before which files have some age, by our clock and the file system's.
 
-    One of both may be ahead, and would take the files that a living writer has just written for old
-    ones: so the one that is behind counts. The log reports clocks that are far apart.
+    The slower clock counts. A clock that is ahead would make files that a living writer has just
+    written look old. The log reports clocks that are far apart.
 
     Returns:
         Milliseconds since 1970 in UTC.
@@ -158,7 +158,7 @@ def time_of_age(table: FileStoreTable, age_ms: int) -> int:
 
 
 def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
-    """What was written before a time (since 1970 in UTC) and is named by nothing.
+    """The files written before a time (since 1970 in UTC) that nothing names.
 
     Raises:
         CorruptFileError: a version cannot be read completely, so its files cannot be determined.
@@ -192,7 +192,7 @@ def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
 
 
 def delete_orphans(table: FileStoreTable, plan: OrphanPlan) -> None:
-    """Delete them, and then the folders of buckets and partitions that are empty.
+    """Delete the orphans, and then the empty folders of buckets and partitions.
 
     Raises:
         OSError: the file system refused; the next run finds the rest.

@@ -1,4 +1,4 @@
-"""The versions beside the snapshots whose files are retained: tags, and all that branches have.
+"""The versions beside snapshots whose files are retained: tags, and all versions of branches.
 
 Source: Paimon `utils/TagManager.java#taggedSnapshots`, `utils/BranchManager.java`. Branches are
 our care alone: Paimon's expiry of the main table does not look at them.

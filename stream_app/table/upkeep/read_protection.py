@@ -35,7 +35,7 @@ Rows = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 
 
 def retention_ms(text: str | None) -> int | None:
-    """How long the tag lives at most; None: nothing is to be protected.
+    """The tag's longest life; None: nothing needs protection.
 
     Raises:
         UsageError: the text is no duration of a second or more.

@@ -55,7 +55,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackNumbers:
-    """What is deleted and what is changed.
+    """The versions that a rollback deletes and changes.
 
     Attributes:
         snapshots, changelogs: numbers, in the order of their deletion: the newest first.
@@ -84,7 +84,7 @@ def rollback_numbers(
     tags: Mapping[str, int],
     consumers: Iterable[Consumer] = (),
 ) -> RollbackNumbers:
-    """Everything newer than the target is deleted.
+    """The numbers of everything newer than the target, which a rollback deletes.
 
     The newest are deleted first, so that the remaining snapshots are always consecutive. Only
     before an expired target there may be a gap, until the rollback is done.

@@ -54,7 +54,7 @@ _CAUGHT_UP_MAX = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagUpkeepReport:
-    """The names of made and deleted tags; files that were deleted with those."""
+    """The names of created and deleted tags, and the number of files deleted with tags."""
 
     created: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class TagUpkeepReport:
 
 @dataclass(slots=True)
 class TagUpkeep:
-    """For one table; remembers the examined snapshots, and when the next tag is due."""
+    """Upkeep of one table's tags; remembers examined snapshots and the next tag's time."""
 
     table: FileStoreTable
     _looked_at: int = 0
@@ -73,7 +73,7 @@ class TagUpkeep:
     _due_ms: int | None = None
 
     def is_due(self) -> bool:
-        """Whether a period is over that has no tag, by the clock; watermarks are not known here.
+        """Whether, by the clock, a period without a tag is over; watermarks do not count here.
 
         Asks the table only the first time, and when a tag is due.
 

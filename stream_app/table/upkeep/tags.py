@@ -46,7 +46,7 @@ from stream_app.table.versions.time_travel import numbered_snapshot
 def new_tag(
     table: FileStoreTable, name: str, number: int | None = None, retained_ms: int | None = None
 ) -> Tag:
-    """A tag as it would be; `create_tag` makes it.
+    """A tag that does not exist yet; `create_tag` creates it.
 
     Args:
         number: of a snapshot, or of one that another tag keeps; None: the newest snapshot.
@@ -71,7 +71,7 @@ def new_tag(
 
 
 def create_tag(table: FileStoreTable, tag: Tag) -> bool:
-    """Give the name; False when it was taken meanwhile.
+    """Create the tag; False when its name was taken meanwhile.
 
     Beside an expiry or a rollback of ours the version has all its files, or there is no tag. An
     expiry of another engine that is deleting the version's files at this moment cannot be seen.
@@ -176,7 +176,7 @@ def _is_damaged(table: FileStoreTable, name: str) -> bool:
 
 
 def delete_tags(table: FileStoreTable, deletion: TagDeletion) -> None:
-    """Take the names away, and then the files.
+    """Delete the tags, and then their files.
 
     Raises:
         OSError: the file system refused; files that are left are orphans.
@@ -281,7 +281,7 @@ def _check_not_automatic(table: FileStoreTable, name: str, snapshot: Snapshot) -
 
 
 def tag_rules(table: FileStoreTable) -> TagRules | None:
-    """The rules; None without automatic tagging.
+    """The rules of automatic tagging; None: there is none.
 
     Raises:
         UsageError: the delay is as long as a period, so no tag would ever be in time.
@@ -311,7 +311,7 @@ def tag_rules(table: FileStoreTable) -> TagRules | None:
 
 
 def snapshot_time(table: FileStoreTable, snapshot: Snapshot) -> SnapshotTime:
-    """The time on the wall by which a snapshot gets its tag."""
+    """The wall-clock time by which a snapshot gets its tag."""
     options = table.options
     if options[TAG_AUTOMATIC_CREATION] == "watermark":
         millis, zone = snapshot.watermark, options[SINK_WATERMARK_TIME_ZONE]
@@ -323,7 +323,7 @@ def snapshot_time(table: FileStoreTable, snapshot: Snapshot) -> SnapshotTime:
 
 
 def process_time_ms(table: FileStoreTable) -> int | None:
-    """The time on the wall by which tags are due of themselves; None: they wait for watermarks."""
+    """The wall-clock time by which tags become due; None: they wait for watermarks."""
     if table.options[TAG_AUTOMATIC_CREATION] != "process-time":
         return None
     return wall_clock_ms(table.clock.now_ms(), _zone(table.options[SINK_PROCESS_TIME_ZONE]))

@@ -1,4 +1,4 @@
-"""Which tables stream_app can delete versions and files of, or tag versions of.
+"""Refuses tables whose versions stream_app cannot delete or tag safely.
 
 Called by the verbs of upkeep before they plan anything. These are weaker than for writing
 (`opening.open_for_writing`) or reading (`read_refusals`). To delete a file, a command must find it,
@@ -18,7 +18,7 @@ from stream_app.table.storage_errors import storage_errors
 
 
 def check_versions_known(table: FileStoreTable) -> None:
-    """Refuse a table whose versions are others than those in its folder.
+    """Refuse a table with versions outside its folder.
 
     Files that lie elsewhere are found by the path in their manifest entry
     (`FileStorePathFactory.data_file`), which refuses another file system.

@@ -1,1 +1,1 @@
-"""The files of a version, and how a version is found. Start with `file_store_scan`."""
+"""Finds versions of a table, and the files of a version. Start with `file_store_scan`."""

@@ -1,4 +1,4 @@
-"""Whether files exist with their recorded size; lists each folder once."""
+"""Checks that files exist with their recorded size; lists each folder once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files a snapshot of a table has, and which it added.
+"""Finds the files that a snapshot of a table has, and those that it added.
 
 Source: Paimon `operation/AbstractFileStoreScan.java`.
 """

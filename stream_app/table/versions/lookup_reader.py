@@ -1,4 +1,4 @@
-"""Reads the files of a bucket for the rows of some keys: as little of each file as it can.
+"""Finds the rows of some keys in a bucket's files, and reads as little of each as possible.
 
 For the look-ups of compactions (`kinds.keyed`) and of writers (`bucket_lookup`).
 `mergetree.lookup.copies_to_keep` decides how much of a file is read: all of it, its row groups that
@@ -48,7 +48,7 @@ class LookupReader:
 
     Attributes:
         columns, system: what is read; see `FileStoreTable.bucket_files`.
-        keys: gives the keys, which may have to be read first; it is called once at most.
+        keys: returns the keys, and may read files for them; called once at most.
         key_count: their number, about.
         copies: None: the table has none.
     """

@@ -1,4 +1,4 @@
-"""Which tables we can read correctly, and the warning of what stream_app does not know of one.
+"""Refuses tables that we would read wrongly, and warns of unknown parts of a table.
 
 `model.options.option_support` has the decision for each option.
 """
@@ -40,13 +40,13 @@ def check_readable(table: FileStoreTable, *, merges: bool) -> None:
 
 
 def warn_of_unknown(table: FileStoreTable) -> None:
-    """Log what stream_app does not know of a table's schema, if there is anything."""
+    """Log the unknown parts of a table's schema, if there are any."""
     warn_of(table, "options", unknown_options(table.schema.options))
     warn_of(table, "fields of its schema", table.schema.unknown_fields)
 
 
 def warn_of(table: FileStoreTable, what: str, unknown: Collection[str]) -> None:
-    """Log things of a table by name that stream_app does not know, if there are any."""
+    """Log unknown parts of a table by name, if there are any."""
     if unknown:
         _LOG.warning(
             "%s has %s that stream_app does not know: %s; if they change what its rows mean, "

@@ -107,7 +107,7 @@ def latest_compacted(table: FileStoreTable) -> tuple[FileStoreTable, Snapshot | 
 
 
 def names_version(table: FileStoreTable) -> bool:
-    """Whether the table's options name what batch reads read.
+    """Whether the table's options name the version for batch reads.
 
     Raises:
         UsageError: they name several versions.

@@ -1,4 +1,4 @@
-"""How many rows of a table wait for a compaction, by its manifests.
+"""Counts the waiting rows of a table, by its manifests.
 
 Source: none; `planning.compact.waiting_rows` has the rule.
 """
@@ -22,7 +22,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 
 def waiting_line(table: FileStoreTable, committed: Snapshot | None) -> str:
-    """What a command tells whose commit no compaction follows; empty: nothing waits.
+    """The note of a command whose commit no compaction follows; empty: nothing waits.
 
     Args:
         committed: its snapshot; None: it has committed nothing.

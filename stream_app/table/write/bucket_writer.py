@@ -32,7 +32,7 @@ class BucketWriter(Protocol):
         ...
 
     def abort(self) -> None:
-        """Give up: delete the files that were not handed over."""
+        """Delete the files that were not handed over."""
         ...
 
 
@@ -73,7 +73,7 @@ def finish(writer: BucketWriter, partition: bytes, bucket: int) -> BucketChange:
 
 
 def change_of(files: WrittenFiles, partition: bytes, bucket: int) -> BucketChange:
-    """What a bucket has got."""
+    """The change of a bucket by its writer."""
     return BucketChange(
         partition=partition,
         bucket=bucket,

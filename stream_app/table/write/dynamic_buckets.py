@@ -1,4 +1,4 @@
-"""``bucket = -1`` with a key that holds the partition: an index of hashes tells a row's bucket.
+"""``bucket = -1`` with a key that holds the partition: an index of hashes gives a row's bucket.
 
 Stage 1 of an epoch assigns (`DynamicBuckets`), stage 2 adds to the index (`HashIndexWriter`).
 Between them rows are shuffled once: a task needs no other task to give a new key its bucket
@@ -40,7 +40,7 @@ _KEPT_BYTES = 2 << 30
 
 
 class KeptHashes:
-    """Sorted hashes by the path of their file, the ones that were used last. Thread safe.
+    """A cache of sorted hashes by their file's path, for the last used files. Thread safe.
 
     A file of hashes never changes. Large ones lie in temporary files on local disk and are mapped
     into memory: the system may drop their pages.

@@ -1,4 +1,4 @@
-"""The rows that a table has of some keys, for the writer of one bucket.
+"""Finds a table's rows of some keys, for the writer of one bucket.
 
 The newest snapshot tells them. An epoch is written when the one before is committed, so nothing of
 the job is missing there. A compaction that is published meanwhile moves rows between files, and

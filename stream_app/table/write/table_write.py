@@ -39,7 +39,7 @@ class BucketIndex(Protocol):
 
 
 class BucketIndexes(Protocol):
-    """Makes the index of a bucket."""
+    """Makes the indexes of buckets."""
 
     def __call__(self, table: FileStoreTable, partition: bytes, bucket: int) -> BucketIndex:
         """The index of a bucket for one epoch."""
@@ -89,7 +89,7 @@ class TableWrite:
             self._index.add(rows)
 
     def begin_part(self, rows: int) -> None:
-        """What follows is newer than as many rows of any bucket as were written before."""
+        """Begin a part, which is newer than the `rows` written before: its numbers are larger."""
         self.finish_bucket()
         self._next_sequence_number += rows
 

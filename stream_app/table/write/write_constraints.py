@@ -1,4 +1,4 @@
-"""What new rows of a table must respect: sequence numbers, bucket counts, columns.
+"""Constraints on new rows of a table: sequence numbers, bucket counts, columns.
 
 Part of `table.job.table_state`, which passes it every manifest entry that it reads.
 """
@@ -20,7 +20,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 
 @dataclass(slots=True)
 class LiveFileCounts:
-    """How many data files a table has, kept up by what its committer sees anyway.
+    """The number of a table's data files, kept current with the files that its committer sees.
 
     A table without buckets is not read when it is opened, so its numbers stay unknown. Not thread
     safe, but any thread may read a number.
@@ -33,18 +33,18 @@ class LiveFileCounts:
     bytes: int | None = None
 
     def begin(self, live: Iterable[ManifestEntry]) -> None:
-        """These are all files of the table."""
+        """Begin with all files of the table."""
         self.files = self.bytes = 0
         self.follow(live)
 
     def follow(self, entries: Iterable[ManifestEntry]) -> None:
-        """Another writer has added and removed files."""
+        """Count files that another writer has added and removed."""
         for entry in entries:
             sign = 1 if entry.kind is FileKind.ADD else -1
             self._add(sign, sign * entry.file.file_size)
 
     def change(self, changes: Iterable[BucketChange]) -> None:
-        """The table's committer has published changes."""
+        """Count changes that the table's committer has published."""
         for change in changes:
             self._add(
                 len(change.added) - len(change.removed),
@@ -59,7 +59,7 @@ class LiveFileCounts:
 
 @dataclass(slots=True)
 class WriteConstraints:
-    """What is known of a table's files.
+    """Constraints that follow from a table's files.
 
     Attributes:
         next_sequence_number: greater than any in a file; 0 when there is none.

@@ -1,4 +1,4 @@
-"""The arguments of ``stream-app compact``, the same for its job under ``spark-submit``."""
+"""The arguments of ``stream-app compact`` and of its job under ``spark-submit``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stream_app.table.opening import open_for_writing
 
 
 def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add them."""
+    """Add the arguments."""
     add_table(parser)
     parser.add_argument(
         "--conf",
@@ -70,7 +70,7 @@ def add_compact_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OPTION=VALUE",
         help="a table option for this run, or a Spark setting (spark.…=…); may be repeated",
     )
-    # spark-submit stands between: the job itself sees a pipe, whatever there is behind it.
+    # Under spark-submit the job itself sees a pipe, whatever the output is.
     parser.add_argument("--terminal-width", type=int, default=0, help=argparse.SUPPRESS)
 
 

@@ -1,4 +1,4 @@
-"""The arguments of verbs that take a job's configuration, also under ``spark-submit``."""
+"""The arguments of verbs with a job's configuration, also under ``spark-submit``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def add_configuration(parser: argparse.ArgumentParser) -> None:
 
 
 def add_ingest_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add those of ``stream-app ingest`` that its job has too."""
+    """Add the arguments of ``stream-app ingest`` that its job has too."""
     add_configuration(parser)
     parser.add_argument(
         "--events", metavar="FILE", type=Path, help="append a JSON line for each epoch and commit"
@@ -30,7 +30,7 @@ def add_ingest_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def configuration_of(args: argparse.Namespace) -> AppConfig | None:
-    """The configuration that ``--conf`` names; None: it is not given.
+    """The configuration that ``--conf`` names; None: there is none.
 
     Raises:
         UsageError: it has problems.

@@ -16,7 +16,7 @@ from stream_app.table.versions.read_refusals import warn_of_unknown
 from stream_app.table.versions.time_travel import Timestamp, Version
 
 WAREHOUSE = "./warehouse"
-"""Of the example configuration; ``STREAM_APP_TABLE__WAREHOUSE`` names another, as for a job."""
+"""The warehouse of the example configuration; ``STREAM_APP_TABLE__WAREHOUSE`` overrides it."""
 _WAREHOUSE_VARIABLE = "STREAM_APP_TABLE__WAREHOUSE"
 _DATABASE_AND_NAME = re.compile(r"([^/\\.\s]+)\.([^/\\.\s]+)")
 
@@ -25,7 +25,7 @@ def add_table(parser: argparse.ArgumentParser, or_all: str = "") -> None:
     """The argument TABLE.
 
     Args:
-        or_all: what a command line without a table means; empty: it is wrong.
+        or_all: the meaning of a command line without a table; empty: it is an error.
     """
     parser.add_argument(
         "table",
@@ -37,10 +37,10 @@ def add_table(parser: argparse.ArgumentParser, or_all: str = "") -> None:
 
 
 def table_location(text: str, environ: Mapping[str, str]) -> str:
-    """The folder of what a command line calls a table: a folder, or ``database.name``.
+    """The folder of the table on a command line, which is a folder or ``database.name``.
 
     Raises:
-        UsageError: it can be neither.
+        UsageError: it is neither.
     """
     if "\0" in text or not text.strip():
         raise UsageError(
@@ -54,7 +54,7 @@ def table_location(text: str, environ: Mapping[str, str]) -> str:
 
 
 def named_table(location: str) -> FileStoreTable:
-    """Open it, with what the environment says of its file system.
+    """Open the table, with the file system's options from the environment.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -67,7 +67,7 @@ def named_table(location: str) -> FileStoreTable:
 
 
 def add_version(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments; one of them may be given."""
+    """Add the arguments that select a version; at most one may be given."""
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument(
         "--snapshot",
@@ -95,5 +95,5 @@ def version_of(args: argparse.Namespace) -> Version:
 
 
 def timestamp_argument(text: str) -> Timestamp:
-    """A time as it stands on the command line: a text, or milliseconds."""
+    """A time on the command line: a text, or milliseconds."""
     return int(text) if text.lstrip("-").isdigit() else text

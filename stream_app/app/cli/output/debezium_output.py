@@ -107,7 +107,7 @@ class DebeziumMessages:
 
 
 def _followers(pairs: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """The +U of each pair, which has no message of its own."""
+    """The mask of +U rows that belong to a pair and have no message of their own."""
     follows = np.zeros_like(pairs)
     follows[1:] = pairs[:-1]
     return follows

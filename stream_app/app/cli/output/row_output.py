@@ -1,6 +1,6 @@
 """Record batches → lines or files in the format that was asked for, batch by batch.
 
-A file comes into being whole or not at all: it is written beside its place and then renamed.
+A file appears whole or not at all: it is written under another name and then renamed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def output(path: Path | None) -> Iterator[BinaryIO]:
 
 
 def write_table(batches: Batches, schema: pa.Schema, sink: BinaryIO) -> None:
-    """Aligned columns for the eye."""
+    """Write aligned columns for people."""
     columns = [Column(field.name, right=is_numeric(field.type)) for field in schema]
     rows = chain.from_iterable(_text_rows(batch) for batch in batches)
     for line in text_lines(columns, rows):
@@ -64,7 +64,7 @@ def write_table(batches: Batches, schema: pa.Schema, sink: BinaryIO) -> None:
 
 
 def write_jsonl(batches: Batches, schema: pa.Schema, sink: BinaryIO) -> None:
-    """A JSON object a line."""
+    """Write one JSON object a line."""
     for batch in batches:
         for start in range(0, batch.num_rows, _LINES_AT_ONCE):
             part = batch.slice(start, _LINES_AT_ONCE)
@@ -74,7 +74,7 @@ def write_jsonl(batches: Batches, schema: pa.Schema, sink: BinaryIO) -> None:
 
 
 def write_csv(batches: Batches, schema: pa.Schema, sink: BinaryIO) -> None:
-    """Comma separated, with a header; bytes as base64, null as nothing, "" as an empty text."""
+    """Write comma-separated values with a header; bytes as base64, null as nothing."""
     texts = pa.schema([_csv_field(field) for field in schema])
     with pa_csv.CSVWriter(sink, texts) as writer:
         for batch in batches:
@@ -83,7 +83,7 @@ def write_csv(batches: Batches, schema: pa.Schema, sink: BinaryIO) -> None:
 
 
 def write_parquet(batches: Batches, schema: pa.Schema, sink: BinaryIO) -> None:
-    """A Parquet file with zstd."""
+    """Write a Parquet file with zstd."""
     with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(batch)
@@ -98,7 +98,7 @@ WRITERS: dict[str, Callable[[Batches, pa.Schema, BinaryIO], None]] = {
 
 
 def is_numeric(kind: pa.DataType) -> bool:
-    """Whether a column of this type is set flush right."""
+    """Whether a column of this type is right-aligned."""
     return bool(
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     )
@@ -121,5 +121,5 @@ def _csv_column(column: pa.Array) -> pa.Array:
 
 
 def with_constant(value: object, kind: pa.DataType, count: int) -> pa.Array:
-    """A column that says the same in each row."""
+    """The rows with a further column of one constant."""
     return pc.cast(pa.repeat(pa.scalar(value, kind), count), kind)

@@ -20,7 +20,7 @@ _LONGEST = 32
 
 @contextmanager
 def keys_of(terminal: int) -> Iterator[Callable[[float], str | None]]:
-    """Within the block each key of a terminal comes at once, and is not shown.
+    """Within the block each key of a terminal arrives at once, without an echo.
 
     Args:
         terminal: its file descriptor.
@@ -39,7 +39,7 @@ def keys_of(terminal: int) -> Iterator[Callable[[float], str | None]]:
         data = os.read(terminal, _LONGEST)
         if not data:
             return "q"
-        # Keys that came together: the first one counts, unless all are one key's sequence.
+        # Of keys that arrive together the first one counts, unless all are one key's sequence.
         return _NAMES.get(data) or _NAMES.get(data[:1]) or data[:1].decode(errors="replace")
 
     try:

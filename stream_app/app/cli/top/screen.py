@@ -1,4 +1,4 @@
-"""What the terminal shows: the list of tables, and below it one of them."""
+"""Draws the terminal: the list of tables, and below it the details of one."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ from stream_app.spark.epoch.epoch_seconds import parts_text, parts_told
 
 _STYLES = {READY: "green", WAITING: "yellow", EMPTY: "yellow"}
 _LINES_AROUND = 5
-"""The title, the head of the list with its rules, and the line of keys."""
+"""Lines for the title, the list's head with its rules, and the line of keys."""
 _SNAPSHOTS, _LOOKED_BACK, _COMPACTIONS = 4, 30, 4
 DETAIL_LINES = 5 + _SNAPSHOTS + _COMPACTIONS
 _COLUMNS = (
     "table", "state", "behind", "lag", "changed", "epoch", "snapshot", "runs", "reason"
 )  # fmt: skip
 _NARROW = 100
-"""Characters: on a narrower terminal names and reasons take the room of some numbers."""
+"""Width in characters below which names and reasons take the room of some numbers."""
 _LEFT_OUT = ("changed", "epoch", "snapshot", "runs")
 _NAME = 24
-"""Characters of a name that are shown at least."""
+"""Least number of a name's characters that are shown."""
 _WIDE = {"table": 2, "reason": 3}
-"""Columns that are cut where they do not fit, and their shares of the room that is left."""
+"""Columns that may be cut, and their shares of the remaining room."""
 _KEYS = "q quits · ↑ ↓ choose a table · s sorts by {}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """Where one is in the list.
+    """The user's place in the list.
 
     Attributes:
         order: one of `ORDERS`.
@@ -68,7 +68,7 @@ class View:
         return max(1, self.height - _LINES_AROUND - DETAIL_LINES)
 
     def after(self, key: str | None, tables: int) -> View:
-        """The view after a key, of a list of so many tables."""
+        """The view after a key, for a list of so many tables."""
         steps = {UP: -1, DOWN: 1, PAGE_UP: -self.rows, PAGE_DOWN: self.rows}
         if key == "s":
             order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
@@ -103,7 +103,7 @@ def screen(
 
 
 def summary(title: str, tables: Sequence[TableStatus]) -> Text:
-    """One line: how many tables, and how they are."""
+    """One line with the number of tables and their states."""
     troubles = sum(one.reason is not None for one in tables)
     ages = [one.fresh_s for one in tables if one.fresh_s is not None]
     text = Text(no_wrap=True, overflow="ellipsis").append(visible(title), style="bold")
@@ -120,16 +120,16 @@ def summary(title: str, tables: Sequence[TableStatus]) -> Text:
 
 
 def _named(one: TableStatus, title: str) -> TableStatus:
-    """Without the database, when that is the title."""
+    """The table's name, without the database if that is the title."""
     return replace(one, table=one.table.removeprefix(f"{title}."))
 
 
 def table_list(
     tables: Sequence[TableStatus], *, chosen: int | None = None, left_out: Sequence[str] = ()
 ) -> Table:
-    """The tables as rows; `chosen` is the place of one that stands out.
+    """The tables as rows; `chosen` is the place of the highlighted one.
 
-    A column of which nothing is known is left out, and so are those of `left_out`.
+    Columns without known values, and those of `left_out`, are omitted.
     """
     listed = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=chosen is not None)
     rows = [_cells(one) for one in map(in_short, tables)]
@@ -173,7 +173,7 @@ def _cells(one: TableStatus) -> dict[str, str]:
 
 
 def detail_of(site: Site, name: str) -> RenderableType:
-    """The newest snapshots and compactions of a table, and what is compacted next."""
+    """The newest snapshots and compactions of a table, and its next compactions."""
     try:
         return Group(*_details(site, name))
     except (StreamAppError, OSError) as error:
@@ -181,7 +181,7 @@ def detail_of(site: Site, name: str) -> RenderableType:
 
 
 def _parts(newest: Sequence[Snapshot]) -> Iterator[str]:
-    """Where the seconds of each epoch went, before its commit."""
+    """The seconds of each part of an epoch, before its commit."""
     for one in newest:
         parts = parts_told((one.properties or {}).get(SECONDS_PROPERTY))
         if parts:

@@ -1,4 +1,4 @@
-"""``stream-app backfill``: reads a table's topics again, and writes what differs."""
+"""``stream-app backfill``: reads a table's topics again, and writes the differences."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it.
+    """Run the backfill.
 
     Raises:
-        UsageError: wrong arguments, or the topics do not tell the table's rows.
+        UsageError: wrong arguments, or the topics do not determine the table's rows.
     """
     since = None
     if args.begin != _EARLIEST:
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _quarantines(config: AppConfig | None, location: str) -> Sequence[Quarantine]:
-    """The folders in which records of the table may wait; none that only Spark reaches."""
+    """The folders in which records of the table may wait, without those that only Spark reaches."""
     folder = None if config is None else config.stream.quarantine
     if config is None or folder is None:
         return []

@@ -1,4 +1,4 @@
-"""``stream-app changelog``: what each snapshot changed, row by row, printed or sent to Kafka."""
+"""``stream-app changelog``: prints the changed rows of each snapshot, or sends them to Kafka."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _run(args: argparse.Namespace) -> None:
             if not args.follow and args.consumer is None:
                 write(_rows(changelog_batches(follow), schema), schema, sink)
                 return
-            for step in follow.steps():  # a text table for each, so that it is seen at once
+            for step in follow.steps():  # a text table for each step, so that it appears at once
                 write(_rows(follow.batches(step), schema), schema, sink)
                 sink.flush()
 
@@ -153,7 +153,7 @@ def _run(args: argparse.Namespace) -> None:
 def _by_step(
     follow: ChangelogFollow, give: Callable[[ChangelogBatch], object], flush: Callable[[], object]
 ) -> None:
-    """Give away each step whole before the next one is asked for, which writes the progress."""
+    """Pass on each step whole before asking for the next one, which writes the progress."""
     for step in follow.steps():
         for batch in follow.batches(step):
             give(batch)
@@ -221,7 +221,7 @@ _NAMED = (StartMode.LATEST.value, StartMode.LATEST_FULL.value, StartMode.COMPACT
 
 
 def start_of(text: str) -> StreamStart:
-    """The start that a text means: ``N``, ``N-full``, a time, or a name.
+    """The start that a text names: ``N``, ``N-full``, a time, or a name.
 
     Raises:
         UsageError: it is none of them.
@@ -244,7 +244,7 @@ def start_of(text: str) -> StreamStart:
 
 
 def check_start(table: FileStoreTable, start: StreamStart, *, follow: bool) -> None:
-    """See that a snapshot that was asked for by number is there.
+    """Check that a snapshot that is requested by number exists.
 
     Raises:
         UsageError: it has expired; or, without `follow`, it is still to come.

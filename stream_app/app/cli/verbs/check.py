@@ -1,4 +1,4 @@
-"""``stream-app check``: is a table as it must be?"""
+"""``stream-app check``: checks whether a table is intact."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _check_all(
 
 
 def summary_of(seen: Mapping[str, Collection[FindingKind]]) -> str:
-    """What was found in each of many tables, in a line."""
+    """The findings of many tables, in one line."""
     by_code: dict[int, list[str]] = {}
     for name, kinds in seen.items():
         by_code.setdefault(exit_code(kinds), []).append(name)
@@ -180,7 +180,7 @@ def summary_of(seen: Mapping[str, Collection[FindingKind]]) -> str:
 
 
 def exit_code(kinds: Collection[FindingKind]) -> int:
-    """What is wrong comes before what was not compared, and what waits."""
+    """The exit code: problems come before uncompared tables, and these before waiting rows."""
     if not kinds:
         return 0
     return NOT_COMPARED if set(kinds) <= _NOTHING_WRONG else FAILED
@@ -194,10 +194,10 @@ def _check(
     *,
     heading: str = "",
 ) -> tuple[list[FindingKind], CheckReport]:
-    """Check a table, and tell what its comparison has found; returns the kinds of findings.
+    """Check a table, and print its comparison's findings; return the kinds of findings.
 
     Args:
-        compared: or the error that kept the table from being compared; None: it was not asked for.
+        compared: or the error that prevented the comparison; None: nobody asked for one.
     """
     check = TableCheck(table, args.quick, progress)
     findings = check.findings()
@@ -253,7 +253,7 @@ def source_of(
     *,
     option: str = "--source-kafka",
 ) -> tuple[SourceConfig | None, TableConfig]:
-    """The topics to compare with, None when none are named; and how their rows are made.
+    """The topics to compare with, or None without any; and the rules for their rows.
 
     Args:
         tables: of the job; None: none is named.
@@ -306,7 +306,7 @@ def _print(
     *,
     heading: str = "",
 ) -> list[FindingKind]:
-    """Print findings as they come, the first behind the heading; returns the kind of each."""
+    """Print findings as they come, with the heading before the first; return the kind of each."""
     kinds = []
     for finding in findings:
         kinds.append(finding.kind)
@@ -328,7 +328,7 @@ def _print(
 
 
 def result_lines(report: CheckReport, count: int) -> list[str]:
-    """The result."""
+    """The lines of the result."""
     lines = [f"{count} findings" if count > 1 else "1 finding" if count else "nothing is wrong"]
     if report.damaged and count > 1:
         lines.append(f"damaged: {report.damaged}\n  to fix: {report.fix}")
@@ -336,7 +336,7 @@ def result_lines(report: CheckReport, count: int) -> list[str]:
 
 
 def detail_lines(report: CheckReport, *, quick: bool) -> list[str]:
-    """What was examined."""
+    """The lines about the extent of the check."""
     looked = f"{report.versions} version{'s' if report.versions != 1 else ''}"
     if report.branches:
         looked += f" of the table and {report.branches} of its branches"

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:  # noqa: RET503 - execv does not come 
 
 
 def planned(job: CompactJob) -> list[PlannedCompaction]:
-    """What the job would begin with."""
+    """The compactions with which the job would begin."""
     snapshot = job.table.snapshots.latest()
     buckets = job.choice.buckets(job.table, snapshot)
     return planned_compactions(job.table, snapshot, buckets, full=job.full)

@@ -1,4 +1,4 @@
-"""``stream-app doctor``: what a job needs, looked at before it runs."""
+"""``stream-app doctor``: checks a job's needs before it runs."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def ingest_command(config: AppConfig, args: argparse.Namespace) -> list[str]:
 
 
 def _jars(config: AppConfig) -> list[Path]:
-    """What Spark's own query needs: its Kafka source, and S3A for a checkpoint there.
+    """The jars of Spark's own query: its Kafka source, and S3A for a checkpoint there.
 
     A configuration that names jars names all of them. The native reader needs none.
     """

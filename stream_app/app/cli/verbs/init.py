@@ -1,4 +1,4 @@
-"""``stream-app init``: a configuration in writing, of what a topic's messages tell."""
+"""``stream-app init``: writes a configuration from a topic's messages."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _draft(args: argparse.Namespace) -> JobDraft:
 
 
 def _tell(table: SourceTable, source: SourceConfig) -> None:
-    """What the columns lose on their way, as far as it is known."""
+    """Print what the columns lose on their way, as far as it is known."""
     message_format = format_named(source.format)
     for remark in remarks_of_new(table.columns):
         print(
@@ -200,7 +200,7 @@ def _source(args: argparse.Namespace, topic: str) -> SourceConfig:
 
 
 def _told(source: SourceConfig) -> dict[str, str]:
-    """Client settings without those that may be secret: people add them."""
+    """Client settings without possible secrets, which people add."""
     secret = ("password", "jaas", "secret", "key")
     return {
         key: value
@@ -212,7 +212,7 @@ def _told(source: SourceConfig) -> dict[str, str]:
 def _names(
     args: argparse.Namespace, reader: SourceReader, messages: pa.RecordBatch
 ) -> tuple[str, str]:
-    """Database and name of the source's table, else of the topic.
+    """Database and name of the source's table, or those of the topic.
 
     Raises:
         WrongSourceError: the messages tell of several tables.

@@ -1,4 +1,4 @@
-"""``stream-app inspect``: what a table is made of, without reading a row."""
+"""``stream-app inspect``: shows facts about a table without reading a row."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LISTINGS: dict[str, Callable[[FileStoreTable, Snapshot | None, BucketChoice], L
     "overview": lambda table, snapshot, _: Listing(Overview, [overview(table, snapshot)]),
 }
 _WITH_BUCKETS = ("files", "levels", "compactions")
-"""What can be shown of some buckets alone."""
+"""Parts of a table that can be limited to some buckets."""
 DESCRIPTION = "Show the metadata of a table. Reads no row and no data file."
 EPILOG = """\
 what there is to see:
@@ -97,7 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what was asked for.
+    """Print the requested facts.
 
     Raises:
         UsageError: no such version, or no such partition column.

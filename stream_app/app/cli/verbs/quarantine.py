@@ -1,4 +1,4 @@
-"""``stream-app quarantine``: the records that a job could not take, and what becomes of them."""
+"""``stream-app quarantine``: shows, replays and removes records that a job could not take."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it.
+    """Run the subcommand.
 
     Raises:
         UsageError: wrong arguments, or a record that cannot be replayed safely.
@@ -184,15 +184,15 @@ class _Records:
 
     @property
     def quarantine(self) -> Quarantine:
-        """The folder in which they are."""
+        """The folder with the chosen records."""
         return self.whole if self.name is None else self.whole.of_table(self.name)
 
     def waiting(self) -> Sequence[QuarantinedRecord]:
-        """Those with which nothing was done."""
+        """The records that still wait."""
         return self.choice.chosen(self.quarantine.waiting(self._committed(self.name)))
 
     def of_tables(self) -> Mapping[str, Sequence[QuarantinedRecord]]:
-        """The same of each table of a database, by its name; empty where one table is meant."""
+        """The same for each table of a database, by name; empty for a single table."""
         is_of_one = isinstance(self.tables, SingleTable) or self.name is not None
         return {
             name: self.choice.chosen(self.whole.of_table(name).waiting(self._committed(name)))
@@ -200,14 +200,14 @@ class _Records:
         }
 
     def elsewhere(self) -> Iterator[str]:
-        """Of no table nothing is chosen: the tables that have such records."""
+        """If no record is chosen: the other tables that have such records."""
         counts = {name: len(records) for name, records in self.of_tables().items() if records}
         if counts:
             tables = ", ".join(f"{name} ({count})" for name, count in counts.items())
             yield f"such records wait in tables; choose one with --table: {tables}"
 
     def _committed(self, name: str | None) -> frozenset[str]:
-        """Commit users in the tables; without a configuration the marks alone must tell."""
+        """Commit users in the tables; without a configuration only the marks count."""
         users: set[str] = set()
         if self.tables is None:
             return frozenset()

@@ -1,4 +1,4 @@
-"""``stream-app read``: the rows of a table, merged while they are read."""
+"""``stream-app read``: prints the rows of a table, and merges them while it reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``stream-app resume``: let a job try tables again that an error holds back."""
+"""``stream-app resume``: asks a job to try tables again that an error holds back."""
 
 from __future__ import annotations
 

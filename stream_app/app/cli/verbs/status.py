@@ -1,4 +1,4 @@
-"""``stream-app status``: what a job has done, and where it is stuck, table by table."""
+"""``stream-app status``: shows a job's progress, and where it is stuck, table by table."""
 
 from __future__ import annotations
 

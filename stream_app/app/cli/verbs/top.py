@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show them until ``q``.
+    """Show the tables until ``q``.
 
     Raises:
         UsageError: the warehouse is not there, or the configuration is wrong.
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         )
     site = site_of(args)
     if args.once or not (sys.stdout.isatty() and sys.stdin.isatty()):
-        # A pipe has no width: what reads it wants whole lines.
+        # A pipe has no width, and its reader wants whole lines.
         _print(site, Console(highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH))
     else:
         _watch(site, Console(highlight=False), args.interval)

@@ -68,7 +68,7 @@ def add_site(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until it is ended.
+    """Serve until the process is ended.
 
     Raises:
         UsageError: the packages of the pages are missing, or the port is taken.
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def site_of(args: argparse.Namespace) -> Site:
-    """The tables that ``--warehouse``, or ``--conf`` and ``--set``, mean.
+    """The tables that ``--warehouse``, or ``--conf`` and ``--set``, name.
 
     Raises:
         UsageError: the warehouse is not there, or the configuration is wrong.

@@ -1,1 +1,1 @@
-"""The events of a job: what its log says of epochs, commits and tables."""
+"""The events of a job: log lines about epochs, commits and tables."""

@@ -39,7 +39,7 @@ class CompactionsNow:
 
 
 class ShowsCompactions(Protocol):
-    """The job of a table, as far as any thread may ask it."""
+    """A table's job, limited to methods that any thread may call."""
 
     def compaction_metrics(self) -> CompactionMetrics | None:
         """Numbers about the compactions; None before the first epoch."""
@@ -52,7 +52,7 @@ class ShowsCompactions(Protocol):
 
 @dataclass(slots=True)
 class EpochHistory:
-    """Of each table by its name; the only table of a job has the name ''.
+    """The newest epochs by the table's name; the only table of a job has the name ''.
 
     Attributes:
         source_ms: time of the newest message that any table has got, in ms since 1970; None:
@@ -64,11 +64,11 @@ class EpochHistory:
     _jobs: dict[str, ShowsCompactions] = field(default_factory=dict)
 
     def watch(self, table: str, job: ShowsCompactions) -> None:
-        """The compactions of a table are shown by its job from here on."""
+        """Show the compactions of a table by its job from here on."""
         self._jobs[table] = job
 
     def compactions(self, table: str) -> CompactionsNow | None:
-        """Those of a table; None: its job has not begun."""
+        """The compactions of a table; None: its job has not begun."""
         job = self._jobs.get(table)
         numbers = None if job is None else job.compaction_metrics()
         if job is None or numbers is None:
@@ -76,7 +76,7 @@ class EpochHistory:
         return CompactionsNow(numbers=numbers, under_way=tuple(job.unfinished_compactions()))
 
     def add(self, table: str, report: EpochReport, time_ms: int) -> None:
-        """An epoch is committed."""
+        """Add a committed epoch."""
         for snapshot in report.snapshots:
             millis = (snapshot.properties or {}).get(SOURCE_TIME_PROPERTY, "")
             if millis.isdecimal():
@@ -93,5 +93,5 @@ class EpochHistory:
         )
 
     def of(self, table: str) -> Sequence[PastEpoch]:
-        """Oldest first; called from other threads than `add`."""
+        """The epochs of a table, oldest first; other threads than that of `add` call it."""
         return tuple(self._epochs.get(table, ()))

@@ -57,9 +57,9 @@ class EventLog:
     """Reports epochs, the source's lag, and commits between epochs.
 
     Attributes:
-        table: whose events these are; None: of the whole job, or of its only table.
-        history: keeps the newest epochs.
-        health: knows the tables that are held back.
+        table: the table of these events; None: the whole job, or its only table.
+        history: the newest epochs.
+        health: the job's health, with the held tables.
         listeners: get the events too.
     """
 
@@ -87,12 +87,12 @@ class EventLog:
         self._write("started", {"table": table, "checkpoint": checkpoint})
 
     def watch_compactions(self, source: CompactionSource) -> None:
-        """Numbers about compactions are available from `source` from here on."""
+        """Read numbers about compactions from `source` from here on."""
         if self.metrics is not None:
             self.metrics.compactions.add(self.metrics.table, source)
 
     def watch_maintenance(self, source: Callable[[], MaintenanceMetrics]) -> None:
-        """Numbers about expiry are available from `source` from here on."""
+        """Read numbers about expiry from `source` from here on."""
         if self.metrics is not None:
             self.metrics.maintenance.add(self.metrics.table, source)
 
@@ -102,7 +102,7 @@ class EventLog:
             return
         try:
             newest = newest_snapshots(table)
-        except (StreamAppError, OSError):  # an epoch that needs them tells
+        except (StreamAppError, OSError):  # an epoch that needs them reports it
             return
         self.metrics.opened(newest, topics)
 
@@ -248,13 +248,13 @@ class EventLog:
         self._write("ended", {})
 
     def _count(self, call: Callable[[JobMetrics], None]) -> None:
-        """Numbers that fail do not end the job: its tables have the epoch already."""
+        """Update numbers; an error does not end the job: its tables have the epoch already."""
         if self.metrics is not None:
             self.listeners.guard(self.metrics, call)
 
     @property
     def _name(self) -> str:
-        """As labels of metrics have it; but each table has its own, however many there are."""
+        """The table as in labels of metrics, but each table by its own name."""
         if self.metrics is None or (self.table and self.metrics.table.endswith(OTHER_TABLES)):
             return self.table or ""
         return self.metrics.table
@@ -264,7 +264,7 @@ class EventLog:
         return "" if self.table is None else f"{self.table}: "
 
     def _columns(self, sightings: Mapping[Column, ColumnSighting]) -> dict[str, object]:
-        """Warns of each column once, and counts its records; returns the event's part."""
+        """Warn of each column once, and count its records; return the event's part."""
         counts: dict[str, Counter[str]] = {kind.value: Counter() for kind in DriftKind}
         for (kind, given), sighting in sorted(sightings.items(), key=lambda item: item[1].place):
             column = (kind, given)

@@ -1,4 +1,4 @@
-"""What `event_log` writes: parts of its lines for people, and events as objects for programs."""
+"""Texts of `event_log`: parts of its lines for people, and events as objects for programs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from stream_app.table.compact.report import CompactionReport
 from stream_app.table.job.table_job import IdleReport
 
 _WAIT_WORTH_TELLING_S = 0.1
-"""Least wait of an epoch for its compactions that a line shows; reading the table takes less."""
+"""Least wait for compactions that an epoch's line shows; reading the table takes less."""
 
 
 def drained_text(epochs: int, lag: int | None) -> str:
-    """Of a run that has read its source to the end."""
+    """The line of a run that has read its source to the end."""
     if lag:
         return "the source has more that this run did not read"
     new = f"epochs in this run: {epochs}" if epochs else "there was nothing new"
@@ -65,7 +65,7 @@ Event = Mapping[str, object]
 
 
 def epoch_event(report: EpochReport, columns: Event) -> Event:
-    """An epoch that is committed.
+    """The event of a committed epoch.
 
     Args:
         columns: the records with unknown and missing columns.
@@ -91,7 +91,7 @@ def epoch_event(report: EpochReport, columns: Event) -> Event:
 
 
 def idle_event(report: IdleReport) -> Event:
-    """A commit of compactions between epochs."""
+    """The event of a commit of compactions between epochs."""
     return {"snapshots": [_snapshot_event(report.snapshot)], **_compaction_event(report)}
 
 
@@ -101,7 +101,7 @@ def rounded(parts: EpochSeconds) -> dict[str, float]:
 
 
 def quarantined_event(quarantined: Quarantined | None) -> dict[str, object]:
-    """Records that were quarantined."""
+    """The event of quarantined records."""
     if quarantined is None:
         return {"bad_reasons": {}, "quarantine_file": None}
     return {"bad_reasons": dict(quarantined.reasons), "quarantine_file": quarantined.file}

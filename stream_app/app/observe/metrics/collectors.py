@@ -38,7 +38,7 @@ class TablesCollector(Collector, Generic[_Metrics]):
         self._sources: list[tuple[str, Callable[[], _Metrics | None]]] = []
 
     def add(self, table: str, source: Callable[[], _Metrics | None]) -> None:
-        """Take in a table by its label; the source gives None while there are no numbers."""
+        """Add a table by its label; the source gives None while there are no numbers."""
         self._sources.append((table, source))
 
     def collect(self) -> Iterator[Metric]:
@@ -103,7 +103,7 @@ class DiskCollector(Collector):
 
     Attributes:
         label: of the job.
-        folders: what is written there → the folder; a missing one will be made below its parents.
+        folders: use of the folder → the folder; the job creates a missing one below its parents.
     """
 
     label: str
@@ -118,7 +118,7 @@ class DiskCollector(Collector):
                 there = next((path for path in (folder, *folder.parents) if path.exists()), None)
                 usage = None if there is None else shutil.disk_usage(there)
             except OSError:
-                continue  # a mount that hangs must not take the other numbers
+                continue  # a hanging mount must not hide the other numbers
             if usage is not None:
                 free.add_metric([self.label, name], usage.free)
                 size.add_metric([self.label, name], usage.total)
@@ -133,7 +133,7 @@ class _TableNumber:
     """A number of one table.
 
     Attributes:
-        together: how the numbers of several tables become one.
+        together: combines the numbers of several tables into one.
     """
 
     name: str

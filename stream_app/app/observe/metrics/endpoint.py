@@ -34,8 +34,8 @@ def serving(
     """Serve within the block.
 
     Args:
-        port: None: do not.
-        health: answers ``/healthz`` and ``/readyz``; None: these are not there.
+        port: None: serve nothing.
+        health: answers ``/healthz`` and ``/readyz``; None: these paths do not exist.
         address: to listen at.
 
     Raises:

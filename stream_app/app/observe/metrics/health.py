@@ -1,4 +1,4 @@
-"""Whether a job is alive, and whether its tables are fresh: the facts, and the decisions."""
+"""Decides whether a job is alive and its tables are fresh, from recorded facts."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from stream_app.clock import Clock
 
 SILENCE_S = 120.0
-"""The job looks at its query five times a second; after so long without a look it hangs."""
+"""The job checks its query five times a second; after so long without a check it hangs."""
 POLL_S = 60.0
-"""Spark says so often at least, beside the trigger, how far the source is read."""
+"""Longest interval, beside the trigger, at which Spark reports how far the source is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceState:
-    """How far a job is behind its source.
+    """The distance of a job to its source.
 
     Attributes:
-        stale_s: the freshness of the table that is farthest behind; None: none is known.
-        looked_s: seconds since Spark has told how far the source is read; None: not yet.
+        stale_s: the age of the stalest table's data; None: none is known.
+        looked_s: seconds since Spark reported how far the source is read; None: not yet.
         lag: messages that are not committed yet; None: unknown.
         is_committed: whether this run has committed an epoch.
     """
@@ -32,11 +32,11 @@ class SourceState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobMoment:
-    """A job at a moment.
+    """The facts about a job at one moment.
 
     Attributes:
         phase: ``starting``, ``running`` or ``ending``.
-        silent_s: seconds since the job has looked at its query.
+        silent_s: seconds since the job checked its query.
         held: table → why an error holds it back.
     """
 
@@ -47,14 +47,14 @@ class JobMoment:
 
 
 def alive_problems(state: JobMoment) -> list[str]:
-    """Why the process should be started again; empty: it should not."""
+    """Reasons to restart the process; empty: there are none."""
     if state.phase == "running" and state.silent_s > SILENCE_S:
         return [f"the job has not looked at its query for {state.silent_s:.0f} s"]
     return []
 
 
 def source_problems(state: SourceState, max_staleness_s: float, trigger_s: float) -> list[str]:
-    """Why the tables may be behind; see `ready_problems`."""
+    """Reasons why the tables may be behind; see `ready_problems`."""
     problems = []
     if state.looked_s is None:
         problems.append("the source has not been looked at yet")
@@ -74,11 +74,11 @@ def source_problems(state: SourceState, max_staleness_s: float, trigger_s: float
 
 
 def ready_problems(state: JobMoment, max_staleness_s: float, trigger_s: float) -> list[str]:
-    """Why the tables should not be relied on; empty: they are fresh.
+    """Reasons why the tables are not reliable; empty: they are fresh.
 
     Args:
         max_staleness_s: of ``stream.max-staleness``.
-        trigger_s: seconds between two looks at the source.
+        trigger_s: seconds between two checks of the source.
     """
     problems = alive_problems(state)
     if state.phase == "running":
@@ -91,12 +91,12 @@ def ready_problems(state: JobMoment, max_staleness_s: float, trigger_s: float) -
 
 @dataclass(slots=True)
 class JobHealth:
-    """The facts, as the job tells them; any thread may ask.
+    """The facts that the job reports; any thread may ask.
 
     Attributes:
         max_staleness_s: seconds that a ready table may be behind.
         source: how far the job is behind its source.
-        trigger_s: seconds between two looks at the source.
+        trigger_s: seconds between two checks of the source.
         hide: takes the configuration's secrets out of a text.
     """
 
@@ -113,7 +113,7 @@ class JobHealth:
         self._looked_at = self.clock.steady_seconds()
 
     def looked(self, is_running: bool) -> None:
-        """The job has looked at its query; False: it has done so for the last time."""
+        """Note that the job has checked its query; False: for the last time."""
         self.phase = "running" if is_running else "ending"
         self._looked_at = self.clock.steady_seconds()
 

@@ -46,7 +46,7 @@ from stream_app.spark.stream.running_stream import SourceProgress
 from stream_app.table.compact.report import CompactionReport
 
 TABLE_LABELS_MAX = 200
-"""Tables with numbers of their own: each is some dozens of time series."""
+"""Tables with numbers of their own; each adds some dozens of time series."""
 OTHER_TABLES = "(others)"
 _COUNTERS = (
     ("epochs", "Epochs that were committed."),
@@ -58,7 +58,7 @@ _COUNTERS = (
 )
 """Counters of an epoch without further labels."""
 _SECONDS = (0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600)
-"""Upper bounds of the histogram: from a few rows to an epoch that waits for compaction."""
+"""Upper bounds of the histogram: from an epoch of few rows to one that waits for compaction."""
 
 
 class JobMetrics:
@@ -70,7 +70,7 @@ class JobMetrics:
         name: of one of many tables, which may share the label; empty: of the job's own.
         registry: what `serving` serves.
         compactions, maintenance, store, jvm, disks: numbers that each scrape reads afresh.
-        source: how far the tables are behind.
+        source: the tables' distance to the source.
     """
 
     def __init__(self, table: str, clock: Clock | None = None) -> None:
@@ -139,7 +139,7 @@ class JobMetrics:
         self._snapshots = self._labelled("snapshots", "Snapshots that were committed.", "kind")
 
     def of_table(self, name: str) -> JobMetrics:
-        """The numbers of one of many tables; the tables beyond the first have one label together.
+        """The numbers of one of many tables; tables beyond the limit share a label.
 
         Args:
             name: of the table; the label has the database too.
@@ -153,7 +153,7 @@ class JobMetrics:
         return of_one
 
     def held(self, name: str, waiting: HeldTable | None) -> None:
-        """A table waits; those of one label that an error holds back are counted."""
+        """Note a waiting table; tables of one label that an error holds back are counted."""
         label = self.of_table(name).table
         names = self._held_tables[label]
         is_held = waiting is not None and waiting.has_failed
@@ -162,7 +162,7 @@ class JobMetrics:
         self.source.held(label, name, waiting)
 
     def opened(self, newest: Sequence[Snapshot], topics: Collection[str]) -> None:
-        """The table is opened, before its first epoch of this run.
+        """Note that the table is opened, before its first epoch of this run.
 
         Args:
             newest: its newest snapshots, from the newest on.
@@ -178,7 +178,7 @@ class JobMetrics:
         self._count_reasons(quarantined)
 
     def quarantined(self, waiting: Mapping[str, int]) -> None:
-        """How many records wait in quarantine.
+        """Set the number of records that wait in quarantine.
 
         Args:
             waiting: by the table's name; '' has those of the job's only table, or of no table.
@@ -190,7 +190,7 @@ class JobMetrics:
             self._quarantine.labels(label).set(count)
 
     def epoch(self, report: EpochReport) -> None:
-        """An epoch is committed."""
+        """Count a committed epoch."""
         if report.skipped:
             return
         counts = report.counts
@@ -219,7 +219,7 @@ class JobMetrics:
             self._reasons.labels(self.table, reason).inc(count)
 
     def _parts(self, report: EpochReport) -> None:
-        """All parts but the commit pass once for all tables of a round: they are the job's."""
+        """Add the parts before the commit, which a round has once for all tables, to the job's."""
         parts, work = dict(report.parts.by_name), (report.epoch, report.began_ms)
         self._seconds.labels(self.table, "commit").observe(parts.pop("commit"))
         if self._newest_work != [work]:
@@ -230,7 +230,7 @@ class JobMetrics:
     def committed(
         self, snapshots: Sequence[Snapshot], compactions: Sequence[CompactionReport]
     ) -> None:
-        """Snapshots were published, with these compactions."""
+        """Count published snapshots and their compactions."""
         for snapshot in snapshots:
             self._snapshots.labels(self.table, snapshot.commit_kind.value).inc()
             self._newest(snapshot)
@@ -243,11 +243,11 @@ class JobMetrics:
             self._records.labels(self.table).set(snapshot.total_record_count)
 
     def column(self, kind: DriftKind, name: str, records: int) -> None:
-        """Records with an unknown column, or without one of the table; names must be few."""
+        """Count records with an unknown column, or without one of the table; names must be few."""
         self._columns[kind].labels(self.table, name).inc(records)
 
     def progress(self, progress: SourceProgress, time_ms: int) -> None:
-        """Spark has reported the source's state at this time."""
+        """Note the source's state that Spark has reported at this time."""
         self.source.progress(self.table, progress, time_ms)
 
     def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:

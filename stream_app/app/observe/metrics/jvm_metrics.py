@@ -34,12 +34,12 @@ class JvmCollector(Collector):
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def attach(self, spark: SparkSession) -> None:
-        """From here on there is a JVM."""
+        """Begin to collect: the JVM runs."""
         with self._lock:
             self._spark = spark
 
     def detach(self) -> None:
-        """Spark is about to end; waits for a scrape that asks it."""
+        """Stop collecting before Spark ends; waits for a running scrape."""
         with self._lock:
             self._spark = None
 
@@ -93,7 +93,7 @@ class JvmCollector(Collector):
 
 
 def _resident_bytes(process: int) -> int | None:
-    """None: the system has no /proc."""
+    """Resident memory in bytes; None: the system has no /proc."""
     try:
         pages = Path(f"/proc/{process}/statm").read_text().split()[1]
     except OSError:

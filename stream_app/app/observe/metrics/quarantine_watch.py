@@ -1,4 +1,4 @@
-"""How many records wait in a job's quarantine, counted beside the job.
+"""Counts the records that wait in a job's quarantine, in a thread beside the job.
 
 Counting reads all files of the folder. So a thread counts again only when the folder has changed,
 and rests twenty times as long as counting took.
@@ -28,9 +28,9 @@ class QuarantineWatch:
     """Counts the records of one quarantine.
 
     Attributes:
-        counted: gets the counts by the table's name, when all could be counted; '' has those of the
-            folder itself.
-        most: a folder is counted up to here.
+        counted: gets the counts by the table's name, if all could be counted; '' means the folder
+            itself.
+        most: the count of a folder stops here.
     """
 
     quarantine: Quarantine
@@ -41,7 +41,7 @@ class QuarantineWatch:
     _counts: dict[str, int] = field(default_factory=dict)
 
     def look(self) -> float:
-        """Count what has changed; returns the seconds to rest."""
+        """Count the changed folders; return the seconds to rest."""
         began = self.clock.steady_seconds()
         try:
             self._count("", self.quarantine)
@@ -63,7 +63,7 @@ class QuarantineWatch:
 
 @contextmanager
 def watching(watch: QuarantineWatch | None) -> Iterator[None]:
-    """Count within the block; None: there is nothing to count."""
+    """Count records while the block runs; None: there is nothing to count."""
     if watch is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""How far a job's tables are behind their source, as numbers for Prometheus."""
+"""Measures how far a job's tables are behind their source, as numbers for Prometheus."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stream_app.spark.ingest.held_tables import HeldTable
 from stream_app.spark.stream.running_stream import SourceProgress
 
 PARTITIONS_MAX = 1000
-"""Kafka partitions with a lag of their own; the lag of all has them too."""
+"""Kafka partitions with a lag of their own; the total includes the others."""
 Key = tuple[str, str]
 """A label, and the name of a table that has it."""
 Partition = tuple[str, str]
@@ -32,9 +32,9 @@ class SourceMetrics:
 
     Attributes:
         clock: ages are as of its time, at each scrape.
-        look_s: most seconds between two looks of Spark at the source, unless an epoch is at work.
-        position: how far the job is; None: it does not know. Spark tells only of epochs that are
-            read, and not whether the tables have them.
+        look_s: most seconds between two checks of the source by Spark, outside of epochs.
+        position: the job's progress; None: unknown. Spark reports only epochs that are read, and
+            not whether the tables have them.
     """
 
     def __init__(self, gauge: MakesGauge, clock: Clock) -> None:
@@ -78,11 +78,11 @@ class SourceMetrics:
         )
 
     def began(self, label: str) -> None:
-        """The job begins: from now on it must look at the source."""
+        """Note that the job begins, and must check the source from now on."""
         self._looked.labels(label).set(self.clock.now_ms() / 1000)
 
     def opened(self, label: str, name: str, source_ms: int | None, topics: Collection[str]) -> None:
-        """A table is opened, before its first epoch of this run.
+        """Note an opened table, before its first epoch of this run.
 
         Args:
             source_ms: time of the newest message in the table, in ms since 1970; None: unknown.
@@ -93,14 +93,14 @@ class SourceMetrics:
             self._has_message_of(label, name, source_ms / 1000)
 
     def progress(self, label: str, progress: SourceProgress, time_ms: int) -> None:
-        """Spark has reported the source's state at this time."""
+        """Note the source's state that Spark has reported at this time."""
         self._looked_at_s = time_ms / 1000
         self._looked.labels(label).set(time_ms / 1000)
         self._progress = progress
         self._set_lag(label)
 
     def looked(self, label: str) -> None:
-        """The job looks at its query: an epoch may have begun, or have been committed."""
+        """Note a check of the query: an epoch may have begun, or been committed."""
         if self.position() != self._seen:
             self._set_lag(label)
 
@@ -125,7 +125,7 @@ class SourceMetrics:
                 self._behind.labels(label, *partition).set(count)
 
     def committed(self, label: str, name: str, ends: Mapping[Where, PartitionEnd]) -> None:
-        """The newest messages of an epoch are in a table, which may share its label with others."""
+        """Note that a table has an epoch's newest messages; it may share its label with others."""
         self._is_committed = True
         self._topics.setdefault((label, name), set()).update(topic for topic, _ in ends)
         times = [end.timestamp_ms for end in ends.values() if end.timestamp_ms is not None]
@@ -133,7 +133,7 @@ class SourceMetrics:
             self._has_message_of(label, name, max(times) / 1000)
 
     def held(self, label: str, name: str, waiting: HeldTable | None) -> None:
-        """A table waits, because of an error or for its compactions; None: it has all epochs."""
+        """Note a table that waits for an error or its compactions; None: it has all epochs."""
         key = label, name
         if waiting is None:
             self._waiting.pop(key, None)
@@ -146,7 +146,7 @@ class SourceMetrics:
         self._tell_age(label)
 
     def state(self) -> SourceState:
-        """Of all tables."""
+        """The state of all tables."""
         newest_s, looked_at_s = dict(self._newest_s), self._looked_at_s
         keys = {*newest_s, *self._waiting} if self._is_known else {*self._waiting}
         return SourceState(
@@ -167,7 +167,7 @@ class SourceMetrics:
 
     @property
     def _is_known(self) -> bool:
-        """Whether Spark has told of the source, or messages are known to wait."""
+        """Whether Spark has reported the source, or messages are known to wait."""
         return self._progress is not None or self._lag is not None
 
     def _tell_age(self, label: str) -> None:
@@ -199,12 +199,12 @@ class SourceMetrics:
         held = [max(newest_s.get(key, 0), self._complete_s[key]) for key in keys if key in waiting]
         if held:
             return max(0.0, now_s - min(held))
-        # An epoch that had nothing for a table has brought it as far as the others.
+        # An epoch without messages for a table also brings it as far as the others.
         begin_s = max(newest_s.values(), default=now_s)
         if self._lag == 0 and self._looked_at_s is not None:
             if now_s - self._looked_at_s <= self.look_s:
                 return 0.0
-            begin_s = max(begin_s, self._looked_at_s)  # then the tables had all there was
+            begin_s = max(begin_s, self._looked_at_s)  # then the tables had all messages
         return max(0.0, now_s - begin_s)
 
     def _now_s(self) -> float:
@@ -220,12 +220,12 @@ def table_lags(
     ends: Offsets,
     begins: Mapping[Table, Offsets],
 ) -> dict[Table, int]:
-    """Messages that each table lacks; nothing of a table without topics, or that shares one.
+    """Messages that each table lacks; omits tables without topics of their own.
 
     Args:
         topics: those that have brought a table messages.
         behind: topic and partition → messages that the job's tables do not have.
-        ends: up to where its tables have them.
+        ends: the offsets up to which its tables have them.
         begins: of tables that wait, the first offsets that they lack. A partition that is new
             since is lacking from its beginning on.
     """

@@ -1,1 +1,1 @@
-"""What a job sends by itself: log lines as JSON, a webhook, OTLP, and numbers for Spark."""
+"""Reports that a job sends by itself: JSON log lines, a webhook, OTLP, and numbers for Spark."""

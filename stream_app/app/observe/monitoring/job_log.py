@@ -23,7 +23,7 @@ _LIBRARIES = {
 
 
 class JsonLines(logging.Formatter):
-    """``time``, ``level``, ``logger``, ``message``; then what the line is about (`log_facts`).
+    """``time``, ``level``, ``logger``, ``message``; then the line's facts (`log_facts`).
 
     ``exception`` has the trace of an error.
     """
@@ -55,14 +55,14 @@ def log_to_stderr() -> None:
 
 
 def log_as(log_format: str) -> None:
-    """Go on as the configuration says: ``text`` or ``json``."""
+    """Continue the log in the configured format: ``text`` or ``json``."""
     if log_format == "json":
         for handler in logging.getLogger().handlers:
             handler.setFormatter(JsonLines())
 
 
 def tell_end(error: BaseException, text: str | None) -> None:
-    """Say why the job ends, on standard error, in the format of its log.
+    """Print why the job ends, on standard error, in the format of its log.
 
     Args:
         text: the error in words; None: it is a bug, whose trace is needed.
@@ -77,7 +77,7 @@ def tell_end(error: BaseException, text: str | None) -> None:
 
 
 def told(work: Callable[[], None]) -> int:
-    """Do the work of a job, and tell its error; returns the process's exit code."""
+    """Run a job, and print its error; return the process's exit code."""
     try:
         work()
     except (StreamAppError, OSError) as error:

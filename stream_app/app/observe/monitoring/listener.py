@@ -1,4 +1,4 @@
-"""The port by which a job's events reach what sends them on; `event_log` calls it."""
+"""The port to the senders of a job's events; `event_log` calls it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Watcher = TypeVar("Watcher")
 class JobListener:
     """Gets a job's events and does nothing with them; none of its methods may wait.
 
-    The table is ``database.table``, as the labels of metrics have it; of messages without a table
+    The table is ``database.table``, as the labels of metrics have it; for messages without a table
     it is the job's name.
     """
 
@@ -36,7 +36,7 @@ class JobListener:
         """A table is held back, or has all epochs again."""
 
     def looked(self) -> None:
-        """The job has looked at its query, as it does five times a second."""
+        """The job has checked its query, as it does five times a second."""
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class Listeners:
             self.guard(listener, call)
 
     def guard(self, watcher: Watcher, call: Callable[[Watcher], None]) -> None:
-        """Call one that watches; its table may have the epoch already, which must not fail then."""
+        """Call an observer; its error is caught, because the table may have the epoch already."""
         try:
             call(watcher)
         except Exception as error:

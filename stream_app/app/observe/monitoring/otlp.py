@@ -30,9 +30,9 @@ from stream_app.table.job.table_job import IdleReport
 
 _LOG = logging.getLogger(__name__)
 _SETTLED_S = 30.0
-"""An epoch of many tables reports them one after another; after so long without one its span ends.
+"""An epoch reports its tables one after another; its span ends after so long without a report.
 
-What comes later is in its trace all the same.
+Later reports still join its trace.
 """
 _NS = 1_000_000
 
@@ -76,7 +76,7 @@ class EpochTraces(JobListener):
         self._tracer = self._provider.get_tracer("stream_app", __version__)
 
     def end(self) -> None:
-        """Send the last spans; what fails here is not the outcome of the job."""
+        """Send the last spans; an error here does not affect the job's outcome."""
         try:
             with self._lock:
                 self._settle()

@@ -21,7 +21,7 @@ _LOG = logging.getLogger("stream_app")
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What a job does at a moment.
+    """The activity of a job at one moment.
 
     Attributes:
         repeats: whether it is work, which is reported again and again.
@@ -47,12 +47,12 @@ class SignsOfLife:
     _is_told: bool = False
 
     def begin(self, text: str) -> None:
-        """This is the current work until the next call."""
+        """Set the current work until the next call."""
         activity = Activity(text)
         self.at_work = lambda: activity
 
     def heard(self) -> None:
-        """The job has logged a line."""
+        """Note that the job has logged a line."""
         self._heard = self.clock.steady_seconds()
 
     def look(self) -> str | None:
@@ -69,7 +69,7 @@ class SignsOfLife:
 
 
 class _Ear(logging.Handler):
-    """Hears every line of the job; a filter would miss those of the modules' own loggers."""
+    """Notes every line of the job; a filter would miss those of the modules' own loggers."""
 
     def __init__(self, signs: SignsOfLife) -> None:
         super().__init__()

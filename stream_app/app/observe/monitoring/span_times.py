@@ -27,7 +27,7 @@ class SpanTime:
 
 
 def common_spans(report: EpochReport, now_ms: int) -> Iterator[SpanTime]:
-    """What an epoch does once for all tables: read, decode, route, wait, write.
+    """The parts that an epoch has once for all tables: read, decode, route, wait, write.
 
     Args:
         report: of the table that was committed first.
@@ -45,7 +45,7 @@ def common_spans(report: EpochReport, now_ms: int) -> Iterator[SpanTime]:
 
 
 def commit_spans(table: str, report: EpochReport | IdleReport, now_ms: int) -> Iterator[SpanTime]:
-    """The commit of one table, if it is an epoch's, and the compactions that came with it."""
+    """The spans of one table's commit, if it is an epoch's, and of the compactions in it."""
     if isinstance(report, EpochReport):
         counts = report.counts
         facts: dict[str, str | int | float] = {

@@ -1,4 +1,4 @@
-"""What sends a job's events to others: OpenTelemetry and a webhook, as configured."""
+"""Sends a job's events to OpenTelemetry and a webhook, as configured."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def watchers(
     hide: Callable[[str], str],
     ends_by_itself: bool,
 ) -> Iterator[Listeners]:
-    """Pass on a job's events within the block; its end is an event too.
+    """Send a job's events while the block runs; its end is an event too.
 
     Args:
         name: of the job, in all that is sent.

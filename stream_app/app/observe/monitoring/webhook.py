@@ -35,18 +35,18 @@ _LOG = logging.getLogger(__name__)
 WAITING_MAX = 100
 TIMEOUT_S = 10.0
 PAUSES_S = (1.0, 5.0, 20.0)
-"""Before each further attempt."""
+"""Seconds before each further attempt."""
 QUARANTINE_PAUSE_S = 600.0
-"""Between two notices of one table's quarantine: each has what came since."""
+"""Seconds between two notices of one table's quarantine; a notice counts the records since."""
 LAST_WAIT_S = 15.0
-"""A job that ends waits so long for its last notices."""
+"""Seconds that an ending job waits for its last notices."""
 SIGNATURE = "X-Stream-App-Signature"
 _REFUSED_FROM, _REFUSED_TO, _TOO_MANY = 300, 500, 429
 
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """Where notices go, perhaps with a user; `secret` signs them, None: they have no signature."""
+    """The address of notices, perhaps with a user; `secret` signs them, None: no signature."""
 
     url: str = field(repr=False)
     secret: str | None = field(default=None, repr=False)
@@ -68,7 +68,7 @@ class Receiver:
 
 @dataclass(slots=True)
 class _Growth:
-    """Records of a table that were quarantined since its last notice."""
+    """The number of a table's records that were quarantined since its last notice."""
 
     told_at: float | None = None
     reasons: dict[str, int] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class Webhook(JobListener):
         self._thread.start()
 
     def end(self) -> None:
-        """Send what waits, for a while, and stop."""
+        """Send the waiting notices, for a while, and stop."""
         self._tell_growth(at_once=True)
         self._ended.set()
         self._put(None)
@@ -117,17 +117,17 @@ class Webhook(JobListener):
             self._thread.join(LAST_WAIT_S)
 
     def stopped(self, error: BaseException | None) -> None:
-        """The job stops, by an error or because it was asked to."""
+        """Note that the job stops, by an error or on request."""
         reason = "it was asked to" if error is None else self.hide(str(error))
         self._tell("stopped", {"reason": reason, "is_error": error is not None})
 
     def epoch(self, table: str, report: EpochReport) -> None:
-        """An epoch may have quarantined records."""
+        """Note an epoch, which may have quarantined records."""
         if report.quarantined is not None:
             self.quarantined(table, report.quarantined)
 
     def quarantined(self, table: str, quarantined: Quarantined) -> None:
-        """Records were quarantined; a notice for the first, then every ten minutes at most."""
+        """Note quarantined records; sends a notice at once, then every ten minutes at most."""
         with self._lock:
             growth = self._growth.setdefault(table, _Growth())
             for reason, count in quarantined.reasons.items():
@@ -135,7 +135,7 @@ class Webhook(JobListener):
         self._tell_growth()
 
     def held(self, table: str, waiting: HeldTable | None) -> None:
-        """A table is held back by an error, or has all epochs again."""
+        """Note that a table is held back by an error, or has all epochs again."""
         if waiting is None:
             if table in self._held:
                 self._held.remove(table)
@@ -148,11 +148,11 @@ class Webhook(JobListener):
             )
 
     def looked(self) -> None:
-        """Time has passed: what was quarantined meanwhile may be due."""
+        """Send notices of quarantined records that have become due."""
         self._tell_growth()
 
     def _tell_growth(self, *, at_once: bool = False) -> None:
-        """Commits and looks at the query, which are in two threads, come here."""
+        """Two threads call this: that of commits, and that of checks of the query."""
         now = self.clock.steady_seconds()
         with self._lock:
             for table, growth in list(self._growth.items()):

@@ -1,1 +1,1 @@
-"""Reads a table's topics again, and writes what the table has otherwise. Start with `backfill`."""
+"""Reads a table's topics again, and writes the differences. Start with `backfill`."""

@@ -1,8 +1,8 @@
-"""Reads the topics of a table's job again, and writes what the table has otherwise: one commit.
+"""Reads the topics of a table's job again, and commits the differences from the table.
 
-1. Look at the table: its newest snapshot, and up to where its job has read each partition.
-2. Read the topics up to there. Decode them as the job does, into files of their own.
-3. Compare both states, bucket by bucket: what differs are the changes. Where a key may be in any
+1. Read the table's newest snapshot, and the offsets up to which its job has read.
+2. Read the topics up to there. Decode them as the job does, into separate files.
+3. Compare both states, bucket by bucket: the differences are the changes. Where a key may be in any
    partition, the rows of a key that is in several are deleted, and its row is written anew.
 4. Write them as one snapshot on that of step 1, or on compactions above it. Quarantined records
    among the messages are done with (`covered_records`).
@@ -59,15 +59,15 @@ _USER = "backfill-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backfilled:
-    """What has come of a backfill.
+    """The outcome of a backfill.
 
     Attributes:
-        read: number of changes that the topics tell.
+        read: number of changes in the topics.
         added, changed, deleted: rows of the table.
-        is_whole: whether the topics tell all rows; else keys that they do not tell were left alone.
-        snapshot: None: nothing was to be written, or it was a dry run.
+        is_whole: whether the topics have all rows; else keys that they lack were left alone.
+        snapshot: None: there was no difference, or it was a dry run.
         covered: number of quarantined records whose changes the table has by now.
-        waiting: that rows wait for a compaction; empty: none does.
+        waiting: a note that rows wait for a compaction; empty: none does.
     """
 
     read: int
@@ -81,7 +81,7 @@ class Backfilled:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the table has what the topics tell."""
+        """Whether the table agrees with the topics."""
         return not (self.added or self.changed or self.deleted)
 
 
@@ -90,9 +90,9 @@ class Backfill:
     """A backfill of one table.
 
     Attributes:
-        source: the topics of the table's job, and how their messages are read.
+        source: the topics of the table's job, and the reader of their messages.
         rules: the made columns and the filter of the job.
-        since_ms: from which time of messages on, since 1970; None: all messages.
+        since_ms: the time of the first message, since 1970; None: all messages.
         splitter: gives the table its messages, as index 0.
         choice: the records that the table takes.
         quarantines: folders in which records of the table may wait.
@@ -111,7 +111,7 @@ class Backfill:
         """Bring the table to the state of its topics.
 
         Raises:
-            UnsupportedTableError: the topics do not tell the table's rows.
+            UnsupportedTableError: the topics do not determine the table's rows.
             UsageError: no job has read the topics into the table, or a record of them is bad.
             SourceError: a topic was made anew, or the broker does not answer.
             CommitConflictError: rows of others came meanwhile.
@@ -181,14 +181,14 @@ class Backfill:
 
 
 def _unordered(table: FileStoreTable) -> str:
-    """Why a row that is written last does not count; empty: it does."""
+    """The reason why the last written row does not count; empty: it does."""
     fields = table.schema.sequence_fields
     return f"sequence.field = {','.join(fields)} may keep an older row" if fields else ""
 
 
 @dataclass(slots=True)
 class _Changes:
-    """What differs between the table and the state that the topics tell."""
+    """The differences between the table and the topics' state."""
 
     table: FileStoreTable
     state: SourceCheck
@@ -198,12 +198,12 @@ class _Changes:
     _doubled: pa.RecordBatch | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        # Keys of which no message was read may not be changed.
+        # Keys without a message must not change.
         if self.is_whole and self.snapshot is not None:
             self._doubled = doubled_keys(self.table, self.snapshot)
 
     def doubled(self) -> Iterator[BucketRows]:
-        """Deletes of the rows of keys that are in several partitions; counts them."""
+        """Deletes of the rows of keys in several partitions; counts them."""
         if self._doubled is not None:
             rows = RowsOfTable.of(self.table, self.snapshot)
             for partition, bucket, part in deletes_of(rows, self.state.view, self._doubled):
@@ -219,7 +219,7 @@ class _Changes:
                 yield from self._counted(bucket, self._as_changes(differing))
 
     def _as_changes(self, differing: Differences) -> pa.RecordBatch:
-        """In key order: +I, -D, and -U before its +U."""
+        """The differences in key order: +I, -D, and -U before its +U."""
         is_end = is_retract(differing.batch)[differing.order]
         ends = is_end[differing.newer]
         differ = ~differing.same() & ~ends

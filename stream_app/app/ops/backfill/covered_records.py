@@ -1,7 +1,7 @@
-"""Quarantined records that a backfill reads again: it does for them what a replay would do.
+"""Quarantined records that a backfill reads again: the backfill replaces their replay.
 
-The messages go by while they are read, so a record is covered only when it is in the topic as it is
-in the quarantine. Its mark is written before the commit and counts with it, as a replay's does.
+Messages are seen only once, while they are read. So a record is covered only if the topic has the
+same message. Its mark is written before the commit and counts with it, as a replay's does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Where = tuple[str, int]
 
 @dataclass(slots=True)
 class CoveredRecords:
-    """The records of some folders that a backfill comes upon.
+    """The records in some folders that a backfill also reads from the topics.
 
     Attributes:
         folders: in which records of the table may wait.
@@ -40,7 +40,7 @@ class CoveredRecords:
     def watched(
         self, batches: Iterable[pa.RecordBatch], committed: Collection[str]
     ) -> Iterator[pa.RecordBatch]:
-        """The messages as they come; notes those that wait in a folder.
+        """Pass messages on, and note those that wait in a folder.
 
         Args:
             batches: of `MESSAGE_SCHEMA`.
@@ -61,7 +61,7 @@ class CoveredRecords:
 
     @property
     def count(self) -> int:
-        """How many records are covered."""
+        """The number of covered records."""
         return len(self._found)
 
     def mark(self, name: str, user: str, snapshot: int | None = None) -> None:
@@ -82,7 +82,7 @@ class CoveredRecords:
 
 
 def _identities(batch: pa.RecordBatch, offsets: dict[_Where, list[int]]) -> Iterator[Identity]:
-    """Of the messages at these places, of which there are few."""
+    """The identities of the messages at these places, of which there are few."""
     batch = whole_messages(batch)
     is_there = np.isin(
         batch.column("offset").to_numpy(), np.unique(np.concatenate([*offsets.values()]))

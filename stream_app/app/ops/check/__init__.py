@@ -1,1 +1,1 @@
-"""What `check --conf` compares a table with: its source, read again. Start with `comparison`."""
+"""Reads a table's source again, to compare with it in `check --conf`. Start with `comparison`."""

@@ -47,8 +47,8 @@ class Compared:
 
     Attributes:
         snapshot: the newest, with whose rows the changes are compared.
-        ends: up to where the table has read.
-        filling: None: its rows cannot be compared, as `left` says.
+        ends: the offsets up to which the table has read.
+        filling: None: its rows cannot be compared, for the reason in `left`.
     """
 
     snapshot: Snapshot
@@ -58,7 +58,7 @@ class Compared:
     filling: Filling | None
 
     def take(self, messages: pa.RecordBatch) -> None:
-        """Take in messages of one Kafka partition, as far as the table has read it."""
+        """Add messages of one Kafka partition, as far as the table has read it."""
         place = messages.column("topic")[0].as_py(), messages.column("partition")[0].as_py()
         offsets = messages.column("offset").to_numpy()
         count = int(np.searchsorted(offsets, self.ends.get(place, 0)))
@@ -66,7 +66,7 @@ class Compared:
             self.go_on(lambda filling: filling.take(messages.slice(0, count)))
 
     def go_on(self, step: Callable[[Filling], None]) -> None:
-        """Do a step of reading; one that fails ends the comparison of this table alone.
+        """Run a step of reading; an error ends the comparison of this table alone.
 
         Raises:
             SourceError: the source does not answer, which concerns all tables.
@@ -87,10 +87,10 @@ class Compared:
         return 0 if self.filling is None else self.filling.waiting_rows
 
     def findings(self, report: CheckReport) -> Iterator[Finding]:
-        """What differs, and what was not compared.
+        """Findings about differences, and about rows that were not compared.
 
         Args:
-            report: gets what was compared.
+            report: gets the extent of the comparison.
         """
         if self.filling is not None:
             yield from self.check.findings(self.snapshot)
@@ -124,7 +124,7 @@ class Comparison:
         rules: TableConfig,
         choice: SourceChoice = EVERY_SOURCE,
     ) -> Compared:
-        """Step 1; the splitter of `read` knows the table by its place among all that were added.
+        """Step 1; the splitter of `read` identifies the table by its place in the order of calls.
 
         Args:
             rules: the made columns and the filter of the job's configuration.

@@ -1,4 +1,4 @@
-"""What `check` needs of a job: the folders of its tables, and the messages of each."""
+"""Finds the folders of a job's tables and the messages of each, for `check`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def paths_of(tables: TablesOfJob, *, needs_one: bool = True) -> Sequence[str]:
 
 
 def refused_sources(tables: TablesOfJob) -> Mapping[Origin, str]:
-    """Tables of the source that the job should take, and of which it stores nothing → why.
+    """Source tables that the job should take but does not store → why.
 
     Raises:
         UsageError: only Spark reads the checkpoint.
@@ -49,7 +49,7 @@ def refused_sources(tables: TablesOfJob) -> Mapping[Origin, str]:
 
 
 def warnings_of(tables: TablesOfJob) -> Sequence[JobWarning]:
-    """What the job has warned of, as its checkpoint has it.
+    """The job's warnings, from its checkpoint.
 
     Raises:
         UsageError: only Spark reads the checkpoint.
@@ -58,7 +58,7 @@ def warnings_of(tables: TablesOfJob) -> Sequence[JobWarning]:
 
 
 def choice_of(tables: TablesOfJob | None) -> SourceChoice:
-    """The records that a job of one table takes, as its checkpoint tells; of any table if not."""
+    """The records that a job of one table takes, from its checkpoint; without one, of any table."""
     if not isinstance(tables, SingleTable) or tables.source.merge_shards:
         return EVERY_SOURCE
     try:
@@ -76,7 +76,7 @@ def choice_of(tables: TablesOfJob | None) -> SourceChoice:
 def splitter_of(job: TablesOfJob | None, *tables: FileStoreTable) -> MessageSplitter:
     """Gives each table its messages, by its place among them.
 
-    Those of a source table that the job has refused, as another one has its name, are no table's.
+    Messages of a source table that the job refused for its name belong to no table.
 
     Raises:
         UsageError: only the checkpoint tells which source tables these are, and it does not.
@@ -103,7 +103,7 @@ def splitter_for(
     """Gives each table its messages, by the place of its name.
 
     Args:
-        origins: where the job's source tables go, as far as that is known.
+        origins: source table → the job's table, as far as known.
     """
     indexes = {name: index for index, name in enumerate(names)}
     assignment = Assignment(rules=tables.rules, indexes=indexes, taken=origins)

@@ -1,7 +1,7 @@
 """Decodes a job's messages again, as the job does, into sorted runs beside its tables.
 
-Up to where: the newest snapshot of a job says where its epoch ends in each topic. `topic_messages`
-reads them.
+The newest snapshot of a job has the end of its epoch in each topic; the replay ends there.
+`topic_messages` reads them.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Filling:
     """Decodes a table's messages as its job does, into sorted runs beside the table.
 
     Attributes:
-        count: of changes so far.
-        waiting_rows: of these, those in memory.
+        count: number of changes so far.
+        waiting_rows: the changes in memory.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Filling:
         left: Uncompared,
         choice: SourceChoice = EVERY_SOURCE,
     ) -> None:
-        """Begin.
+        """Begin a replay.
 
         Args:
             left: gets the bad records.
@@ -72,7 +72,7 @@ class Filling:
         self.count = self.waiting_rows = 0
 
     def take(self, messages: pa.RecordBatch) -> None:
-        """Decode messages of the table; those of a Kafka partition come in their order."""
+        """Decode messages of the table; those of a Kafka partition come in offset order."""
         decoded = self._pipeline.decode(messages)
         self._left.see(messages, decoded)
         changes = decoded.changes
@@ -86,13 +86,13 @@ class Filling:
         self.count += rows.num_rows
 
     def flush(self) -> None:
-        """Write what waits into a sorted run of each bucket."""
+        """Write the waiting changes into a sorted run of each bucket."""
         if self.waiting_rows:
             self._check.add(self._assigner.assign(concat_rows(self._waiting)))
         self._waiting, self.waiting_rows = [], 0
 
     def finish(self) -> None:
-        """Write the rest; what the writer refuses are bad records."""
+        """Write the rest; rows that the writer refuses are bad records."""
         self.flush()
         if self._check.refused:
             self._left.see_bad(bad_records_of_refused(self._check.refused))
@@ -117,7 +117,7 @@ def fill(
 
 
 def incomparable(table: FileStoreTable, rules: TableConfig) -> str:
-    """Why none of the table's rows can be compared; empty: they can."""
+    """The reason why no row of the table can be compared; empty: there is none."""
     if not table.kind.merges_by_key:
         return "rows of a table without a primary key cannot be matched"
     if not rules.made.is_repeatable:
@@ -132,7 +132,7 @@ def incomparable(table: FileStoreTable, rules: TableConfig) -> str:
 
 
 def table_end(table: FileStoreTable, source: SourceConfig) -> tuple[Snapshot, Ends]:
-    """The newest snapshot, and up to where the newest epoch in it has read.
+    """The newest snapshot, and the offsets that its newest epoch has read up to.
 
     Others may have compacted since, which changes no row.
     """

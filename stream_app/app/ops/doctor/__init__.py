@@ -1,1 +1,1 @@
-"""Looks at everything that a job needs before it runs, and says what to mend."""
+"""Checks everything that a job needs before it runs, and names the remedies."""

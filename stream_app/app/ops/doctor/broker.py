@@ -1,4 +1,4 @@
-"""The broker of a job: is it there, may its topics be described and read, and how late is it there.
+"""Checks a job's broker: that it answers, the rights to describe and read topics, its clock.
 
 It fetches the newest record of each topic, and looks at its format. Nothing is committed, and no
 consumer group is needed.
@@ -39,7 +39,7 @@ Places = Mapping[tuple[str, int], int]
 
 @dataclass(slots=True)
 class Broker:
-    """What the broker tells; the checkpoint is held against it.
+    """Facts from the broker, which are compared with the checkpoint.
 
     Attributes:
         topics: the job's topics; empty until it was asked.
@@ -54,7 +54,7 @@ class Broker:
     begins: Places = field(default_factory=dict)
 
     def observations(self) -> Iterator[Observation]:
-        """All about the broker; nothing where the source is a folder.
+        """All observations of the broker; none if the source is a folder.
 
         Raises:
             SourceError: no broker answers, or a topic is missing or may not be described.
@@ -73,7 +73,7 @@ class Broker:
             ends = connection.end_offsets(self.topics)
             self.begins = connection.begin_offsets(self.topics)
             times: Places = {}
-            with contextlib.suppress(SourceError):  # brokers before 3.0 do not tell
+            with contextlib.suppress(SourceError):  # brokers before 3.0 do not report them
                 times = connection.newest_times(self.topics)
         records = sum(ends[place] - self.begins.get(place, 0) for place in ends)
         yield fine(
@@ -88,7 +88,7 @@ class Broker:
             yield from clock_observations("broker", what, newest, self.clock, may_be_behind=True)
 
     def _rights(self, ends: Places) -> Iterator[Observation]:
-        """Reads the newest record of the fullest partition of each topic."""
+        """Read the newest record of the fullest partition of each topic."""
         ranges = [
             OffsetRange(topic, partition, max(self.begins.get((topic, partition), 0), end - 1), end)
             for (topic, partition), end in ends.items()
@@ -119,7 +119,7 @@ class Broker:
         )
 
     def _denied(self, ranges: Sequence[OffsetRange]) -> list[str]:
-        """The topics of which not even one record can be read."""
+        """The topics from which not even one record can be read."""
         names = []
         for one_record in ranges:
             try:

@@ -1,4 +1,4 @@
-"""All that a job's configuration names, looked at without a JVM and without reading a record.
+"""Examines everything that a job's configuration names, without a JVM and without records.
 
 The store gets some small files in the folders of the warehouse and the checkpoint, which are
 deleted again. A missing table is not created.
@@ -60,10 +60,10 @@ _START = "start the job, and read its log"
 
 @dataclass(slots=True)
 class Examination:
-    """One job.
+    """The examination of one job.
 
     Attributes:
-        broker_s: how long the broker may take for an answer.
+        broker_s: seconds that the broker may take for an answer.
     """
 
     config: AppConfig
@@ -75,7 +75,7 @@ class Examination:
         self._broker = Broker(self.config.source, self.clock, self.broker_s)
 
     def observations(self) -> Iterator[Observation]:
-        """Everything, part by part; what one part lacks stops no other."""
+        """Observations of all parts; an error in one part stops no other."""
         spark, section = self.config.spark, self.config.tables.section
         yield from observed("java", machine.java)
         yield from observed("python", machine.packages)
@@ -100,7 +100,7 @@ class Examination:
             yield from observed("table", self._tables)
 
     def _store(self, part: str, location: str) -> Iterator[Observation]:
-        """Rights, the promise of one winner, and the clock."""
+        """Observations of rights, the promise of one winner, and the clock."""
         folder, files = file_io_of(location, self.config.file_system)
         there = folder
         if is_local(location):
@@ -133,7 +133,7 @@ class Examination:
             yield from self._position(folder)
 
     def _position(self, checkpoint: Folder) -> Iterator[Observation]:
-        """Whether the topics still have what the job reads next."""
+        """Whether the topics still have the messages that the job reads next."""
         try:
             positions = self._status(checkpoint).positions() if self._broker.begins else {}
         except (ValueError, KeyError) as error:  # Spark's files, which have no error of ours
@@ -198,7 +198,7 @@ class Examination:
 
 
 def _bound_to(tables: TablesOfJob) -> tuple[str, str]:
-    """The place and the identity of what a checkpoint of the job belongs to."""
+    """The place and the identity that a checkpoint of the job belongs to."""
     if not isinstance(tables, SingleTable):
         return tables.location, DATABASE
     try:
@@ -209,6 +209,6 @@ def _bound_to(tables: TablesOfJob) -> tuple[str, str]:
 
 
 def _needs_spark(part: str, location: str) -> Observation:
-    """A job can run with such a folder."""
+    """Note a folder that only Spark reaches; a job can run with it."""
     what = f"only Spark reaches {location}, and the doctor starts none"
     return warning(part, what, _START)

@@ -1,4 +1,4 @@
-"""The machine: Java, Python's packages, memory and disk."""
+"""Checks the machine: Java, Python's packages, memory and disk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PACKAGES = ("stream_app", "pyspark", "pyarrow")
 
 
 def java() -> Iterator[Observation]:
-    """The Java that Spark gets."""
+    """The Java that Spark will use."""
     program = find_java()
     installed = java_version(program)
     install = f"install Java {JAVA_VERSION_MIN} or newer, or set JAVA_HOME"
@@ -43,7 +43,7 @@ def java() -> Iterator[Observation]:
 
 
 def packages() -> Iterator[Observation]:
-    """Versions, for a report; whether this Spark was ever tried."""
+    """Versions for a report, and whether tests cover this Spark."""
     versions = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     yield fine("python", f"{platform.python_version()}, {versions}")
     try:
@@ -136,7 +136,7 @@ def machine_memory() -> int:
 
 
 def disk(location: str, least: int = DISK_LEAST) -> Iterator[Observation]:
-    """Room where a local folder lies or will lie; nothing of other stores.
+    """Free space at a local folder's place; no observation for other stores.
 
     Args:
         least: bytes that should be free.

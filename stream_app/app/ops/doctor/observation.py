@@ -1,4 +1,4 @@
-"""What the doctor has seen of one thing."""
+"""Observations of the doctor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CLOCKS_APART_S = 5.0
 
 
 class Level(enum.Enum):
-    """How bad it is."""
+    """The severity of an observation."""
 
     OK = "ok"
     WARNING = "warning"
@@ -25,7 +25,7 @@ class Observation:
     """One line of the doctor.
 
     Attributes:
-        part: what was looked at, such as ``java``.
+        part: the examined part, such as ``java``.
         fix: the remedy; empty: none is needed.
     """
 
@@ -42,22 +42,22 @@ class Observation:
 
 
 def fine(part: str, what: str) -> Observation:
-    """Nothing is wrong."""
+    """An observation of something that is in order."""
     return Observation(part=part, level=Level.OK, what=what)
 
 
 def warning(part: str, what: str, fix: str) -> Observation:
-    """A job runs, and may come to harm."""
+    """An observation of a risk; a job can run."""
     return Observation(part=part, level=Level.WARNING, what=what, fix=fix)
 
 
 def problem(part: str, what: str, fix: str) -> Observation:
-    """A job does not run."""
+    """An observation of an obstacle; a job cannot run."""
     return Observation(part=part, level=Level.PROBLEM, what=what, fix=fix)
 
 
 def observed(part: str, look: Callable[[], Iterator[Observation]]) -> Iterator[Observation]:
-    """What a look yields; its error is a problem."""
+    """The observations of a check; its error becomes a problem."""
     try:
         yield from look()
     except StreamAppError as error:
@@ -73,7 +73,7 @@ def clock_observations(
     """A warning if the times are more than five seconds apart; else that they agree.
 
     Args:
-        whose: what has told the time.
+        whose: the source of the time.
         time_ms: milliseconds since 1970 in UTC.
         may_be_behind: it is the time of a message, which may be old.
     """

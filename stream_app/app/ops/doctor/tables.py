@@ -1,4 +1,4 @@
-"""The tables of a job: do they open, may this writer write them, what loses their source's columns.
+"""Checks a job's tables: can they be opened and written, and do source columns lose values.
 
 Reads a few messages from both ends of each topic.
 """
@@ -93,7 +93,7 @@ def tables_of_database(
 
 
 def refused(reasons: Mapping[Origin, str]) -> Iterator[Observation]:
-    """The tables of the source of which nothing is stored."""
+    """The source tables that are not stored."""
     for origin, why in reasons.items():
         fix = "mend this, and replay its records (stream-app quarantine replay)"
         yield warning("table", f"nothing of {origin} is stored: {why}", fix)
@@ -115,7 +115,7 @@ _PART = "columns"
 def columns_of_source(
     tables: TablesOfJob, topics: Mapping[str, TopicInfo]
 ) -> Iterator[Observation]:
-    """What the messages show of each table; nothing where the broker was not asked."""
+    """Remarks on the columns of each table's messages; none if the broker was not asked."""
     if not topics:
         return
     messages = first_messages_of_all(tables.source, topics)

@@ -1,1 +1,1 @@
-"""What `init` makes a configuration of: a table of a database, in TOML."""
+"""Reads a table of a database for `init`, and writes its configuration in TOML."""

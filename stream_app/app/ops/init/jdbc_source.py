@@ -61,7 +61,7 @@ class JdbcUrl:
     """The parts of a URL; a text of it holds no password.
 
     Attributes:
-        database: of PostgreSQL the database that has the schemas; of MySQL that of the tables.
+        database: for PostgreSQL the database with the schemas; for MySQL that with the tables.
     """
 
     kind: _Kind
@@ -81,7 +81,7 @@ class _Kind:
 
     Attributes:
         module: its driver in Python.
-        schema: of tables that are named without one; empty: the URL's database.
+        schema: default schema of tables; empty: the URL's database.
         columns, tables: queries of the catalog.
     """
 
@@ -101,7 +101,7 @@ class JdbcTable:
 
     Attributes:
         schema: the schema of PostgreSQL, the database of MySQL.
-        untyped: columns of types that have no counterpart, with these; they became STRING.
+        untyped: columns of types without a counterpart, which became STRING, and these types.
         is_root: whether it is partitioned, so that its changes may have its partitions' names.
     """
 

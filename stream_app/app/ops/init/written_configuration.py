@@ -1,4 +1,4 @@
-"""The text of a configuration for a job of one table, of what its source tells. Pure."""
+"""Writes a configuration for a job of one table from facts about its source. Pure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDraft:
-    """What a configuration is written of.
+    """The facts from which a configuration is written.
 
     Attributes:
-        origin: what it is written of, in words.
+        origin: the source of the facts, in words.
         format_section: of the format's options.
         settings: of the client and of the format, by their keys in the section ``source``.
     """

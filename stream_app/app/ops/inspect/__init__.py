@@ -1,1 +1,1 @@
-"""What `stream-app inspect` lists: a module a listing."""
+"""The listings of `stream-app inspect`, a module for each."""

@@ -22,8 +22,8 @@ class CompactionRow:
     """One compaction of one bucket.
 
     Attributes:
-        reason, seconds: None when another engine has compacted: it does not say.
-        levels: of the runs that went in, newest first.
+        reason, seconds: None for compactions of other engines, which do not record them.
+        levels: of the input runs, newest first.
         output_level: None when no row is left.
         upgraded: files that changed their level without being read.
     """
@@ -47,7 +47,7 @@ class CompactionRow:
 def compaction_rows(
     table: FileStoreTable, choice: BucketChoice = EVERYTHING
 ) -> list[CompactionRow]:
-    """Those of all snapshots that are left, oldest first; in a snapshot by partition and bucket."""
+    """The compactions of all existing snapshots, oldest first; in one by partition and bucket."""
     snapshots = [
         one for one in table.snapshots.backwards() if one.commit_kind is CommitKind.COMPACT
     ]
@@ -57,7 +57,7 @@ def compaction_rows(
 def compactions_of(
     table: FileStoreTable, snapshot: Snapshot, choice: BucketChoice = EVERYTHING
 ) -> list[CompactionRow]:
-    """Those of one COMPACT snapshot, by partition and bucket."""
+    """The compactions of one COMPACT snapshot, by partition and bucket."""
     changes: dict[BucketId, list[ManifestEntry]] = {}
     for entry in choice.admitted(table, FileStoreScan(table).delta(snapshot)):
         changes.setdefault((entry.partition, entry.bucket), []).append(entry)
@@ -83,7 +83,7 @@ def _told(snapshot: Snapshot, report: CompactionReport) -> CompactionRow:
 def _derived(
     snapshot: Snapshot, partition: str, bucket: int, entries: Sequence[ManifestEntry]
 ) -> CompactionRow:
-    """What the files say that the snapshot took away and brought: one compaction of the bucket."""
+    """One compaction of the bucket, derived from the files that the snapshot deleted and added."""
     before = [entry.file for entry in entries if entry.kind is FileKind.DELETE]
     after = [entry.file for entry in entries if entry.kind is FileKind.ADD]
     names = {file.file_name for file in before} & {file.file_name for file in after}
@@ -115,7 +115,7 @@ def _row(snapshot: Snapshot, **facts: Any) -> CompactionRow:
 
 
 def _levels(files: Sequence[DataFileMeta]) -> list[int]:
-    """Of the sorted runs: each file of level 0 is one."""
+    """The levels of the sorted runs; each file of level 0 is one."""
     upper = {file.level for file in files if file.level > 0}
     return [0 for file in files if file.level == 0] + sorted(upper)
 

@@ -1,4 +1,4 @@
-"""The live files of a snapshot in the order of the LSM trees, and which of them are shown."""
+"""The live files of a snapshot in the order of the LSM trees, and a choice of them."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class BucketChoice:
         return not self.partitions and self.bucket is None
 
     def check(self, table: FileStoreTable, *, without_partitions: str) -> None:
-        """See that partition columns and a possible bucket are named.
+        """Check that only partition columns and a possible bucket are named.
 
         Args:
             without_partitions: what to do when the table has none, in the words of the verb.
 
         Raises:
-            UsageError: something else is.
+            UsageError: something else is named.
         """
         if self.bucket is not None and self.bucket < 0:
             raise UsageError(f"--bucket {self.bucket} is below 0", fix="buckets begin with 0")
@@ -59,7 +59,7 @@ class BucketChoice:
     def admitted(
         self, table: FileStoreTable, entries: Iterable[ManifestEntry]
     ) -> Iterator[ManifestEntry]:
-        """The entries of buckets that are to be shown."""
+        """The entries of the chosen buckets."""
         named = CompactionChoice(partitions=self.partitions)
         for entry in entries:
             if self.bucket in (None, entry.bucket) and named.is_named(table, entry.partition):

@@ -1,4 +1,4 @@
-"""What a job has done and not done, table by table; it need not run.
+"""The status of a job, table by table, whether it runs or not.
 
 Reads the job's checkpoint and its tables' metadata, and asks the broker where the topics end.
 """
@@ -31,7 +31,7 @@ READY, HELD, WAITING, EMPTY, MISSING, UNREADABLE, REFUSED, BEHIND = (
 )  # fmt: skip
 
 SHORT_REASON = 80
-"""Characters of a reason in a list of tables."""
+"""Characters of a reason in a list of tables, at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +45,12 @@ class TableStatus:
             stored, and `table` is the source's name; ``behind``: ready, but too old for
             ``max-staleness`` (pages, `top`).
         epoch: the newest one that changed it; None: none.
-        lag: messages of the table's topics behind the point up to which it is; None: unknown.
+        lag: messages of the table's topics that it lacks; None: unknown.
         fresh_s: seconds behind the source by the time of messages; 0: nothing is unread; None:
             unknown.
         changed_s: seconds since its newest epoch was committed.
-        sorted_runs: of the bucket that has most.
-        waiting_rows: committed, and nobody gets them before a compaction.
+        sorted_runs: those of the bucket with most.
+        waiting_rows: committed rows that readers get only after a compaction.
     """
 
     table: str
@@ -70,8 +70,8 @@ class JobStatus:
     """A job, by its tables and its checkpoint.
 
     Attributes:
-        ends: of the job's topics; None: the broker does not tell.
-        facts_of: what the newest snapshot of the table in a folder says; None: it is read.
+        ends: end offsets of the job's topics; None: the broker does not answer.
+        facts_of: the facts in the newest snapshot of a folder's table; None: they are read.
     """
 
     tables_of_job: TablesOfJob
@@ -106,7 +106,7 @@ class JobStatus:
         return self._told(*self._look(name, path, job, self._ends_by_table(job)), newest_ms)
 
     def newest_ms(self) -> int | None:
-        """Time of the newest message that a ready table has, in ms since 1970; None: unknown.
+        """Time of the newest message in any ready table, in ms since 1970; None: unknown.
 
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
@@ -129,7 +129,7 @@ class JobStatus:
             yield TableStatus(table=str(origin), state=REFUSED, reason=why)
 
     def refused(self) -> Mapping[Origin, str]:
-        """Tables of the source of which nothing is stored, though the job should → why.
+        """Source tables that the job should store but does not → why.
 
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
@@ -137,7 +137,7 @@ class JobStatus:
         return refused_tables(self._state(), self.tables_of_job.rules)
 
     def warnings(self) -> Sequence[JobWarning]:
-        """What the job has warned of.
+        """The warnings of the job.
 
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
@@ -150,17 +150,17 @@ class JobStatus:
     def _told(self, one: TableStatus, facts: TableFacts, newest_ms: int | None) -> TableStatus:
         """With its freshness: epochs without rows for a table bring it as far as the others."""
         if one.waiting_rows:
-            return one  # the newest row that readers get is of an unknown time
+            return one  # nobody knows the time of the newest readable row
         source_ms = facts.source_ms
         if one.state == READY and newest_ms is not None:
             source_ms = max(newest_ms, source_ms or 0)
         return replace(one, fresh_s=freshness_s(self.now_ms, source_ms, one.lag))
 
     def _ends_by_table(self, job: JobState) -> Callable[[str], Offsets | None]:
-        """Where the topics of a table end, by its name: see `own_ends`."""
+        """The end offsets of each table's topics, by its name: see `own_ends`."""
         if self.ends is None:
             return lambda _: None
-        # The only table of a job has all topics, also those without a message so far.
+        # The only table of a job has all topics, even those without a message so far.
         met = {name: set(topics) for name, topics in job.source_tables.items()}
         met.pop(ONLY_TABLE, None)
         return partial(own_ends, self.ends, met)
@@ -191,13 +191,13 @@ class JobStatus:
         """The folder of each table that the job has met, by its name.
 
         Args:
-            job: what the checkpoint has of the tables; None: it is read.
+            job: the tables' state in the checkpoint; None: it is read.
         """
         job = job or self._state()
         return self.tables_of_job.paths([*job.origins.values(), *job.held, *job.newest])
 
     def positions(self) -> dict[str, Offsets]:
-        """Up to where each table has the messages of its topics; those that cannot be read lack.
+        """The offsets up to which each table has its topics; omits unreadable tables.
 
         Raises:
             CheckpointError: a file of the checkpoint is damaged.
@@ -233,7 +233,7 @@ class JobStatus:
         return with_waiting_rows(status, facts.waiting_rows)
 
     def _position(self, job: JobState, newest: JobEpoch | None) -> Offsets:
-        """Up to where a table without trouble has read."""
+        """The offsets up to which a table without an error has read."""
         end = newest.source_end if newest is not None else None
         if job.epoch >= 0:
             # Spark deletes the offsets of old epochs.
@@ -254,7 +254,7 @@ def with_waiting_rows(one: TableStatus, rows: int) -> TableStatus:
 def own_ends(ends: Offsets, met: Mapping[str, Collection[str]], name: str) -> Offsets:
     """The ends of the topics that have brought a table messages.
 
-    Of a table without messages so far, these are the topics that are not known as others' alone.
+    For a table without messages so far, these are the topics that are not exclusively others'.
 
     Args:
         met: the topics of each table.
@@ -265,7 +265,7 @@ def own_ends(ends: Offsets, met: Mapping[str, Collection[str]], name: str) -> Of
 
 
 def in_short(row: TableStatus) -> TableStatus:
-    """The first line of the reason, and no more of it than fits on a screen beside the rest."""
+    """The first line of the reason, cut to fit on a screen beside the rest."""
     if row.reason is None:
         return row
     [first, *more] = row.reason.splitlines() or [""]

@@ -1,4 +1,4 @@
-"""The LSM tree of each bucket: sorted runs by level, as rows and as a picture, and what is next."""
+"""The LSM tree of each bucket: sorted runs by level, as rows and as a picture; next compactions."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from stream_app.table.opening import open_for_writing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCompaction:
-    """One unit.
+    """A unit of compaction that is due.
 
     Attributes:
         sorted_runs: of the bucket; None without a primary key.
-        levels: of the unit's runs, newest first; None likewise.
+        levels: of the unit's runs, newest first; None without a primary key.
     """
 
     partition: str
@@ -49,7 +49,7 @@ def planned_compactions(
     *,
     full: bool = False,
 ) -> list[PlannedCompaction]:
-    """The units that would be begun now, by partition and bucket.
+    """The units that are due now, by partition and bucket.
 
     Args:
         buckets: None: all.
@@ -86,7 +86,7 @@ class LevelRow:
 
     Attributes:
         min_key, max_key: the range of all its keys.
-        next: the compaction that would take it in next; None: it would stay.
+        next: the next compaction that includes it; None: there is none.
     """
 
     partition: str
@@ -104,12 +104,12 @@ class LevelRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextCompactions:
-    """What would be compacted next, bucket by bucket, and when that is nothing, why.
+    """The next compaction of each bucket, or the reason why there is none.
 
     Attributes:
         plans: by partition and bucket.
         trigger: sorted runs at which compaction begins.
-        is_write_only: the table's own job compacts nothing: another one is to do it.
+        is_write_only: the table's own job leaves compaction to another one.
         obstacle: why stream_app does not compact this table at all.
     """
 
@@ -119,14 +119,14 @@ class NextCompactions:
     obstacle: str | None = None
 
     def of_level(self, at: tuple[str, int, int]) -> str | None:
-        """The compaction that takes in a level, in short."""
+        """The next compaction that includes a level, in short."""
         plan = self.plans.get(at[:2])
         if plan is None or str(at[2]) not in (plan.levels or "").split():
             return None
         return f"{plan.reason} → {plan.output_level}"
 
     def of_bucket(self, at: tuple[str, int], runs: int) -> str:
-        """What is next in a bucket with so many sorted runs."""
+        """The next step in a bucket with so many sorted runs."""
         plan = self.plans.get(at)
         if plan is not None:
             levels = f", levels {plan.levels}" if plan.levels else ""
@@ -139,7 +139,7 @@ class NextCompactions:
 
 
 def not_due(runs: int, trigger: int) -> str:
-    """Why no rule of universal compaction picks anything."""
+    """The reason why no rule of universal compaction picks anything."""
     if runs < trigger:
         return f"{_count(runs, 'sorted run')}, the trigger is {trigger}"
     return (
@@ -149,7 +149,7 @@ def not_due(runs: int, trigger: int) -> str:
 
 
 def next_compactions(table: FileStoreTable, snapshot: Snapshot | None) -> NextCompactions:
-    """What a job that compacts the table would begin with."""
+    """The compactions with which a job for the table would begin."""
     try:
         compacted = open_for_writing(table).with_options({"write-only": "false"})
     except UnsupportedTableError as error:

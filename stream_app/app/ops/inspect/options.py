@@ -1,4 +1,4 @@
-"""A table's options: what is set in its schema, and what holds by default."""
+"""A table's options: those set in its schema, and the defaults of the others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class OptionRow:
 
 
 def option_rows(table: FileStoreTable) -> list[OptionRow]:
-    """What is set comes first; options that stream_app does not read have no meaning here."""
+    """The options, set ones first; options that stream_app does not read have no meaning here."""
     options = table.schema.options
     rows = [_set(key, value) for key, value in sorted(options.items())]
     defaults = [option for key, option in sorted(OPTIONS.items()) if key not in options]

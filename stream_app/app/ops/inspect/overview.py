@@ -28,13 +28,13 @@ _HOW = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """What one wants to know first.
+    """The main facts about a table.
 
     Attributes:
         rows_in_files: versions of rows; fewer keys are live while runs are not merged.
         runs_max: sorted runs of the bucket that has most of them.
-        waiting_rows: what of the shown snapshot waits for a compaction; see `TableStatus`.
-        bucket_advice: what is wrong with the sizes of buckets, and what would mend it.
+        waiting_rows: rows of the shown snapshot that wait for a compaction; see `TableStatus`.
+        bucket_advice: problems with the sizes of buckets, and the remedy.
     """
 
     table: str
@@ -84,7 +84,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
 
 
 def overview_lines(table: Overview) -> list[str]:
-    """The page."""
+    """The lines of the page."""
     pairs = {
         "table": table.table,
         "columns": f"{table.columns}  (schema {table.schema})",

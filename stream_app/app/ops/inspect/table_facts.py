@@ -1,7 +1,7 @@
-"""What the newest snapshot of a table says, remembered until there is another.
+"""Facts from a table's newest snapshot, cached until there is another.
 
-A list of many tables is looked at each second. Of a table without news, a look reads only the hint
-of its newest snapshot.
+A list of many tables is refreshed each second. For an unchanged table, that reads only the hint of
+its newest snapshot.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _BELIEVED_S = 60.0
 """Seconds after which a table is read again, though its newest snapshot has the same number: it may
 be damaged, or rolled back and written anew."""
 _LOOKED_BACK = 5
-"""Newest snapshots in which the source's time is looked for; compactions do not tell it."""
+"""Newest snapshots that are searched for the source's time; compactions lack it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFacts:
-    """A table at its newest snapshot.
+    """Facts about a table at its newest snapshot.
 
     Attributes:
         snapshot, time_ms: None: there is no snapshot yet.
         source_ms: time of the newest message that is in the table, in ms since 1970; None: no
-            snapshot tells.
+            snapshot has it.
         epochs: the newest epoch of each job, by commit user; empty unless a job asks.
         rows: in files, whatever their kind; None: unknown.
         sorted_runs: of the bucket that has most; None unless they are counted.
@@ -50,7 +50,7 @@ class TableFacts:
 
 
 def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True) -> TableFacts:
-    """Read them.
+    """Read the facts.
 
     Args:
         of_job: whether a job asks: for that, perhaps more snapshots are read.
@@ -76,17 +76,17 @@ def table_facts(table: FileStoreTable, *, of_job: bool, counts_runs: bool = True
 
 
 def newest_snapshots(table: FileStoreTable) -> list[Snapshot]:
-    """A few, the newest first: enough to find the source's time."""
+    """A few snapshots, newest first: enough to find the source's time."""
     return list(islice(table.snapshots.backwards(), _LOOKED_BACK))
 
 
 def newest_source_ms(newest: Iterable[Snapshot]) -> int | None:
-    """Time of the newest message in snapshots, in ms since 1970; None: none of them tells."""
+    """Time of the newest message in snapshots, in ms since 1970; None: none of them has it."""
     return next(filter(None, map(source_time_ms, newest)), None)
 
 
 def source_time_ms(snapshot: Snapshot) -> int | None:
-    """The source's time of the newest message of a snapshot; another engine tells a watermark."""
+    """The source's time of a snapshot's newest message; for another engine, its watermark."""
     millis = (snapshot.properties or {}).get(SOURCE_TIME_PROPERTY)
     if millis is not None and millis.isdecimal():
         return int(millis)
@@ -108,7 +108,7 @@ def freshness_s(now_ms: int, source_ms: int | None, lag: int | None) -> int | No
 
 
 def sorted_runs_max(live: Iterable[ManifestEntry]) -> int:
-    """Of the bucket that has most; each file of level 0 is one."""
+    """The number of the bucket with most; each file of level 0 is one."""
     runs: dict[tuple[bytes, int], set[str | int]] = {}
     for entry in live:
         run = entry.file.level or entry.file.file_name
@@ -129,7 +129,7 @@ class RememberedFacts:
     """The facts of many tables. Any thread may ask.
 
     Attributes:
-        open: a table by its folder.
+        open: opens a table by its folder.
         of_job: see `table_facts`.
         counts_runs: whether the sorted runs of the table in a folder are counted, for a job.
     """
@@ -155,7 +155,7 @@ class RememberedFacts:
         table = self.open(path)
         newest = (
             table.snapshots.latest_id()
-        )  # before the facts: these may be newer, and are read again
+        )  # read before the facts, which may be newer and are then read again
         facts = table_facts(table, of_job=self.of_job, counts_runs=self.counts_runs(path))
         self._known[path] = _Remembered(table, newest, facts, now)
         return facts

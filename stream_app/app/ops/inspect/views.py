@@ -1,4 +1,4 @@
-"""What `inspect` shows of system tables: their rows, with short names of columns and ISO times.
+"""The views of `inspect` on system tables: rows with short column names and ISO times.
 
 `table.read.system_tables` is the source of the rows, also of facts that Paimon has no column for.
 """
@@ -68,7 +68,7 @@ def _time(path: str, zone: str = "Z") -> Fact:
 
 
 def columns_text(schema: TableSchema) -> str:
-    """``id BIGINT NOT NULL, customer STRING``."""
+    """Columns as text: ``id BIGINT NOT NULL, customer STRING``."""
     return ", ".join(f"{field.name} {field.data_type}" for field in schema.fields)
 
 
@@ -115,7 +115,7 @@ _SIZES: Mapping[str, Fact] = {
     "bytes": "bytes",
     "updated": _time("updated_ms", zone=""),
 }
-"""Rows are those of all files, deletes and older versions included."""
+"""The number of rows includes all files, with deletes and older versions."""
 _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
     # Records are physical rows.
     "snapshots": {
@@ -175,4 +175,4 @@ _COLUMNS: Mapping[str, Mapping[str, Fact]] = {
     },
 }
 VIEWS = ("snapshots", "schemas", "files", *list(_COLUMNS)[2:], *PAIMONS)
-"""Names of what can be listed."""
+"""The names of listings."""

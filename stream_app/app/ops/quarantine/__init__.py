@@ -1,1 +1,1 @@
-"""Records in the quarantine: what is there, and what becomes of it."""
+"""Records in the quarantine: listing, replay, removal."""

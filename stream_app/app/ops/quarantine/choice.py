@@ -1,4 +1,4 @@
-"""Which records of a quarantine are meant: pure."""
+"""Selects records of a quarantine: pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stream_app.errors import UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What records must have; None and empty: anything.
+    """Conditions on records; None and empty: any record.
 
     Attributes:
         reasons: kinds.
@@ -33,7 +33,7 @@ class Choice:
         return self == Choice()
 
     def chosen(self, records: Iterable[QuarantinedRecord]) -> list[QuarantinedRecord]:
-        """The records that are meant, in their order."""
+        """The selected records, in their order."""
         return [record for record in records if self._means(record)]
 
     def _means(self, record: QuarantinedRecord) -> bool:
@@ -56,7 +56,7 @@ class Choice:
 
 
 def offset_range(text: str) -> tuple[int, int]:
-    """``17`` or ``17..42``.
+    """Parse ``17`` or ``17..42``.
 
     Raises:
         UsageError: it is neither.

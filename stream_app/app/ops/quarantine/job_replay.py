@@ -1,4 +1,4 @@
-"""Tables of a job → the replays of its quarantine, one for each table."""
+"""Makes the replays of a job's quarantine, one for each table."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class _Database:
 
     Attributes:
         whole: the job's quarantine; records that no table had taken lie in it.
-        origins: where the job's source tables go.
+        origins: source table → table of the job.
     """
 
     tables: WholeDatabase
@@ -122,7 +122,7 @@ class _Database:
         return self._of_table(name, self.whole.of_table(name), beside=self.whole)
 
     def records_of_no_table(self) -> Mapping[str, Replay]:
-        """The replays of the tables to which such records belong today; others go on waiting."""
+        """The replays of the tables that such records belong to today; the others keep waiting."""
         records = list(self.whole.records())
         names = {name for name in self._names(records) if name is not None}
         replays = {}
@@ -133,7 +133,7 @@ class _Database:
         return replays
 
     def _of_table(self, name: str, waiting: Quarantine, *, beside: Quarantine) -> Replay:
-        # What the job has passed comes first: whatever it commits from now on, the table tells.
+        # Read the job's progress first: whatever it commits later is in the table's snapshots.
         passed = _passed(self.log, name)
         table = open_table(self.tables.path(name), file_io_options=self.tables.file_system)
         read = functools.partial(self._own_messages, name)
@@ -146,7 +146,7 @@ class _Database:
     def _own_messages(
         self, name: str, where: Where, begin: int, end: int
     ) -> Iterator[pa.RecordBatch]:
-        """Implements `ReadRange`: a table's messages alone."""
+        """Implements `ReadRange` for the messages of one table."""
         splitter = splitter_for(self.tables, [name], self.origins)
         yield from own_messages(self.read(where, begin, end), splitter)
 
@@ -154,7 +154,7 @@ class _Database:
         return [table == name for table in self._names(records)]
 
     def _names(self, records: Sequence[QuarantinedRecord]) -> list[str | None]:
-        """The table of each record by the rules of today; None: none."""
+        """The table of each record by today's rules; None: it has none."""
         if not records:
             return []
         origins = self.tables.reader.origins(messages_of(records))
@@ -167,7 +167,7 @@ class _Database:
 
 
 def _passed(log: EpochLog, name: str) -> dict[Where, int]:
-    """Up to where the job has read each partition for a table, and is done with it."""
+    """The offsets up to which the job has finished each partition for a table."""
     state = state_of(log.folder)
     if state.epoch < 0:
         return {}

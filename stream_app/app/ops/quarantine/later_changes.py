@@ -1,8 +1,8 @@
-"""Which changes of quarantined records are overtaken: their row has a newer change in the table.
+"""Finds overtaken changes of quarantined records: their row has a newer change in the table.
 
-The topics tell. From each record on to where the table's jobs have read, they are read again, and
-the rows of their messages are compared by key. Other records of the quarantine are left out: they
-are not in the table.
+It reads the topics again, from each record up to where the table's jobs have read, and compares the
+rows of the messages by key. Other records of the quarantine are left out: they are not in the
+table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ROW, _OFFSET = "_ROW", "_OFFSET"
 
 @dataclass(frozen=True, slots=True)
 class LaterChanges:
-    """Compares changes with the messages behind them.
+    """Compares changes with later messages.
 
     Attributes:
         decode: without the table's filter: a row that does not pass is a newer state, too.
@@ -49,7 +49,7 @@ class LaterChanges:
     merges_by_key: bool = True
 
     def overtaken(self, where: Where, rows: pa.RecordBatch, offsets: pa.Array) -> Bools:
-        """Which rows of one partition have a newer change, or were deleted by a TRUNCATE: bool [n].
+        """The mask of one partition's rows with a newer change or a later TRUNCATE: bool [n].
 
         Args:
             rows: columns of the table.
@@ -89,7 +89,7 @@ class LaterChanges:
         return messages.filter(pc.invert(pc.is_in(messages.column("offset"), waits)))
 
     def _decoded(self, where: Where, messages: pa.RecordBatch) -> DecodedBatch:
-        """What the table has of these messages."""
+        """The rows that the table has from these messages."""
         decoded = self.decode.decode(messages)
         if decoded.bad.num_rows:
             topic, partition = where
@@ -104,7 +104,7 @@ class LaterChanges:
         return decoded
 
     def _changes(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> pa.Table:
-        """The keys of what the table has of these messages, each with its offset."""
+        """The keys of the table's rows from these messages, each with its offset."""
         changes = decoded.changes
         at = messages.column("offset").take(pa.array(changes.message_index))
         keys = [changes.rows.column(name) for name in self.primary_keys]
@@ -112,7 +112,7 @@ class LaterChanges:
 
 
 def topic_reader(source: SourceConfig) -> ReadRange:
-    """Reads ranges of topics as the job does."""
+    """A reader of ranges of topics that reads as the job does."""
 
     def read(where: Where, begin: int, end: int) -> Iterator[pa.RecordBatch]:
         if begin >= end:

@@ -1,4 +1,4 @@
-"""The files of a quarantine → its records, and the marks that records are done with.
+"""Reads the records of a quarantine's files, and keeps the marks of finished records.
 
 `spark.ingest.quarantine_writer` writes the files. A mark is a file beside them, ``mark-….json``,
 that names records by place and content. So it holds for a record that a repeated epoch writes
@@ -57,17 +57,17 @@ class QuarantinedRecord:
 
     @property
     def is_old(self) -> bool:
-        """Whether a later run has written its epoch's file anew, perhaps without this record."""
+        """Whether a later run has rewritten its epoch's file, perhaps without this record."""
         return _OLD in self.file
 
     @property
     def place(self) -> str:
-        """Where it stands in its topic, in words."""
+        """The record's place in its topic, in words."""
         return f"topic {self.topic}, partition {self.partition}, offset {self.offset}"
 
     @property
     def identity(self) -> Identity:
-        """The same for each copy of the record."""
+        """The record's identity, which all of its copies share."""
         digest = hashlib.sha256()
         for part in (self.key, self.value):
             digest.update(b"-" if part is None else b"+%d:" % len(part) + part)
@@ -76,7 +76,7 @@ class QuarantinedRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """What was done with some records.
+    """The outcome of some records.
 
     Attributes:
         name: of the mark; a replay's commit user ends with it.
@@ -125,7 +125,7 @@ class Quarantine:
                 yield from self._records_of(name, newest_first=newest_first)
 
     def waiting(self, committed: Collection[str]) -> list[QuarantinedRecord]:
-        """The records with which nothing was done, each once.
+        """The waiting records, each once.
 
         Args:
             committed: commit users that have a commit in the table.
@@ -143,7 +143,7 @@ class Quarantine:
     ) -> Iterator[QuarantinedRecord]:
         """The records of `waiting`, of which only a number each stays in memory.
 
-        Of the copies of a record it gives the first.
+        It yields only the first copy of a record.
 
         Args:
             committed: as in `waiting`; without it, records of a replay wait until `settle` has
@@ -269,7 +269,7 @@ def open_quarantine(location: str, options: dict[str, str] | Any) -> Quarantine:
 
 
 def same_places(records: Iterable[QuarantinedRecord]) -> list[str]:
-    """Places at which records with different contents stand, as of a topic that was made anew."""
+    """Places with records of different contents, as in a recreated topic."""
     seen: dict[tuple[str, int, int], Identity] = {}
     twice = []
     for record in records:
@@ -287,6 +287,6 @@ def _bytes(document: dict[str, Any], name: str) -> bytes | None:
 
 
 def _in_order(name: str) -> tuple[int, str]:
-    """By epoch."""
+    """The files in the order of epochs."""
     number = name.removeprefix("epoch-").partition(".")[0]
     return (int(number) if number.isdigit() else -1, name)

@@ -1,9 +1,9 @@
 """Puts records of a quarantine into their table: once, and never over a newer change.
 
-1. Look at the table: its newest snapshot, and up to where its jobs have read each partition.
-2. Choose records that wait. A record whose epoch is not in the table yet is the job's.
+1. Read the table's newest snapshot, and the offsets up to which its jobs have read.
+2. Choose waiting records. A record whose epoch the table lacks still belongs to the job.
 3. Decode them with the table's schema and the job's configuration of today, in the order of the
-   source. Those that are still bad go on waiting.
+   source. Records that are still bad keep waiting.
 4. Leave out rows that are overtaken (`later_changes`).
 5. Write a mark, the files, and one snapshot. It must stand on the snapshot of step 1, or on
    compactions above it: otherwise everything begins again.
@@ -58,7 +58,7 @@ _WithText = tuple[QuarantinedRecord, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """What has become of the chosen records.
+    """The outcome of the chosen records.
 
     Attributes:
         replayed, overtaken: records whose rows are in the table, or were there in a newer state.
@@ -67,7 +67,7 @@ class Replayed:
         old: those of files that a repeated epoch has replaced.
         rows: number of changes that were written.
         snapshot: None: nothing was to be written, or it was a dry run.
-        waiting: that rows wait for a compaction; empty: none does.
+        waiting: a note that rows wait for a compaction; empty: none does.
     """
 
     replayed: Sequence[QuarantinedRecord]
@@ -91,8 +91,8 @@ class Replay:
         source_tables: names of the source tables whose rows the table has; empty: not known.
         passed: up to where the job has passed each partition for this table, if the table does not
             tell; its records in the quarantine are before that.
-        rules: how the table follows its source; None: it does not.
-        means: which of some records are the table's; None: all.
+        rules: rules by which the table follows its source; None: it does not.
+        means: selects the table's records; None: all.
         beside: another folder in which records of the table may wait.
         empties: whether a TRUNCATE empties the table, so that no record before it comes back.
     """
@@ -231,7 +231,7 @@ class Replay:
         return [part for part in rows if part.num_rows], marks, bad
 
     def _check_one_job(self, epochs: Mapping[str, JobEpoch]) -> None:
-        """Without a key nothing shows whether another job has taken the record as it is."""
+        """Refuse without a key: nothing shows whether another job has taken the record as it is."""
         jobs = [user for user, epoch in epochs.items() if epoch.source_end is not None]
         if len(jobs) > 1 and not self.table.schema.kind.merges_by_key:
             raise UnsupportedTableError(
@@ -243,7 +243,7 @@ class Replay:
             )
 
     def _asks_for_columns(self, description: SourceTable) -> bool:
-        """Whether records have columns, or types of columns, that the table does not have."""
+        """Whether records have columns, or column types, that the table lacks."""
         rules = EvolutionRules() if self.rules is None else self.rules
         wanted = evolution(self.table.schema, description, rules.options, rules.made)
         return any(isinstance(change, (AddColumn, ChangeType)) for change in wanted.changes)
@@ -259,7 +259,7 @@ class Replay:
 
 
 def check_replayable(table: FileStoreTable) -> None:
-    """Refuse tables in which the later change of the source is not always the row.
+    """Refuse tables in which the source's latest change does not always win.
 
     Raises:
         UnsupportedTableError: names the option.
@@ -284,7 +284,7 @@ def check_replayable(table: FileStoreTable) -> None:
 
 
 def replay_lines(done: Replayed, *, dry_run: bool) -> Iterator[str]:
-    """A line for each fate, and one for what was written."""
+    """A line for each outcome, and one for the written rows."""
     for record, reason in done.bad:
         yield f"still bad: {record.place}: {reason}"
     for what, records in (
@@ -328,7 +328,7 @@ def _where(record: QuarantinedRecord) -> Where:
 
 
 def _ends(source_ends: Iterable[str | None]) -> dict[Where, int]:
-    """Up to where jobs have read each partition: the farthest."""
+    """The greatest offsets up to which jobs have read each partition."""
     farthest: dict[Where, int] = {}
     for text in source_ends:
         for topic, partitions in json.loads(text or "{}").items():

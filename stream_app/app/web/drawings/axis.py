@@ -1,4 +1,4 @@
-"""Axes of charts: where a value stands, and the few values that are written beside the chart.
+"""Axes of charts: the heights of values, and the labels beside the chart.
 
 Heights are pixels, from the top of a drawing `HEIGHT` high.
 """
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 HEIGHT = 96
 _LEAST = 2.0
-"""Pixels of a bar that stands for something: it must be seen."""
+"""Least pixels of a bar for a value, so that it can be seen."""
 _TICKS = 4
 _TOP = 7.0
-"""Pixels above the highest line, in which its value is written."""
+"""Pixels above the highest line, for its label."""
 _ROOM = HEIGHT - _TOP
 
 
@@ -39,12 +39,12 @@ class Axis:
     ticks: tuple[Tick, ...]
 
     def height(self, value: float) -> float:
-        """Pixels of the bar of a value; nothing has none."""
+        """Pixels of a value's bar; zero has none."""
         return round(max(_LEAST, _ROOM * self.share(value)), 1) if value > 0 else 0.0
 
 
 def linear_axis(most: float, text: Callable[[float], str]) -> Axis:
-    """Equal steps, up to a round number that is not below the largest value."""
+    """An axis of equal steps, up to a round number that is not below the largest value."""
     step = _round_step(most / 3) if most > 0 else 1.0
     top = step * max(1, math.ceil(most / step - 1e-9))
     values = [step * index for index in range(1, round(top / step) + 1)]
@@ -52,7 +52,7 @@ def linear_axis(most: float, text: Callable[[float], str]) -> Axis:
 
 
 def log_axis(most: float, text: Callable[[float], str]) -> Axis:
-    """Each power of ten is one step above the one before; 1 is one step above nothing."""
+    """An axis with a step for each power of ten; 1 is one step above zero."""
     power = max(1, math.ceil(math.log10(max(1.0, most)) - 1e-9))
     every = math.ceil((power + 1) / _TICKS)
     values = [10.0**exponent for exponent in range(power, -1, -every)][::-1]

@@ -13,7 +13,7 @@ from stream_app.app.web.drawings.axis import HEIGHT, Axis, Tick, linear_axis
 from stream_app.spark.epoch.epoch_seconds import parts_text
 
 _SLOTS = 40
-"""Bars that fit at least: a few are thin as well."""
+"""Least number of bars that fit, so that a few bars are thin as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class EpochChart:
     """The bars, oldest first, and the axis of seconds.
 
     Attributes:
-        messages_per_s: of all epochs together, while they were worked at.
+        messages_per_s: throughput of all epochs, over their working time.
     """
 
     bars: tuple[EpochBar, ...]

@@ -1,4 +1,4 @@
-"""Rows over time: how many the snapshots brought in each of `SPANS` equal spans of time.
+"""Rows over time: the number that snapshots added in each of `SPANS` equal spans.
 
 Places across are shares of the chart's width in percent, heights are pixels.
 """
@@ -14,7 +14,7 @@ from stream_app.model.snapshot import CommitKind, Snapshot
 
 SPANS = 40
 _LEAST_MS = 1000
-"""Of a span; before a shorter history there are spans without rows."""
+"""Least length of a span; before a shorter history there are spans without rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The newest snapshots as a row of bars: what each brought, what keeps it, and what goes next.
+"""The newest snapshots as bars: their records, their tags and consumers, and the next to expire.
 
 The axis is logarithmic, so that small epochs can be seen beside a first load. Places across are
 shares of the chart's width in percent, heights are pixels.
@@ -18,7 +18,7 @@ from stream_app.model.tag import Tag
 
 SHOWN = 60
 _SLOTS = 40
-"""Bars that fit at least: a few are thin as well."""
+"""Least number of bars that fit, so that a few bars are thin as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class SnapshotBar:
     """One snapshot.
 
     Attributes:
-        records: that it brought to files or took from them.
+        records: records that it added to files or removed from them.
         kind: in lower case, such as ``append``.
         marks: names of tags and consumers that stand at it.
         is_going: whether the next expiry deletes it.
@@ -71,7 +71,7 @@ def snapshot_chart(
 
     Args:
         snapshots: newest first; at most `SHOWN` are drawn.
-        going: numbers of those that the next expiry deletes.
+        going: numbers of snapshots that the next expiry deletes.
     """
     shown = list(snapshots[:SHOWN])[::-1]
     marks: dict[int, list[str]] = defaultdict(list)

@@ -15,7 +15,7 @@ from stream_app.table.compact.metrics import CompactionUnderWay
 
 BUCKETS_SHOWN = 32
 BUCKETS_OPEN = 6
-"""Trees that are seen at once; the rest unfolds."""
+"""Trees that are open at first; the others can be unfolded."""
 _GAP = 0.4
 _LEAST = 0.6
 RUNS_SHOWN = 60
@@ -27,8 +27,8 @@ class RunBox:
     """One sorted run.
 
     Attributes:
-        is_next: whether the compaction that is due takes it in.
-        is_taken: whether the compaction that runs takes it in.
+        is_next: whether the due compaction includes it.
+        is_taken: whether the running compaction includes it.
     """
 
     x: float
@@ -73,7 +73,7 @@ def bucket_trees(
     planned: NextCompactions,
     under_way: Iterable[CompactionUnderWay] = (),
 ) -> list[BucketTree]:
-    """The trees of buckets: those that are compacted, then those with the most sorted runs.
+    """The trees of buckets: those in compaction first, then those with the most sorted runs.
 
     Args:
         runs: of `inspect.levels.run_rows`; newest first in a bucket.
@@ -128,7 +128,7 @@ def _line(
     planned: NextCompactions,
     work: CompactionUnderWay | None,
 ) -> LevelLine:
-    """The widest level of a bucket fills the drawing; a run is never too thin to be seen."""
+    """A level's boxes: the widest level fills the drawing; no run is too thin to be seen."""
     shown = runs[:RUNS_SHOWN]
     room = 100 - (_GAP + _LEAST) * len(shown)
     x, boxes = 0.0, []
@@ -143,7 +143,7 @@ def _line(
                 level=level,
                 title=_title(run),
                 is_next=is_next and work is None,
-                # What came after the compaction began is newer, and stands before.
+                # Runs added after the compaction began are newer, and come first.
                 is_taken=place >= len(runs) - taken,
             )
         )

@@ -1,7 +1,7 @@
 """Values of a walk → columns as the casts of `cdc.columns` take them.
 
-What has no column here is left to the slow path: arrays and maps, unions of several types, and
-kinds that the table's column does not expect.
+The slow path reads the rest: arrays and maps, unions of several types, and kinds that the table's
+column does not expect.
 """
 
 from __future__ import annotations

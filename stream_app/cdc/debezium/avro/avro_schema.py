@@ -1,4 +1,4 @@
-"""A schema of Avro as a tree whose names are resolved, and what it says of a column.
+"""Parses an Avro schema into a tree with resolved names, and describes its columns.
 
 Source: Apache Avro's specification, "Names" and "Schema Declaration"; for the attributes
 ``connect.name`` and ``connect.parameters`` Confluent's `AvroData.java`.
@@ -45,7 +45,7 @@ _SHOWN_MAX = 160
 
 @dataclass(slots=True, eq=False)
 class AvroType:
-    """A type.
+    """An Avro type.
 
     Attributes:
         kind: ``record``, ``union``, ``long`` and so on.
@@ -63,23 +63,23 @@ class AvroType:
 
     @property
     def symbols(self) -> list[str]:
-        """Of an enum."""
+        """The symbols of an enum."""
         return [str(symbol) for symbol in self.attributes["symbols"]]
 
     @property
     def size(self) -> int:
-        """Of a fixed, in bytes."""
+        """The size of a fixed, in bytes."""
         return int(self.attributes["size"])
 
     @property
     def docs(self) -> Mapping[str, str]:
-        """Of a record, the comments of its fields."""
+        """The comments of a record's fields."""
         declared = self.attributes.get("fields", ())
         return {column["name"]: str(column["doc"]) for column in declared if column.get("doc")}
 
     @property
     def defaults(self) -> Mapping[str, Any]:
-        """Of a record, the values of fields that are left out, but null."""
+        """The defaults of a record's fields, without those that are null."""
         declared = self.attributes.get("fields", ())
         defaults = {column["name"]: column.get("default") for column in declared}
         return {name: value for name, value in defaults.items() if value is not None}
@@ -194,7 +194,7 @@ def _full(name: str, namespace: str) -> str:
 
 
 def connect_field(declared: AvroType, comment: str = "") -> ConnectField:
-    """What a column's type says, in the words of Kafka Connect.
+    """The description of a column's type, in the terms of Kafka Connect.
 
     Args:
         comment: of the field that has the type.
@@ -219,7 +219,7 @@ def connect_field(declared: AvroType, comment: str = "") -> ConnectField:
 
 
 def raw_schema(text: str) -> Any:
-    """The schema for a reader that gives values as they are written: without logical types."""
+    """The schema without logical types, for a reader that returns values as they are written."""
     return _without_logic(json.loads(text))
 
 

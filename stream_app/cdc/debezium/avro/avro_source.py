@@ -1,10 +1,10 @@
-"""What Debezium's messages of Avro tell of their source: table, columns, key, time of the change.
+"""Reads the source's facts from Debezium's Avro messages: table, columns, key, change time.
 
 Implements what `message_format.SourceReader` declares, with a schema registry.
 
 1. Origins and times are read in columns, all messages of a schema together (`walk`).
-2. Messages that do not tell so are read one by one, as the JSON that Kafka Connect would have
-   written: heartbeats, transaction markers, broken ones.
+2. Other messages are read one by one, as the JSON that Kafka Connect would have written:
+   heartbeats, transaction markers, broken ones.
 3. A table's columns are described by `debezium.description`. It gets a few messages as JSON, in the
    envelope of a schema that is made of the one in the registry.
 
@@ -53,7 +53,7 @@ _MILLIS = pa.timestamp("ms", "UTC")
 
 @dataclass(frozen=True, slots=True)
 class AvroSource:
-    """What messages tell of their source, by the schemas of a registry.
+    """Facts of messages about their source, by the schemas of a registry.
 
     Attributes:
         keeps_nulls: as in `description.describe`.
@@ -185,7 +185,7 @@ class _Schema:
     root: AvroType
 
     def tables(self, values: pa.Array) -> tuple[list[pa.Array], Bools]:
-        """Strings [n] of database, schema and table; bool [n]: which messages tell so."""
+        """Strings [n] of database, schema and table; bool [n]: which messages have them."""
         walk, message = walked(values, self.root)
         kept = ~walk.broken()
         source = self._source(message)
@@ -198,7 +198,7 @@ class _Schema:
         return names, sure
 
     def times(self, values: pa.Array) -> tuple[Int64s, Int64s, Int64s]:
-        """When changes were made.
+        """The times at which changes were made.
 
         Returns:
             Messages that tell it, the milliseconds, both int64 [m]; and messages to read alone.
@@ -214,7 +214,7 @@ class _Schema:
         return time.rows[kept], time.numbers[kept].astype(np.int64), odd
 
     def time_of(self, message: bytes) -> int | None:
-        """Step 2."""
+        """The change time of one message; step 2."""
         try:
             return time_of(json_of(message, self.text))
         except UnreadableRecordError:

@@ -4,9 +4,9 @@ A message is Confluent's wire format: a zero, the number of its schema, and the 
 
 1. Messages are grouped by the number of their schema, which the registry gives.
 2. Whole messages are read in columns, all of a group together (`walk`).
-3. What does not fit in is read one by one: it is turned into the JSON that Kafka Connect would have
-   written, and `debezium_json` says what becomes of that. So do flattened messages.
-4. Keys, if they are Avro too, tell their columns by their schema.
+3. Other messages are read one by one: each becomes the JSON that Kafka Connect would have written,
+   which `debezium_json` decodes. So do flattened messages.
+4. Keys in Avro have their columns in their schema.
 
 Source: Confluent's "Wire format"; Paimon `format/debezium/DebeziumAvroRecordParser.java`.
 """

@@ -1,11 +1,11 @@
-"""Many Avro values of one schema, read together: a place in each of n messages moves through them.
+"""Reads many Avro values of one schema together, by a cursor in each of n messages.
 
 Avro has no names and no lengths of records in its bytes, so a field begins where the one before it
 ends. The walk takes field after field, and each for all messages at once. So its loops are over
 fields, never over messages.
 
-What a broken message holds never matters to others. Its place is held back at the end of the
-buffer, where no message ends; so it is known in the end by its place.
+A broken message never affects others. Its cursor stays at the end of the buffer, where no message
+ends, so the walk recognises it by its cursor.
 
 Source: Apache Avro's specification, "Binary encoding".
 """
@@ -81,7 +81,7 @@ class Walk:
         self._steps = 0
 
     def broken(self) -> Bools:
-        """Where a message does not end where its last value ends."""
+        """Whether each message ends elsewhere than its last value: bool [n]."""
         is_broken: Bools = self.at != self._ends
         return is_broken
 
@@ -197,7 +197,7 @@ class Walk:
         self.at[rows] = self._limit
 
     def binary(self, values: Values, kept: Bools) -> pa.Array:
-        """Bytes as an array, for those of the messages that are kept: binary.
+        """Bytes as an array, for the kept messages: binary.
 
         Args:
             kept: bool [n]; no broken message.

@@ -57,7 +57,7 @@ def schema_numbers(values: pa.Array) -> Int64s:
 
 
 def by_number(numbers: Int64s) -> Iterator[tuple[int, Int64s]]:
-    """Each number and the places that have it, ascending; n log n however many numbers there are.
+    """The positions of each number, ascending; takes n log n steps for any count of numbers.
 
     Args:
         numbers: int64 [n].

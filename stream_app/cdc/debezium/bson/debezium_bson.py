@@ -1,7 +1,7 @@
 """Debezium's messages of MongoDB → row changes: the format ``debezium-bson``.
 
 1. Messages are rewritten to those of a relational table (`plain_messages`).
-2. `debezium_json` says what becomes of them. The fields of a document are the columns.
+2. `debezium_json` decodes them. The fields of a document are the columns.
 
 Source: Paimon `format/debezium/DebeziumBsonRecordParser.java`: columns are STRING, and the key is
 ``_id``.
@@ -65,7 +65,7 @@ def check(options: Mapping[str, str], columns: RowType) -> DebeziumOptions:
 def typed_columns(
     options: Mapping[str, str], columns: RowType, checked: DebeziumOptions
 ) -> Mapping[str, TypedColumn]:
-    """The columns in which not every kind of value has a meaning, by name."""
+    """The columns, by name, in which some kinds of values have no meaning."""
     chosen = {key for key in options if key.startswith("column.")}
     return {
         column.name: TypedColumn(

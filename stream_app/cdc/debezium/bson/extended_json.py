@@ -30,7 +30,7 @@ _PLAIN_MAX, _PLAIN_MIN = 7, -3
 
 
 class Kind(enum.Enum):
-    """What a value of MongoDB is."""
+    """The kind of a MongoDB value."""
 
     NULL = "null"
     TEXT = "text"
@@ -173,7 +173,7 @@ def _scoped(value: Mapping[str, Any]) -> Any:
 
 
 def kind_of(value: Any) -> Kind:
-    """What a value of extended JSON is."""
+    """The kind of a value of extended JSON."""
     match value:
         case None:
             return Kind.NULL

@@ -65,7 +65,7 @@ _ANY_FIELD = pa.schema([("field", pa.string())])
 def plain_documents(
     texts: pa.Array, columns: Mapping[str, TypedColumn] = NO_COLUMNS
 ) -> tuple[pa.Array, Bools]:
-    """Plain JSON of many texts, as `plain_document` gives it, and which of them cannot be read.
+    """Plain JSON of many texts, as `plain_document` gives it, and a mask of the unreadable ones.
 
     Args:
         texts: strings [n] of extended JSON; null stays null.
@@ -121,7 +121,7 @@ def _has(texts: pa.Array, mark: str) -> bool:
 
 
 def plain_document(text: str, columns: Mapping[str, TypedColumn] = NO_COLUMNS) -> str:
-    """Plain JSON of one text. What is nested in a field is a string of JSON.
+    """Plain JSON of one text. A nested value becomes a string of JSON.
 
     A number with a fraction is a string too: only so its digits stay as they are.
 

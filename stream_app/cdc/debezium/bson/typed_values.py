@@ -1,4 +1,4 @@
-"""Values of MongoDB in columns that are no STRING: which kinds of values mean something there.
+"""Judges MongoDB's values for columns other than STRING: some kinds have no meaning there.
 
 Plain JSON has fewer kinds than BSON: a date, a long and a timestamp are numbers, and an ObjectId, a
 code and bytes are texts. So a value is judged before its kind is lost. One that has no meaning in
@@ -68,7 +68,7 @@ _IF_CHOSEN: Mapping[Family, Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class TypedColumn:
-    """A column that is no STRING.
+    """A column of another type than STRING.
 
     Attributes:
         encoding: as its values are read once they are plain.
@@ -87,7 +87,7 @@ class TypedColumn:
         return kind is Kind.NULL or kind in _ALLOWED[family] or is_asked
 
     def usual(self) -> str | None:
-        """A pattern of the values that may be rewritten with others; None: all may."""
+        """A pattern of the values that may be rewritten together; None: all may."""
         family = family_of(self.data_type)
         is_millis = self.encoding is Encoding.EPOCH_MILLIS
         match family:
@@ -115,7 +115,7 @@ class TypedColumn:
 
 
 def unusual_documents(texts: pa.Array, columns: Mapping[str, TypedColumn]) -> Bools:
-    """Which documents have a value that its column does not expect: bool [n].
+    """The mask of documents with a value that its column does not expect: bool [n].
 
     Args:
         texts: strings [n] of extended JSON; null is never unusual.
@@ -166,7 +166,7 @@ def _misfit(value: Any, column: TypedColumn, why: str) -> UnreadableRecordError:
 
 
 class ColumnValueError(UnreadableRecordError):
-    """A value that cannot stand in its column; the reason names both."""
+    """A value without a meaning in its column; the reason names both."""
 
 
 def _moment(value: Any, column: TypedColumn) -> Any:

@@ -123,7 +123,7 @@ def nearest_valid(column: pa.Array, steps: Steps, ends: Indices, way: int) -> In
 
 
 def valid_or_set(steps: Steps, valid: Mask) -> Mask:
-    """Steps whose row has the value, if they set it."""
+    """Steps whose row has the value, and which set it."""
     return ~steps.is_any(Op.CLEAR) & (valid | steps.is_any(Op.SET))
 
 

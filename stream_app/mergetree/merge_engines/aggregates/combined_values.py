@@ -19,14 +19,14 @@ value a group. A group has two values at least."""
 
 
 def counted(column: pa.Array, steps: Steps) -> Mask:
-    """Which steps have a value that still counts: bool [steps]."""
+    """The mask of steps with a value that still counts: bool [steps]."""
     if steps.ops is None:
         return steps.valid(column)
     return steps.valid(column) & steps.since_begun() & ~steps.is_any(Op.SKIP, Op.CLEAR)
 
 
 def combined(column: pa.Array, steps: Steps, counts: Mask, combine: Combine) -> Folded:
-    """One value a segment: a value that is alone stays as it is, and without any it is null.
+    """One value a segment: a single value stays as it is, and no value gives null.
 
     Args:
         counts: bool [steps], whose values are combined.

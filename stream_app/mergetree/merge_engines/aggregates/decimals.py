@@ -22,7 +22,7 @@ STORED_AS_INT32 = 9
 COMPACT_PRECISION = 18
 """Digits that fit into 64 bits."""
 _ENDS_WITHIN = 10**130
-"""A quotient of numbers of 38 digits that has an end has it within so many digits."""
+"""Digits within which every finite quotient of two 38-digit numbers ends."""
 Integers = npt.NDArray[Any]
 """Python integers, object [n]."""
 

@@ -1,7 +1,7 @@
 """The elements of arrays and the entries of maps, of all segments in one sequence.
 
-Functions of nested columns choose among the elements that there are: each says which elements of
-its segments stay, and in which order. Nothing is copied before that.
+Functions of nested columns choose among existing elements: each returns the elements that stay, in
+order. Nothing is copied before that.
 
 Source: Paimon `data/InternalArray.java`, `data/InternalMap.java`.
 """
@@ -40,8 +40,7 @@ class NestedColumn:
         return cls(column, column.offsets.to_numpy().astype(np.int64), children)
 
     def elements(self, rows: Indices) -> tuple[Indices, Indices]:
-        """Of some rows' elements, in order: their places in the children, and to which one they
-        belong.
+        """The elements of some rows, in order: their places in the children, and their rows.
 
         Returns:
             int64 [m] each; the second counts from 0 up in the order of `rows`.
@@ -83,7 +82,7 @@ class Elements:
     rank: Indices
 
     def where(self, chosen: Mask | Indices) -> Elements:
-        """Some of them."""
+        """The elements where the mask is true."""
         return Elements(
             self.at[chosen],
             self.segments[chosen],
@@ -93,7 +92,7 @@ class Elements:
         )
 
     def in_order(self) -> Elements:
-        """The same in the order of values."""
+        """The same elements in the order of values."""
         return self.where(np.lexsort((self.rank, self.segments)))
 
 
@@ -104,7 +103,7 @@ Choose = Callable[[NestedColumn, Elements, int], pa.Array]
 def folded_elements(
     column: pa.Array, steps: Steps, choose: Choose, even_alone: Mask | None = None
 ) -> Folded:
-    """One value a segment: one that is alone stays as it is, and without any it is null.
+    """One value a segment: a single value stays as it is, and no value gives null.
 
     Args:
         even_alone: bool [segments], where also a value that is alone is made of its elements.
@@ -152,7 +151,7 @@ def pairs(segments: Indices, codes: Indices) -> Indices:
 
 
 def standing(elements: Elements, of_pair: Indices) -> Mask:
-    """Which elements were added after the last one of their pair that is taken back: bool [m]."""
+    """The mask of elements added after the last undone one of their pair: bool [m]."""
     if not elements.undoes.any():
         return np.ones(len(of_pair), np.bool_)
     undone = np.full(int(of_pair.max(initial=-1)) + 1, -1, dtype=np.int64)

@@ -40,7 +40,7 @@ def merged_maps(column: pa.Array, steps: Steps, _: ColumnAggregate) -> Folded:
 
 
 def updated_rows(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
-    """Rows that are not null: all, or of each ``nested-key`` the newest.
+    """The rows that are not null: all, or the newest of each ``nested-key``.
 
     Undoing an array takes away the rows of its keys, or without a key the equal ones.
     """
@@ -62,7 +62,7 @@ def updated_rows(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded
 
 
 def partially_updated_rows(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
-    """Of each ``nested-key`` a row with the newest value of each field that is not null."""
+    """For each ``nested-key`` a row with the newest value of each field that is not null."""
     steps.refuse_take_back("nested_partial_update")
 
     def choose(nested: NestedColumn, elements: Elements, count: int) -> pa.Array:
@@ -93,7 +93,7 @@ def _without_nulls(nested: NestedColumn, elements: Elements) -> tuple[Elements, 
 
 
 def _newest(elements: Elements, of_pair: Indices) -> Elements:
-    """The newest element of each pair that stands, where the oldest one is."""
+    """The newest element of each remaining pair, at the place of the oldest one."""
     stands = np.flatnonzero(standing(elements, of_pair))
     elements, of_pair = elements.where(stands), of_pair[stands]
     order = np.lexsort((elements.rank, elements.segments))

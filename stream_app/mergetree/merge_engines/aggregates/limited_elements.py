@@ -1,4 +1,4 @@
-"""Functions whose elements depend on what was there before, one step after the other.
+"""Functions whose elements depend on the previous state, one step after the other.
 
 ``nested_update`` with ``count-limit``, and ``merge_map_with_keytime``. A round takes one step of
 each segment, for all segments at once (`Steps.rounds`).
@@ -42,17 +42,17 @@ class Held:
 
     @classmethod
     def of(cls, parts: Sequence[Held]) -> Held:
-        """All of them; of a segment that several have, those of earlier parts first."""
+        """All parts together; in a shared segment, elements of earlier parts come first."""
         segments = np.concatenate([part.segments for part in parts])
         order = np.argsort(segments, kind="stable")
         return cls(np.concatenate([part.at for part in parts])[order], segments[order])
 
     def where(self, chosen: Mask | Indices) -> Held:
-        """Some of them."""
+        """The elements where the mask is true."""
         return Held(self.at[chosen], self.segments[chosen])
 
     def beside(self, other: Held) -> Held:
-        """Both; of a segment that both have, these first."""
+        """Both together; in a shared segment, these elements come first."""
         return Held.of((self, other))
 
     def sizes(self, count: int) -> Indices:
@@ -67,7 +67,7 @@ class Held:
 
 
 Combine = Callable[[Held, Held], Held]
-"""What is there, and what comes, of segments that have both."""
+"""Combines present and new elements of segments that have both."""
 
 
 def limited_update(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:

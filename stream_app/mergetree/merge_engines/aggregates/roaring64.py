@@ -23,7 +23,7 @@ Bitmaps = Mapping[int, BitMap]
 """By the high 32 bits of numbers, their low 32 bits; none is empty."""
 _LEAF = 4
 _NODES = ((4, 4), (16, 16), (48, 256), (256, 32))
-"""Of each type of inner node: its children at most, and the bytes of its body."""
+"""By the type of inner node: the most children, and the bytes of its body."""
 _NO_CHILD = 0xFF
 _KEY_BYTES, _INDEX_BYTES = 6, 8
 _RUN, _BITMAP, _ARRAY = 0, 1, 2
@@ -36,7 +36,7 @@ _NOT_TRIMMED = 0xFE
 
 @dataclass(frozen=True, slots=True)
 class _Container:
-    """The numbers with the same high 48 bits: how their low 16 bits are written."""
+    """The numbers with the same high 48 bits, and the form of their low 16 bits."""
 
     high: int
     form: int
@@ -89,7 +89,7 @@ def written_bitmaps(bitmaps: Bitmaps) -> bytes:
 
 
 def united_bitmaps(values: Iterable[Bitmaps]) -> Bitmaps:
-    """The numbers of all."""
+    """The union of all bitmaps."""
     united: dict[int, BitMap] = {}
     for bitmaps in values:
         for high, bitmap in bitmaps.items():
@@ -98,7 +98,7 @@ def united_bitmaps(values: Iterable[Bitmaps]) -> Bitmaps:
 
 
 def _read_tree(data: bytes) -> tuple[dict[int, int], int]:
-    """The container's index of each high 48 bits, and where the tree ends.
+    """The container's index of each high 48 bits, and the end of the tree.
 
     A node's children follow it, so leaves are found without going through the tree.
     """
@@ -218,7 +218,7 @@ def _nodes(keys: Sequence[bytes], span: range, depth: int) -> Iterator[bytes]:
 
 
 def _node_body(form: int, bytes_of_children: Sequence[int]) -> bytes:
-    """Which byte leads to which child; words of 4 or 8 bytes, the first byte is the highest."""
+    """The body of a node, which maps bytes to children; words are 4 or 8 bytes, big-endian."""
     most, size = _NODES[form]
     if most == 256:
         return sum(1 << byte for byte in bytes_of_children).to_bytes(size, "little")

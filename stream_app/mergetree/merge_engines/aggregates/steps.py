@@ -1,7 +1,7 @@
-"""What happens to one column, step by step, for all keys of a window.
+"""The changes of one column, step by step, for all keys of a window.
 
-A step is a row of the window and what it does to its key's value so far. Every function of this
-room turns the steps of each segment into one value, in whole columns.
+A step is a row of the window and its effect on the key's value so far. Every function of this room
+turns the steps of each segment into one value, in whole columns.
 
 Source: Paimon `mergetree/compact/aggregate/FieldAggregator.java` (`agg`, `aggReversed`, `retract`),
 `mergetree/compact/PartialUpdateMergeFunction.java` (`initRow`).
@@ -25,7 +25,7 @@ from stream_app.mergetree.merge_engines.ordered_values import valid_rows
 from stream_app.model.schema.undone_rows import cannot_undo
 
 ANY_COLUMN = "<column>"
-"""In texts of errors: the column, which a function does not know."""
+"""Stands in for the column in texts of errors, which a function does not know."""
 SHALLOW = 16
 """Steps of a segment up to which it is cheaper to go through the steps one by one."""
 Folded = Indices | pa.Array
@@ -34,25 +34,25 @@ values themselves."""
 
 
 class Op(enum.IntEnum):
-    """What a step does to the value so far."""
+    """The effect of a step on the value so far."""
 
     ADD = 0
-    """Takes the row's value in."""
+    """Includes the row's value."""
     ADD_OLDER = 1
-    """Takes in a value that comes before the others: the row was late."""
+    """Includes a value that comes before the others: the row was late."""
     TAKE_BACK = 2
     """Undoes a value."""
     SET = 3
-    """Begins anew with the row's value."""
+    """Restarts with the row's value."""
     CLEAR = 4
-    """Begins anew with null."""
+    """Restarts with null."""
     SKIP = 5
     """Does nothing."""
 
 
 @dataclass(frozen=True)
 class Segments:
-    """The rows of all segments, and what follows from them, whatever is done with the rows.
+    """The rows of all segments, and facts that do not depend on the steps' operations.
 
     Attributes:
         rows: int64 [steps], the row of the batch of each step.
@@ -94,7 +94,7 @@ class Segments:
 
     @cached_property
     def later_rows(self) -> list[tuple[Indices, Indices]]:
-        """Of each round but the first: its segments, and the row of each one's step."""
+        """For each round but the first: its segments, and the rows of their steps."""
         rounds = []
         active = np.flatnonzero(self.lengths > 1)
         for number in range(1, self.depth):
@@ -127,14 +127,14 @@ class Steps(Segments):
     merges_alone: bool = False
 
     def doing(self, ops: npt.NDArray[np.int8]) -> Steps:
-        """The same rows, which do something else: int8 [steps]."""
+        """The same rows with other operations: int8 [steps]."""
         steps = Steps(self.rows, self.starts, ops if ops.any() else None, self.merges_alone)
-        # What is known of the segments stays.
+        # Cached facts about the segments stay valid.
         vars(steps).update({name: vars(self)[name] for name in _OF_SEGMENTS & vars(self).keys()})
         return steps
 
     def is_any(self, *ops: Op) -> Mask:
-        """Which steps do one of these: bool [steps]."""
+        """The mask of steps with one of these operations: bool [steps]."""
         if self.ops is None:
             return np.full(len(self.rows), Op.ADD in ops)
         does = np.zeros(len(self.rows), np.bool_)
@@ -143,7 +143,7 @@ class Steps(Segments):
         return does
 
     def has(self, *ops: Op) -> bool:
-        """Whether any step does one of these."""
+        """Whether any step has one of these operations."""
         if self.ops is None:
             return Op.ADD in ops and len(self.rows) > 0
         return bool(self.is_any(*ops).any())
@@ -162,7 +162,7 @@ class Steps(Segments):
         return np.where(first > self.ends, none, first)
 
     def any(self, chosen: Mask) -> Mask:
-        """Which segments have a chosen step: bool [segments]."""
+        """The mask of segments with a chosen step: bool [segments]."""
         has: Mask = self.sums(chosen.astype(np.int64)) > 0
         return has
 
@@ -183,11 +183,11 @@ class Steps(Segments):
         return ordered
 
     def row_at(self, places: Indices) -> Indices:
-        """Rows of the batch at places of steps; -1 stays."""
+        """Rows of the batch at places of steps; -1 stays -1."""
         return np.where(places < 0, -1, self.rows[places])
 
     def valid(self, column: pa.Array) -> Mask:
-        """Which steps have a value that is not null: bool [steps].
+        """The mask of steps with a value that is not null: bool [steps].
 
         Args:
             column: of the batch.
@@ -206,14 +206,14 @@ class Steps(Segments):
         return self.row_at(np.where(is_value, place, -1))
 
     def since_begun(self) -> Mask:
-        """Which steps still count: those from the last that begins anew: bool [steps]."""
+        """The mask of steps from the last restart on, which still count: bool [steps]."""
         if not self.has(Op.SET, Op.CLEAR):
             return np.ones(len(self.rows), np.bool_)
         begun = self.last(self.is_any(Op.SET, Op.CLEAR))
         return self.places >= np.repeat(begun, self.lengths)
 
     def without_take_back(self) -> Steps:
-        """The same steps, in which nothing is undone (``ignore-retract``)."""
+        """The same steps without those that undo a value (``ignore-retract``)."""
         if not self.has(Op.TAKE_BACK):
             return self
         assert self.ops is not None

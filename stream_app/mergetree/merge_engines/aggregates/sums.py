@@ -30,7 +30,7 @@ from stream_app.mergetree.merge_engines.ordered_values import (
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 _NOTHING = -0.0
-"""Added to a number it leaves each as it is; 0.0 would turn -0.0 around."""
+"""A neutral summand: it leaves each number as it is; 0.0 would turn -0.0 into 0.0."""
 _Values = npt.NDArray[Any]
 
 
@@ -106,7 +106,7 @@ def _wrapped(values: _Values, kind: pa.DataType) -> _Values:
 
 
 def _sum_in_order(values: _Values, steps: Steps) -> _Values:
-    """Floating-point sums: rounding depends on the order, so it is Java's."""
+    """Floating-point sums in Java's order, on which rounding depends."""
     result = values[steps.starts]
     with np.errstate(all="ignore"):
         for number, (segments, places) in enumerate(steps.rounds(None)):
@@ -116,7 +116,7 @@ def _sum_in_order(values: _Values, steps: Steps) -> _Values:
 
 
 def _whole_quotient(dividend: _Values, divisor: _Values, divides: Mask) -> _Values:
-    """Quotients cut toward zero, where `divides`."""
+    """Quotients rounded toward zero, where `divides`."""
     if (divides & (divisor == 0)).any():
         raise MergeError(
             "the aggregate function product cannot undo a row by a division by zero",

@@ -18,7 +18,7 @@ from stream_app.model.schema.merge_rules import ColumnAggregate
 
 
 def joined_texts(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded:
-    """The texts that are not empty, in order; a late text stands before the others."""
+    """The texts that are not empty, in order; a late text comes before the others."""
     steps.refuse_take_back("listagg")
 
     valid = full = counted(column, steps)
@@ -33,7 +33,7 @@ def joined_texts(column: pa.Array, steps: Steps, how: ColumnAggregate) -> Folded
         column, segments = _distinct(texts, segments, how.delimiter)
         rows = np.arange(len(column))
         bounds = np.searchsorted(segments, np.arange(len(steps.starts) + 1))
-    # With none but empty texts the result is empty, and without any it is null.
+    # Empty texts alone give an empty result, and no texts give null.
     return _joined(column, rows, bounds, how.delimiter, steps.any(valid) if has_empty else None)
 
 

@@ -30,7 +30,7 @@ from stream_app.mergetree.merge_engines.aggregates.steps import Folded, Steps
 from stream_app.model.schema.merge_rules import ColumnAggregate
 
 Union = Callable[[Sequence[bytes]], bytes]
-"""Two values or more, in the order of their rows → the value that has all of them."""
+"""Unites two values or more, in the order of their rows."""
 SKETCHES = frozenset({"hll_sketch", "theta_sketch"})
 """Functions that need the package ``datasketches``."""
 _UNREADABLE = (ValueError, LookupError, RuntimeError, struct.error)
@@ -61,7 +61,7 @@ def united(function: str) -> Callable[[pa.Array, Steps, ColumnAggregate], Folded
 
 
 def unreadable_set(function: str, value: bytes) -> str | None:
-    """Why a value cannot be united with others; None: it can."""
+    """The reason why a value cannot be united with others; None: it can."""
     try:
         UNIONS[function]([value, value])
     except _UNREADABLE as error:
@@ -70,7 +70,7 @@ def unreadable_set(function: str, value: bytes) -> str | None:
 
 
 def missing_package(function: str) -> str | None:
-    """The package that a function needs and this Python lacks."""
+    """The package that a function needs and this Python lacks; None: there is none."""
     is_missing = function in SKETCHES and find_spec("datasketches") is None
     return "datasketches" if is_missing else None
 
@@ -139,9 +139,9 @@ def _check_hll(data: bytes) -> None:
         ValueError: it is such a sketch.
     """
     if len(data) <= _HLL_HEAD or data[7] & _HLL_MODE != _HLL_4_BITS:
-        return  # the library refuses what is too short, and other forms have no exceptions
+        return  # the library refuses texts that are too short, and other forms have no exceptions
     if any(data[_HLL_EXCEPTIONS:_HLL_HEAD]):
-        return  # it looks for the bucket among them, and tells when it is not there
+        return  # the library looks for the bucket in them, and reports a missing one
     buckets = np.frombuffer(data, np.uint8, offset=_HLL_HEAD)
     if (buckets >> 4 == _IS_EXCEPTION).any() or (buckets & _IS_EXCEPTION == _IS_EXCEPTION).any():
         raise ValueError("a bucket of the sketch is an exception, and the sketch lists none")

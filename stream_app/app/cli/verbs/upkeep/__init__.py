@@ -1,1 +1,1 @@
-"""Verbs that keep one table in order: what expires, tags, going back, rows and files deleted."""
+"""Verbs that keep one table in order: expiry, tags, rollback, deletion of rows and files."""

@@ -1,4 +1,4 @@
-"""``stream-app alter``: columns, options and comments of a table change, as one new schema."""
+"""``stream-app alter``: changes columns, options and comments of a table in one new schema."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     changes = schema_changes(args.changes)
     table = named_table(args.table)
     new = next_schema(table, changes)
-    # An ALTER may take away what stands in the way of writing, but for what files and rows follow.
+    # An ALTER may remove what prevents writing, except what matters for files and rows.
     options = {**new.options, **lasting_refusals(table.schema.options)}
     open_for_altering(replace(table, schema=replace(new, options=options)))
 

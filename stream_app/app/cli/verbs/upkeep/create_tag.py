@@ -1,4 +1,4 @@
-"""``stream-app create-tag``: a name for a version, which keeps it when snapshots expire."""
+"""``stream-app create-tag``: names a version, so that it does not expire."""
 
 from __future__ import annotations
 

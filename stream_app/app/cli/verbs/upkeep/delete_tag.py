@@ -1,4 +1,4 @@
-"""``stream-app delete-tag``: names go, with the files that only they kept."""
+"""``stream-app delete-tag``: deletes tags, with the files that only they kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``stream-app drop-partition``: all rows of partitions go, in one snapshot."""
+"""``stream-app drop-partition``: deletes all rows of partitions in one snapshot."""
 
 from __future__ import annotations
 

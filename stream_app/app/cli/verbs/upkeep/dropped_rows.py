@@ -1,4 +1,4 @@
-"""What ``drop-partition`` and ``truncate`` have in common: rows go by an OVERWRITE snapshot."""
+"""Shared by ``drop-partition`` and ``truncate``: an OVERWRITE snapshot deletes rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stream_app.table.file_store_table import FileStoreTable
 def dropped_rows(
     table: FileStoreTable, entries: Sequence[ManifestEntry], looked_for: str
 ) -> Iterator[str]:
-    """Each partition that goes, or the whole table, with what it holds.
+    """Each dropped partition, or the whole table, with its numbers of rows and files.
 
     Args:
         looked_for: the noun of the message when nothing goes.
@@ -35,6 +35,6 @@ def dropped_rows(
 
 
 def committer(table: FileStoreTable) -> FileStoreCommit:
-    """Commits under a name of its own, beside the table's jobs."""
+    """A committer with a user of its own, beside the table's jobs."""
     history = CommitHistory(table, str(uuid.uuid4()), table.snapshots.latest())
     return FileStoreCommit(table, history)

@@ -1,4 +1,4 @@
-"""``stream-app expire-partitions``: partitions that are too old are dropped."""
+"""``stream-app expire-partitions``: drops partitions that are too old."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 _COLUMNS = (
     Column("partition", width_max=None),
-    Column("time"),  # by which its age counts, local
+    Column("time"),  # the local time from which its age counts
     Column("files", right=True),
-    Column("rows", right=True),  # of all files, deletes and older versions included
+    Column("rows", right=True),  # the rows of all files, with deletes and older versions
     Column("bytes", right=True),
 )
 
@@ -84,7 +84,7 @@ def _plan_lines(table: FileStoreTable, expiry: PartitionExpiry) -> Iterator[str]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Drop them.
+    """Drop the expired partitions.
 
     Raises:
         UsageError: an argument is wrong, or no option gives the age of expired partitions.
@@ -129,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_pattern(pattern: str | None, keys: Sequence[str]) -> None:
-    """See that each ``$column`` is one: else no partition would ever tell its time."""
+    """Check that each ``$column`` exists: otherwise no partition would ever have a time."""
     for name in re.findall(r"\$(\w+)", pattern or ""):
         if not name.startswith(tuple(keys)):
             raise UsageError(

@@ -1,4 +1,4 @@
-"""``stream-app expire-snapshots``: old snapshots go, with the files that only they need."""
+"""``stream-app expire-snapshots``: deletes old snapshots, with the files that only they need."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _plan_lines(snapshots: SnapshotExpiry, changelogs: Expiry) -> Iterator[str]:
 
 
 def _check_newest(table: FileStoreTable) -> None:
-    """See that what stays can be read: older versions may be all that is left of the rows."""
+    """Check that the newest snapshot is readable: older ones may have the last readable rows."""
     try:
         FileStoreScan(table).live(table.snapshots.latest())
     except CorruptFileError as error:
@@ -84,7 +84,7 @@ def _check_newest(table: FileStoreTable) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Expire.
+    """Expire snapshots.
 
     Raises:
         UsageError: an argument is wrong.
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     def expire() -> Iterator[str]:
         try:
             expire_snapshots.execute(snapshots)
-        except UsageError as error:  # of somebody else, since the plan was made
+        except UsageError as error:  # another writer's, since the plan was made
             raise CommitConflictError(error.what, where=error.where, fix=error.fix) from error
         expire_changelogs.execute(changelogs)
         files = snapshots.files.count + changelogs.files.count

@@ -1,4 +1,4 @@
-"""``stream-app remove-orphan-files``: what crashes have left, and nothing names."""
+"""``stream-app remove-orphan-files``: deletes files that crashes left and no version names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ examples:
   stream-app remove-orphan-files warehouse/shop.db/orders --older-than 7d"""
 
 _AGE_MIN_MS = 3_600_000
-"""Longer than a write and its commit take, unless something is very wrong."""
+"""The least age: longer than a write and its commit normally take."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

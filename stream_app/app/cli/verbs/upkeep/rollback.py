@@ -1,4 +1,4 @@
-"""``stream-app rollback-to``: an earlier version becomes the newest one, for good."""
+"""``stream-app rollback-to``: makes an earlier version the newest one, for good."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``stream-app truncate``: all rows of a table go, in one snapshot."""
+"""``stream-app truncate``: deletes all rows of a table in one snapshot."""
 
 from __future__ import annotations
 

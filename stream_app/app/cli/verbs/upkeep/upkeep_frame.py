@@ -1,4 +1,4 @@
-"""The frame of the verbs that change what is kept of a table: plan, tell it, do it, sum it up.
+"""The frame of the upkeep verbs: plan, print the plan, execute it, sum up.
 
 These verbs need no Spark and may run beside the table's jobs.
 """
@@ -29,7 +29,7 @@ def run_upkeep(
     *,
     is_empty: bool = False,
 ) -> int:
-    """Print the plan; do it, unless ``--dry-run`` is given; print what became of it.
+    """Print the plan; execute it, unless ``--dry-run`` is given; print the outcome.
 
     Args:
         plan: lines that say what will be done, or why there is nothing to do.
@@ -37,7 +37,7 @@ def run_upkeep(
         is_empty: there is nothing to do.
 
     Returns:
-        The exit code: 0. What goes wrong is raised.
+        The exit code: 0. Errors are raised.
     """
     for line in plan:
         print(line)
