@@ -115,9 +115,7 @@ class StreamTableCommit:
             CompactionError: no job compacts a write-only table.
         """
         self.state.follow_with(())
-        if self.table.options[WRITE_ONLY]:
-            self._publisher.tally.waited_s += self._write_only.wait()
-        self._back_pressure()
+        self._wait_for_compaction()
         self._begun_on = self.state.history.known_id
         return self.state.constraints.next_sequence_number
 
@@ -156,7 +154,7 @@ class StreamTableCommit:
             emptied = empty_table(self.table, self.state.commit_user) if empties else None
             self.state.follow_with(touched)
             self.state.constraints.check_bucket_counts({partition for partition, _ in touched})
-            self._back_pressure()  # for buckets that this process touches first
+            self._wait_for_compaction()  # for buckets that this process touches first
             self.coordinator.back_pressure.check_not_stuck(touched)
         except BaseException:
             self.table.discard(changes)
@@ -274,15 +272,13 @@ class StreamTableCommit:
         """Numbers about the compactions. Any thread may ask."""
         return self._publisher.metrics(self.coordinator.load())
 
-    def _back_pressure(self) -> None:
-        """Wait while a bucket has more sorted runs than the stop trigger allows.
-
-        A write-only job waits for its bound alone, before an epoch: another job compacts.
-        """
-        while (
-            not self.table.options[WRITE_ONLY]
-            and self.last_identifier is not None
-            and (over := self.coordinator.back_pressure.over_stop_trigger())
+    def _wait_for_compaction(self) -> None:
+        """Wait while a bucket has too many sorted runs, for the compactor of the table."""
+        if self.table.options[WRITE_ONLY]:
+            self._publisher.tally.waited_s += self._write_only.wait()
+            return
+        while self.last_identifier is not None and (
+            over := self.coordinator.back_pressure.over_stop_trigger()
         ):
             self.coordinator.trigger()
             if not _is_worth_waiting(self.coordinator):

@@ -178,20 +178,6 @@ def test_a_write_only_table_waits_for_its_compactor_alone(tmp_path: Path) -> Non
     assert_right(tables)
 
 
-def test_a_restart_waits_for_no_compactor_behind_rows_that_are_written(tmp_path: Path) -> None:
-    options = {"bucket": 1, "write_only": "true", "write_only__stop_trigger": 6}
-    tables, runner = TwoTables(tmp_path, orders=options), EpochHere()
-    batch = tables.started(runner, each_for_itself=True)
-    for n in range(7):
-        run(batch, tables, runner, n)
-    again = tables.started(runner, each_for_itself=True)
-    run(again, tables, runner, 7)
-    assert tables.state().held == {}
-    run(again, tables, runner, 8)
-    assert tables.state().held["a"].tries == 0
-    assert rows_of(tables) == [8, 9]
-
-
 def test_a_table_lacks_an_epoch_only_while_it_is_open(tmp_path: Path) -> None:
     """The stream's thread asks, and the committer's may forget the table meanwhile."""
     job = TableJob(small_table(tmp_path, "k BIGINT", ("k",)).table, CompactHere)
