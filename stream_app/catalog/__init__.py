@@ -1,0 +1,1 @@
+"""Catalogs: where tables are by their names, and who arbitrates between their writers."""
