@@ -43,7 +43,7 @@ def postgresql_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def mariadb_url() -> Iterator[str]:
+def mysql_url() -> Iterator[str]:
     with closing(MariaDb()) as server:
         # Paimon's keys of four names are too long for an index of utf8mb4.
         server.connect().query("create database catalog character set latin1")
@@ -54,14 +54,12 @@ def mariadb_url() -> Iterator[str]:
 @pytest.fixture(params=["sqlite", "postgresql", "mysql"])
 def options(request: pytest.FixtureRequest, tmp_path: Path) -> Mapping[str, str]:
     """A catalog of its own for each test, with locks."""
-    urls = {
-        "sqlite": lambda: f"jdbc:sqlite:{tmp_path}/catalog.db",
-        "postgresql": lambda: request.getfixturevalue("postgresql_url"),
-        "mysql": lambda: request.getfixturevalue("mariadb_url"),
-    }
+    url = f"jdbc:sqlite:{tmp_path}/catalog.db"
+    if request.param != "sqlite":
+        url = request.getfixturevalue(f"{request.param}_url")
     return {
         "metastore": "jdbc",
-        "uri": urls[request.param](),
+        "uri": url,
         "catalog-key": tmp_path.name[-20:],
         "warehouse": str(tmp_path / "warehouse"),
         "lock.enabled": "true",

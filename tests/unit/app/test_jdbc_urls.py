@@ -32,8 +32,14 @@ def test_parts_of_a_url(text: str, parts: tuple[object, ...]) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["jdbc:oracle:thin:@db:1521/x", "postgresql://db/shop", "jdbc:mysql://u:pw1@db", "jdbc:mysql:"]
-    + ["jdbc:sqlite:", "jdbc:sqlite::memory:"],
+    [
+        "jdbc:oracle:thin:@db:1521/x",
+        "postgresql://db/shop",
+        "jdbc:mysql://u:pw1@db",
+        "jdbc:mysql:",
+        "jdbc:sqlite:",
+        "jdbc:sqlite::memory:",
+    ],  # fmt: skip
 )
 def test_other_urls_are_refused_without_their_password(text: str) -> None:
     with pytest.raises(UsageError, match="no URL of a database that can be read") as error:
