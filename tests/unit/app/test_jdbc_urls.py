@@ -39,7 +39,7 @@ def test_parts_of_a_url(text: str, parts: tuple[object, ...]) -> None:
         "jdbc:mysql:",
         "jdbc:sqlite:",
         "jdbc:sqlite::memory:",
-    ],  # fmt: skip
+    ],
 )
 def test_other_urls_are_refused_without_their_password(text: str) -> None:
     with pytest.raises(UsageError, match="no URL of a database that can be read") as error:
