@@ -1,1 +1,1 @@
-"""Catalogs: where tables are by their names, and who arbitrates between their writers."""
+"""Catalogs: tables by their names, and the last step of each commit."""

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from stream_app.catalog.identifier import Identifier
 from stream_app.clock import Clock
 from stream_app.errors import CommitError
-from stream_app.model.identifier import Identifier
 
 _FIRST_WAIT_S = 0.1
 

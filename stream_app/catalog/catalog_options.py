@@ -52,6 +52,8 @@ JDBC_USER = Option("jdbc.user", TEXT, "", "The user of the catalog's database.")
 JDBC_PASSWORD = Option("jdbc.password", TEXT, "", "The password of that user.")
 
 OPTIONS = declared(globals())
+SECRETS = frozenset({JDBC_PASSWORD.key})
+"""Options whose values no plan and no message may show."""
 TABLE_DEFAULT_OPTION_PREFIX = "table-default."
 """The prefix of options that new tables get, if they do not have them."""
 

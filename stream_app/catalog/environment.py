@@ -1,4 +1,4 @@
-"""What a table asks of its catalog: who publishes snapshots and schemas.
+"""The last step of a commit, which the table's catalog does.
 
 A table at a path has `NO_CATALOG`: a version is published by creating its file. A catalog with
 locks adds its lock, because other engines look and then rename while they hold it. A catalog that
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from stream_app.catalog.catalog_lock import CatalogLock
+from stream_app.catalog.identifier import Identifier
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.filestore.versions.snapshot_manager import SnapshotManager
-from stream_app.model.identifier import Identifier
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.schema.schema_changes import SchemaChange
@@ -48,7 +48,7 @@ class CatalogEnvironment(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NoCatalog:
-    """The environment of a table at a path: whoever creates a file first has its number."""
+    """The environment of a table at a path: the first to create a file has its number."""
 
     def publish_snapshot(self, snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
         """See `CatalogEnvironment.publish_snapshot`."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from stream_app.catalog.catalog import Catalog, CatalogTable
 from stream_app.catalog.environment import NO_CATALOG
+from stream_app.catalog.identifier import Identifier
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.filestore.versions.schema_manager import SchemaManager
-from stream_app.model.identifier import Identifier
 from stream_app.model.schema.table_schema import TableSchema
 
 _SUFFIX = ".db"
@@ -42,17 +42,17 @@ class FileSystemCatalog(Catalog):
 
     def list_databases(self) -> list[str]:
         """See `Catalog.list_databases`."""
-        root, file_io = file_io_of(self.warehouse, self.file_io_options)
+        warehouse, file_io = file_io_of(self.warehouse, self.file_io_options)
         return sorted(
             status.name.removesuffix(_SUFFIX)
-            for status in file_io.list_status(root)
+            for status in file_io.list_status(warehouse)
             if status.is_folder and status.name.endswith(_SUFFIX)
         )
 
     def list_tables(self, database: str) -> list[str]:
         """See `Catalog.list_tables`."""
-        root, file_io = file_io_of(self.warehouse, self.file_io_options)
-        folder = f"{root}/{database}{_SUFFIX}"
+        warehouse, file_io = file_io_of(self.warehouse, self.file_io_options)
+        folder = f"{warehouse}/{database}{_SUFFIX}"
         return sorted(
             status.name
             for status in file_io.list_status(folder)

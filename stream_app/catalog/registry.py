@@ -29,29 +29,37 @@ from stream_app.catalog.jdbc.jdbc_catalog import JdbcCatalog
 from stream_app.catalog.jdbc.jdbc_lock import JdbcLock
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
-from stream_app.fileio.file_io_registry import is_on_s3
+from stream_app.fileio.file_io_registry import is_on_s3, unknown_store_options
 from stream_app.jdbc import parse_jdbc_url
 
-_SECTION = "catalog"
 
-
-def catalog_of(
-    options: Mapping[str, str],
-    clock: Clock,
-    file_io_options: Mapping[str, str] | None = None,
-) -> Catalog:
+def catalog_of(options: Mapping[str, str], clock: Clock, *, section: str = "catalog") -> Catalog:
     """Make a catalog by its options.
+
+    Args:
+        options: of the catalog, and of the file system of its tables.
+        section: the name of the options' section, for messages.
 
     Raises:
         UsageError: an option is unknown, wrong or missing.
         StorageError, NoAccessError: the catalog does not answer, or refuses this user.
     """
-    check_options(options, _SECTION)
+    of_store = store_options(options)
+    options = {key: value for key, value in options.items() if key not in of_store}
+    check_options(options, section)
     if not WAREHOUSE.read(options):
         raise UsageError(
-            "the catalog has no warehouse", fix="set 'warehouse': the folder of all databases"
+            "the catalog has no warehouse",
+            where=section,
+            fix="set 'warehouse': the folder of all databases",
         )
-    return _KINDS[METASTORE.read(options)](options, clock, file_io_options or {})
+    return _KINDS[METASTORE.read(options)](options, clock, of_store)
+
+
+def store_options(options: Mapping[str, str]) -> Mapping[str, str]:
+    """Those options that belong to a file system."""
+    others = set(unknown_store_options(options))
+    return {key: value for key, value in options.items() if key not in others}
 
 
 def _file_system(
@@ -63,7 +71,7 @@ def _file_system(
 def _jdbc(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str, str]) -> Catalog:
     login = {"user": JDBC_USER.read(options), "password": JDBC_PASSWORD.read(options)}
     given = {key: value for key, value in login.items() if value}
-    url = parse_jdbc_url(URI.read(options), f"{_SECTION}.uri", login=given)
+    url = parse_jdbc_url(URI.read(options), URI.key, login=given)
     connections = Connections(url, CLIENT_POOL_SIZE.read(options))
     lock = JdbcLock(
         connections=connections,

@@ -5,12 +5,17 @@ Source: Paimon `table/FileStoreTableFactory.java`, `schema/SchemaManager.java`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from stream_app.catalog.catalog import Catalog, CatalogTable
+from stream_app.catalog.catalogs_file import named_catalog, parted_name
 from stream_app.catalog.environment import NO_CATALOG
+from stream_app.catalog.identifier import Identifier
+from stream_app.catalog.registry import catalog_of
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import (
     SchemaMismatchError,
@@ -23,7 +28,6 @@ from stream_app.filestore.versions.branches import table_and_branch
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.format.avro.avro_schema import check_known
 from stream_app.mergetree.merge_engines.registry import merge_function_of
-from stream_app.model.identifier import Identifier
 from stream_app.model.options.core_options import check_writable
 from stream_app.model.options.table_options import CATALOG
 from stream_app.model.schema.table_schema import TableSchema, existing_problems
@@ -78,6 +82,35 @@ def open_in_catalog(
             fix="see its tables by the catalog's own tools, or let a job create it",
         )
     return _opened(place, clock)
+
+
+def open_named_table(
+    name: str,
+    clock: Clock | None = None,
+    *,
+    catalog: Mapping[str, str] | None = None,
+    file_io_options: Mapping[str, str] | None = None,
+) -> FileStoreTable:
+    """Open a table by its path, or by its name in a catalog.
+
+    Args:
+        name: a path or URI; ``CATALOG.DATABASE.TABLE``, whose catalog the file of catalogs has; or,
+            with `catalog`, ``DATABASE.TABLE``.
+        catalog: options of the catalog.
+
+    Raises:
+        TableNotFoundError, UsageError, StorageError: as `open_table` and `open_in_catalog`.
+    """
+    clock = clock or SystemClock()
+    if catalog is not None:
+        database, _, table = name.partition(".")
+        if not (database and table):
+            raise UsageError(f"{name!r} is no name in a catalog", fix="write DATABASE.TABLE")
+        options = {**(file_io_options or {}), **catalog}
+        return open_in_catalog(catalog_of(options, clock), Identifier(database, table), clock)
+    if (parts := parted_name(name)) and not Path(name).exists():
+        return open_in_catalog(named_catalog(parts[0], clock, os.environ), parts[1], clock)
+    return open_table(name, clock, file_io_options=file_io_options)
 
 
 def _opened(place: CatalogTable, clock: Clock | None) -> FileStoreTable:

@@ -24,6 +24,7 @@ from typing import Any
 import orjson
 
 from tests.support.line_server import LineServer
+from tests.support.named_table import TablePath, table_location
 from tests.support.normal_rows import (
     Row,
     decode_json_column,
@@ -35,7 +36,7 @@ from tests.support.normal_rows import (
 )
 
 __all__ = [
-    "Changelog", "NamedTable", "PaimonError", "PaimonJava", "Plan", "ReadResult",
+    "Changelog", "PaimonError", "PaimonJava", "Plan", "ReadResult",
     "normal_rows", "normal_value", "sorted_rows", "table_location",
 ]  # fmt: skip
 
@@ -85,33 +86,6 @@ class Plan:
 
 
 Changelog = list[Plan]
-
-
-@dataclass(frozen=True, kw_only=True)
-class NamedTable:
-    """A table of a catalog, which Paimon opens with these options."""
-
-    catalog: Mapping[str, str]
-    database: str
-    table: str
-
-
-TablePath = Path | str | NamedTable
-
-
-def table_location(path: TablePath) -> dict[str, Any]:
-    """Warehouse, database and table of …/<database>.db/<table>, of a path or a URI."""
-    if isinstance(path, NamedTable):
-        names = {"database": path.database, "table": path.table}
-        return {"warehouse": path.catalog["warehouse"], "catalog": dict(path.catalog), **names}
-    if isinstance(path, str) and "://" in path:
-        warehouse, database, table = path.rsplit("/", 2)
-        return {"warehouse": warehouse, "database": database.removesuffix(".db"), "table": table}
-    path = Path(path).resolve()
-    folder = path.parent
-    if folder.suffix != ".db":
-        raise ValueError(f"{path} is not a table path: expected …/<database>.db/<table>")
-    return {"warehouse": str(folder.parent), "database": folder.stem, "table": path.name}
 
 
 class PaimonJava:

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from stream_app.catalog.catalog_lock import wait_for_lock
+from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.jdbc.connections import Connections, TakenError
 from stream_app.clock import Clock
 from stream_app.jdbc import MARIADB, MYSQL, POSTGRESQL, SQLITE
-from stream_app.model.identifier import Identifier
 
 _AGE_S = {
     POSTGRESQL.name: "EXTRACT(EPOCH FROM NOW()::timestamp - acquired_at)",

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from stream_app.catalog.catalog import Catalog
+from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.registry import catalog_of
 from stream_app.clock import SystemClock
 from stream_app.errors import UnsupportedTableError, UsageError
-from stream_app.model.identifier import Identifier
 from stream_app.model.schema.data_type import STRING, parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.planning.schema.schema_changes import AddColumn
@@ -25,7 +25,8 @@ from stream_app.table.opening import (
     open_table,
 )
 from stream_app.table.schema.alter import alter_table
-from tests.support.paimon_java import NamedTable, PaimonJava
+from tests.support.named_table import NamedTable
+from tests.support.paimon_java import PaimonJava
 from tests.support.small_table import SmallTable
 from tests.testbed.mariadb import PASSWORD, MariaDb
 from tests.testbed.mariadb import USER as MARIADB_USER
