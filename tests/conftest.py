@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from hypothesis import settings
@@ -15,6 +16,7 @@ from tests.support.job_bench import bench
 from tests.support.kafka_broker import kafka_broker
 from tests.support.paimon_java import PaimonJava
 from tests.support.pypaimon_reader import PyPaimonReader
+from tests.support.rest_server import RestServer
 from tests.support.s3_server import s3, s3_session
 from tests.support.secure_kafka import secure_kafka
 from tests.support.shares_of_work import (
@@ -90,6 +92,13 @@ def paimon_java() -> Iterator[PaimonJava]:
     """Paimon's own library in one JVM for the session."""
     with PaimonJava() as judge:
         yield judge
+
+
+@pytest.fixture(scope="session")
+def rest_server() -> Iterator[RestServer]:
+    """Paimon's own test server of the REST catalog; take a warehouse of your own."""
+    with closing(RestServer()) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

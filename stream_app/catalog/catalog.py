@@ -64,13 +64,10 @@ class Catalog(ABC):
         """Where a table is; None: the catalog has no table of this name."""
 
     @abstractmethod
-    def new_table(self, identifier: Identifier) -> CatalogTable:
-        """Where a table of this name will be."""
-
-    @abstractmethod
     def create_table(self, identifier: Identifier, schema: TableSchema) -> bool:
         """Create a table, and its database; False: it exists.
 
         Raises:
             UsageError: something else has this name or this folder.
+            StorageError: the table's file system cannot publish versions safely.
         """

@@ -1,6 +1,7 @@
 """Options of catalogs, with the names and defaults that Paimon's catalogs have.
 
-Source: Paimon `options/CatalogOptions.java`, `jdbc/JdbcCatalogOptions.java`.
+Source: Paimon `options/CatalogOptions.java`, `jdbc/JdbcCatalogOptions.java`,
+`rest/RESTCatalogOptions.java`, `rest/RESTTokenFileIO.java`.
 """
 
 from __future__ import annotations
@@ -22,9 +23,13 @@ from stream_app.model.options.option import (
 )
 
 METASTORE = Option(
-    "metastore", CHOICE, "filesystem", "The kind of catalog.", only=("filesystem", "jdbc")
+    "metastore", CHOICE, "filesystem", "The kind of catalog.", only=("filesystem", "jdbc", "rest")
 )
-WAREHOUSE = Option("warehouse", TEXT, "", "The folder of all databases.", example="./warehouse")
+WAREHOUSE = Option(
+    "warehouse", TEXT, "",
+    "The folder of all databases; of a REST catalog the name that its server knows.",
+    example="./warehouse",
+)  # fmt: skip
 URI = Option("uri", TEXT, "", "The address of the catalog.")
 LOCK_ENABLED = Option(
     "lock.enabled", BOOLEAN, None,
@@ -50,12 +55,24 @@ LOCK_KEY_MAX_LENGTH = Option(
 )
 JDBC_USER = Option("jdbc.user", TEXT, "", "The user of the catalog's database.")
 JDBC_PASSWORD = Option("jdbc.password", TEXT, "", "The password of that user.")
+TOKEN_PROVIDER = Option(
+    "token.provider", TEXT, "", "The kind of login at a REST catalog; stream_app has ``bear``."
+)
+TOKEN = Option("token", TEXT, "", "The token of that login.")
+PREFIX = Option("prefix", TEXT, "", "A step of all paths of a REST catalog; its server names it.")
+DATA_TOKEN_ENABLED = Option(
+    "data-token.enabled", BOOLEAN, False,
+    "Whether a REST catalog gives each table a login for its files; stream_app refuses true.",
+)  # fmt: skip
 
 OPTIONS = declared(globals())
 SECRETS = frozenset({JDBC_PASSWORD.key})
 """Options whose values no plan and no message may show."""
 TABLE_DEFAULT_OPTION_PREFIX = "table-default."
 """The prefix of options that new tables get, if they do not have them."""
+HEADER_PREFIX = "header."
+"""The prefix of headers that each request to a REST catalog has."""
+_PREFIXES = (TABLE_DEFAULT_OPTION_PREFIX, HEADER_PREFIX)
 
 
 def check_options(options: Mapping[str, str], section: str) -> None:
@@ -68,10 +85,23 @@ def check_options(options: Mapping[str, str], section: str) -> None:
         UsageError: an option is unknown, or its text is no value of it.
     """
     for key in options:
-        if key not in OPTIONS and not key.startswith(TABLE_DEFAULT_OPTION_PREFIX):
+        if key not in OPTIONS and not key.startswith(_PREFIXES):
             raise UsageError(
                 f"{section}: {unknown_name('option', key, OPTIONS)}",
-                fix=f"known: {', '.join(OPTIONS)}, {TABLE_DEFAULT_OPTION_PREFIX}…",
+                fix=f"known: {', '.join((*OPTIONS, *(f'{prefix}…' for prefix in _PREFIXES)))}",
             )
     for option in OPTIONS.values():
         option.read(options)
+
+
+def with_table_defaults(
+    options: Mapping[str, str], catalog_options: Mapping[str, str]
+) -> dict[str, str]:
+    """The options of a new table, with those that its catalog gives tables without them."""
+    prefix = TABLE_DEFAULT_OPTION_PREFIX
+    defaults = {
+        key.removeprefix(prefix): value
+        for key, value in catalog_options.items()
+        if key.startswith(prefix)
+    }
+    return {**defaults, **options}

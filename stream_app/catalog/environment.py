@@ -10,24 +10,42 @@ Source: Paimon `table/CatalogEnvironment.java`, `catalog/RenamingSnapshotCommit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from stream_app.catalog.catalog_lock import CatalogLock
 from stream_app.catalog.identifier import Identifier
 from stream_app.filestore.versions.schema_manager import SchemaManager
-from stream_app.filestore.versions.snapshot_manager import SnapshotManager
+from stream_app.filestore.versions.snapshot_manager import SnapshotLoader, SnapshotManager
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
+from stream_app.planning.commit.partition_statistics import PartitionStatistics
 from stream_app.planning.schema.schema_changes import SchemaChange
+
+Statistics = Callable[[], Sequence[PartitionStatistics]]
 
 
 class CatalogEnvironment(Protocol):
     """The catalog of one table."""
 
-    def publish_snapshot(self, snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
+    @property
+    def is_arbiter(self) -> bool:
+        """Whether the catalog itself decides which snapshot is the next one."""
+        ...
+
+    @property
+    def snapshot_loader(self) -> SnapshotLoader | None:
+        """Tells the newest snapshot; None: the newest file is it."""
+        ...
+
+    def publish_snapshot(
+        self, snapshots: SnapshotManager, snapshot: Snapshot, statistics: Statistics
+    ) -> bool:
         """Publish a snapshot whose files are all written; False: its number is taken.
+
+        Args:
+            statistics: gives what the snapshot changes in each partition.
 
         Raises:
             UnsyncedError: it exists, and may be gone again after a crash of the machine.
@@ -37,8 +55,8 @@ class CatalogEnvironment(Protocol):
 
     def publish_schema(
         self, schemas: SchemaManager, schema: TableSchema, changes: Sequence[SchemaChange]
-    ) -> bool:
-        """Publish a new version of the schema; False: its number is taken.
+    ) -> TableSchema | None:
+        """Publish a new version of the schema, and return it; None: its number is taken.
 
         Args:
             changes: what `schema` does to the version before it.
@@ -50,15 +68,20 @@ class CatalogEnvironment(Protocol):
 class NoCatalog:
     """The environment of a table at a path: the first to create a file has its number."""
 
-    def publish_snapshot(self, snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
+    is_arbiter: bool = field(init=False, default=False)
+    snapshot_loader: SnapshotLoader | None = field(init=False, default=None)
+
+    def publish_snapshot(
+        self, snapshots: SnapshotManager, snapshot: Snapshot, _statistics: Statistics
+    ) -> bool:
         """See `CatalogEnvironment.publish_snapshot`."""
         return snapshots.publish(snapshot)
 
     def publish_schema(
         self, schemas: SchemaManager, schema: TableSchema, _changes: Sequence[SchemaChange]
-    ) -> bool:
+    ) -> TableSchema | None:
         """See `CatalogEnvironment.publish_schema`."""
-        return schemas.create(schema)
+        return schema if schemas.create(schema) else None
 
 
 NO_CATALOG = NoCatalog()
@@ -83,8 +106,12 @@ class LockedEnvironment:
     identifier: Identifier
     register: TableRegister
     lock: CatalogLock | None
+    is_arbiter: bool = field(init=False, default=False)
+    snapshot_loader: SnapshotLoader | None = field(init=False, default=None)
 
-    def publish_snapshot(self, snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
+    def publish_snapshot(
+        self, snapshots: SnapshotManager, snapshot: Snapshot, _statistics: Statistics
+    ) -> bool:
         """See `CatalogEnvironment.publish_snapshot`."""
         if self.lock is None:
             return snapshots.publish(snapshot)
@@ -93,16 +120,17 @@ class LockedEnvironment:
 
     def publish_schema(
         self, schemas: SchemaManager, schema: TableSchema, _changes: Sequence[SchemaChange]
-    ) -> bool:
+    ) -> TableSchema | None:
         """See `CatalogEnvironment.publish_schema`."""
         if self.lock is None:
             is_ours = schemas.create(schema)
         else:
             with self.lock.held(self.identifier):
                 is_ours = schemas.create(schema)
-        if is_ours:
-            self.register.update(self.identifier, schema)
-        return is_ours
+        if not is_ours:
+            return None
+        self.register.update(self.identifier, schema)
+        return schema
 
 
 def properties_of(schema: TableSchema) -> Mapping[str, str]:

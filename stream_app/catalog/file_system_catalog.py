@@ -64,12 +64,11 @@ class FileSystemCatalog(Catalog):
 
     def table(self, identifier: Identifier) -> CatalogTable | None:
         """See `Catalog.table`."""
-        place = self.new_table(identifier)
+        place = self._place(identifier)
         path, file_io = file_io_of(place.location, self.file_io_options)
         return place if SchemaManager(file_io, path).ids() else None
 
-    def new_table(self, identifier: Identifier) -> CatalogTable:
-        """See `Catalog.new_table`."""
+    def _place(self, identifier: Identifier) -> CatalogTable:
         return CatalogTable(
             location=table_folder(self.warehouse, identifier),
             environment=NO_CATALOG,

@@ -27,6 +27,8 @@ from stream_app.catalog.file_system_catalog import FileSystemCatalog
 from stream_app.catalog.jdbc.connections import Connections
 from stream_app.catalog.jdbc.jdbc_catalog import JdbcCatalog
 from stream_app.catalog.jdbc.jdbc_lock import JdbcLock
+from stream_app.catalog.rest.rest_catalog import RestCatalog
+from stream_app.catalog.rest.rest_connection import connect
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import is_on_s3, unknown_store_options
@@ -51,7 +53,7 @@ def catalog_of(options: Mapping[str, str], clock: Clock, *, section: str = "cata
         raise UsageError(
             "the catalog has no warehouse",
             where=section,
-            fix="set 'warehouse': the folder of all databases",
+            fix="set 'warehouse': the folder of all databases, or a REST catalog's name of it",
         )
     return _KINDS[METASTORE.read(options)](options, clock, of_store)
 
@@ -92,6 +94,16 @@ def _jdbc(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str
     return catalog
 
 
+def _rest(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str, str]) -> Catalog:
+    api, merged = connect({**options, **file_io_options}, clock)
+    return RestCatalog(
+        api=api,
+        warehouse=WAREHOUSE.read(options),
+        options=merged,
+        file_io_options=store_options(merged),
+    )
+
+
 def has_lock(options: Mapping[str, str]) -> bool:
     """Whether commits hold the catalog's lock: by default on object stores, as in Paimon."""
     given = LOCK_ENABLED.read(options)
@@ -101,4 +113,5 @@ def has_lock(options: Mapping[str, str]) -> bool:
 _KINDS: Mapping[str, Callable[[Mapping[str, str], Clock, Mapping[str, str]], Catalog]] = {
     "filesystem": _file_system,
     "jdbc": _jdbc,
+    "rest": _rest,
 }

@@ -226,13 +226,11 @@ def create_or_open_in_catalog(
     _check_new(wanted)
     place = catalog.table(identifier)
     if place is None:
-        place = catalog.new_table(identifier)
-        path, file_io = file_io_of(place.location, place.file_io_options)
         owned = {**wanted.options, **({CATALOG.key: catalog.owner} if catalog.owner else {})}
-        with _creating(path):
-            file_io.check_atomic_create(path)
-            if catalog.create_table(identifier, replace(wanted, options=owned)):
-                return _opened(place, clock).with_options(wanted.options)
+        with _creating(f"{identifier} in {catalog.label}"):
+            is_new = catalog.create_table(identifier, replace(wanted, options=owned))
+        table = open_in_catalog(catalog, identifier, clock)
+        return table.with_options(wanted.options) if is_new else _fitting(table, wanted)
     return _fitting(_opened(place, clock), wanted)
 
 

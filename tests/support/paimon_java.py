@@ -94,7 +94,7 @@ class PaimonJava:
     def __init__(self) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="paimon-java-")
         class_path = class_path_of_paimon()
-        classes = _compiled(class_path)
+        classes = compiled(SOURCES, class_path)
         options = [*JVM_OPTIONS, f"-Djava.io.tmpdir={self._directory.name}"]
         self._server = LineServer(
             [java_tool("java"), *options, "-cp", f"{classes}:{class_path}", "PaimonServer"]
@@ -370,9 +370,9 @@ def class_path_of_paimon() -> str:
     return ":".join(str(jar) for jar in [*paimon_jars(), *database_drivers(), *jars])
 
 
-def _compiled(class_path: str) -> Path:
+def compiled(folder: Path, class_path: str) -> Path:
     """The directory of the compiled sources; its name is the hash of what it was made from."""
-    sources = sorted(SOURCES.glob("*.java"))
+    sources = sorted(folder.glob("*.java"))
     digest = hashlib.sha256(class_path.encode())
     for source in sources:
         digest.update(source.read_bytes())
@@ -393,5 +393,5 @@ def _compile(sources: Sequence[Path], class_path: str, classes: Path) -> None:
             [*command, *map(str, sources)], capture_output=True, text=True, check=False
         )
         if compiler.returncode != 0:
-            raise RuntimeError(f"javac refused {SOURCES}:\n{compiler.stderr}")
+            raise RuntimeError(f"javac refused {sources[0].parent}:\n{compiler.stderr}")
         fresh.rename(classes)

@@ -107,10 +107,9 @@ class JdbcCatalog(Catalog):
 
     def table(self, identifier: Identifier) -> CatalogTable | None:
         """See `Catalog.table`."""
-        return self.new_table(identifier) if self._has(identifier) else None
+        return self._place(identifier) if self._has(identifier) else None
 
-    def new_table(self, identifier: Identifier) -> CatalogTable:
-        """See `Catalog.new_table`."""
+    def _place(self, identifier: Identifier) -> CatalogTable:
         return CatalogTable(
             location=table_folder(self.warehouse, identifier),
             environment=LockedEnvironment(identifier, self, self.lock),
@@ -122,9 +121,10 @@ class JdbcCatalog(Catalog):
         if self._has(identifier):
             return False
         self.create_database(identifier.database)
-        place = self.new_table(identifier)
+        place = self._place(identifier)
         path, file_io = file_io_of(place.location, self.file_io_options)
-        if not place.environment.publish_schema(SchemaManager(file_io, path), schema, ()):
+        file_io.check_atomic_create(path)
+        if place.environment.publish_schema(SchemaManager(file_io, path), schema, ()) is None:
             if self._has(identifier):
                 return False
             raise UsageError(

@@ -51,10 +51,7 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.version import VERSION
 
 OnTop = Callable[[Snapshot | None], None]
-"""Sees the snapshot on which a commit shall stand, again after each lost race.
-
-Raises CommitConflictError to forbid it.
-"""
+"""Sees a commit's base, again after each lost race; raises CommitConflictError to forbid it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +257,7 @@ class FileStoreCommit:
     ) -> Snapshot | None:
         """Try once on top of a snapshot; None when a newer one exists."""
         try:
-            snapshot = self._on_top_of(latest, commit, files)
+            snapshot, changes = self._on_top_of(latest, commit, files)
         except CorruptFileError:
             if latest is None or self.table.snapshots.latest_id() == latest.snapshot_id:
                 raise
@@ -269,7 +266,7 @@ class FileStoreCommit:
         if not is_still_there(snapshots, latest):
             return None  # it expired during the write
         self.history.note_attempt(snapshot)
-        if not _is_published(self.table, snapshot):
+        if not _is_published(self.table, snapshot, changes):
             return None
         check_in_line(self.table, latest, snapshot)
         there = snapshots.write_hints(snapshot.snapshot_id)
@@ -282,7 +279,9 @@ class FileStoreCommit:
             self._knows_earliest_hint = True
         return snapshot
 
-    def _on_top_of(self, latest: Snapshot | None, commit: _Commit, files: CommitFiles) -> Snapshot:
+    def _on_top_of(
+        self, latest: Snapshot | None, commit: _Commit, files: CommitFiles
+    ) -> tuple[Snapshot, CommitChanges]:
         """Makes the snapshot's value, and writes all of its files but the snapshot itself."""
         self.history.check(latest)
         check_known(latest.unknown_fields if latest else (), self.table.location)
@@ -299,7 +298,8 @@ class FileStoreCommit:
         is_compact = commit.kind is CommitKind.COMPACT
         computed = compacted_index(self.table, latest, changes.entries) if is_compact else ()
         lists = files.write(latest, changes, computed)
-        return _with_epochs(self._snapshot(commit, changes, latest, lists, schema_id), epochs)
+        made = self._snapshot(commit, changes, latest, lists, schema_id)
+        return _with_epochs(made, epochs), changes
 
     def _snapshot(
         self,
@@ -363,11 +363,12 @@ def _total_records(table: FileStoreTable, latest: Snapshot | None) -> int:
     return sum(entry.file.row_count for entry in FileStoreScan(table).live(latest))
 
 
-def _is_published(table: FileStoreTable, snapshot: Snapshot) -> bool:
+def _is_published(table: FileStoreTable, snapshot: Snapshot, changes: CommitChanges) -> bool:
     """Publish it; False: its number is taken."""
     snapshots = table.snapshots
+    statistics = partial(changes.statistics, table.paths.partition_spec)
     try:
-        is_ours = table.environment.publish_snapshot(snapshots, snapshot)
+        is_ours = table.environment.publish_snapshot(snapshots, snapshot, statistics)
         return is_ours or is_there(snapshots, snapshot)
     except UnsyncedError:
         raise  # a crash could still lose the epoch: do not report it

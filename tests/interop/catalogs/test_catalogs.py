@@ -1,4 +1,4 @@
-"""Tables of a JDBC catalog, which Paimon's Java writes beside us."""
+"""Tables of a catalog, which Paimon's Java writes beside us."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from stream_app.table.opening import (
 from stream_app.table.schema.alter import alter_table
 from tests.support.named_table import NamedTable
 from tests.support.paimon_java import PaimonJava
+from tests.support.rest_server import RestServer
 from tests.support.small_table import SmallTable
 from tests.testbed.mariadb import PASSWORD, MariaDb
 from tests.testbed.mariadb import USER as MARIADB_USER
@@ -52,9 +53,12 @@ def mysql_url() -> Iterator[str]:
         yield f"jdbc:mysql://127.0.0.1:{server.port}/catalog?permitMysqlScheme&{login}"
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "mysql"])
+@pytest.fixture(params=["sqlite", "postgresql", "mysql", "rest"])
 def options(request: pytest.FixtureRequest, tmp_path: Path) -> Mapping[str, str]:
-    """A catalog of its own for each test, with locks."""
+    """A catalog of its own for each test; those in databases have locks."""
+    if request.param == "rest":
+        server: RestServer = request.getfixturevalue("rest_server")
+        return server.warehouse(tmp_path).options
     url = f"jdbc:sqlite:{tmp_path}/catalog.db"
     if request.param != "sqlite":
         url = request.getfixturevalue(f"{request.param}_url")
@@ -151,6 +155,7 @@ def test_a_path_is_no_way_around_the_catalog(catalog: Catalog) -> None:
     assert open_for_altering(open_in_catalog(catalog, ORDERS)).schema == table.schema
 
 
+@pytest.mark.parametrize("options", ["sqlite"], indirect=True)
 def test_a_folder_with_another_table_is_refused(
     options: Mapping[str, str], catalog: Catalog
 ) -> None:
