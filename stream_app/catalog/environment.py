@@ -30,13 +30,8 @@ class CatalogEnvironment(Protocol):
     """The catalog of one table."""
 
     @property
-    def is_arbiter(self) -> bool:
-        """Whether the catalog itself decides which snapshot is the next one."""
-        ...
-
-    @property
     def snapshot_loader(self) -> SnapshotLoader | None:
-        """Tells the newest snapshot; None: the newest file is it."""
+        """The catalog, if it decides which snapshot is the newest; None: the newest file is it."""
         ...
 
     def publish_snapshot(
@@ -68,7 +63,6 @@ class CatalogEnvironment(Protocol):
 class NoCatalog:
     """The environment of a table at a path: the first to create a file has its number."""
 
-    is_arbiter: bool = field(init=False, default=False)
     snapshot_loader: SnapshotLoader | None = field(init=False, default=None)
 
     def publish_snapshot(
@@ -106,7 +100,6 @@ class LockedEnvironment:
     identifier: Identifier
     register: TableRegister
     lock: CatalogLock | None
-    is_arbiter: bool = field(init=False, default=False)
     snapshot_loader: SnapshotLoader | None = field(init=False, default=None)
 
     def publish_snapshot(

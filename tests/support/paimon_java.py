@@ -36,8 +36,19 @@ from tests.support.normal_rows import (
 )
 
 __all__ = [
-    "Changelog", "PaimonError", "PaimonJava", "Plan", "ReadResult",
-    "normal_rows", "normal_value", "sorted_rows", "table_location",
+    "JVM_OPTIONS",
+    "Changelog",
+    "PaimonError",
+    "PaimonJava",
+    "Plan",
+    "ReadResult",
+    "class_path_of_paimon",
+    "compiled",
+    "java_tool",
+    "normal_rows",
+    "normal_value",
+    "sorted_rows",
+    "table_location",
 ]  # fmt: skip
 
 REPO = Path(__file__).resolve().parents[2]

@@ -42,11 +42,6 @@ class RestEnvironment:
     is_external: bool
 
     @property
-    def is_arbiter(self) -> bool:
-        """See `CatalogEnvironment.is_arbiter`."""
-        return not self.is_external
-
-    @property
     def snapshot_loader(self) -> SnapshotLoader | None:
         """See `CatalogEnvironment.snapshot_loader`."""
         return None if self.is_external else self
@@ -63,6 +58,18 @@ class RestEnvironment:
         return decode_snapshot(
             orjson.dumps(Answer(0, counted, answer.where).field("snapshot", dict))
         )
+
+    def roll_back(self, target: int, newest: int) -> None:
+        """See `SnapshotLoader.roll_back`."""
+        body = {"instant": {"type": "snapshot", "snapshotId": target}, "fromSnapshot": newest}
+        answer = self.api.post(*table_path(self.identifier, "rollback"), body=body)
+        if answer.is_missing("SNAPSHOT"):
+            raise UsageError(
+                f"the catalog does not know snapshot {target}",
+                where=answer.where,
+                fix="roll back to a snapshot that has not expired",
+            )
+        self._check_there(answer)
 
     def publish_snapshot(
         self,

@@ -24,10 +24,21 @@ _LATEST, _EARLIEST = "LATEST", "EARLIEST"
 
 
 class SnapshotLoader(Protocol):
-    """A catalog that knows a table's newest snapshot."""
+    """A catalog that decides which snapshot of a table is the newest."""
 
     def latest(self) -> Snapshot | None:
         """The newest snapshot; None when there is none."""
+        ...
+
+    def roll_back(self, target: int, newest: int) -> None:
+        """Make a snapshot the newest one, and delete those behind it with their tags.
+
+        Args:
+            newest: the snapshot that is the newest so far; with another one the catalog refuses.
+
+        Raises:
+            UsageError: the catalog does not know the target.
+        """
         ...
 
 
