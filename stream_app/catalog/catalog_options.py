@@ -62,7 +62,7 @@ TOKEN = Option("token", TEXT, "", "The token of that login.")
 PREFIX = Option("prefix", TEXT, "", "A step of all paths of a REST catalog; its server names it.")
 DATA_TOKEN_ENABLED = Option(
     "data-token.enabled", BOOLEAN, False,
-    "Whether a REST catalog gives each table a login for its files; stream_app refuses true.",
+    "Whether a REST catalog gives each table a login for its files.",
 )  # fmt: skip
 
 OPTIONS = declared(globals())

@@ -11,6 +11,7 @@ from stream_app.catalog.catalog import Catalog
 from stream_app.catalog.catalog_options import (
     CATALOG_KEY,
     CLIENT_POOL_SIZE,
+    DATA_TOKEN_ENABLED,
     JDBC_PASSWORD,
     JDBC_USER,
     LOCK_ACQUIRE_TIMEOUT,
@@ -31,7 +32,7 @@ from stream_app.catalog.rest.rest_catalog import RestCatalog
 from stream_app.catalog.rest.rest_connection import connect
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
-from stream_app.fileio.file_io_registry import is_on_s3, unknown_store_options
+from stream_app.fileio.file_io_registry import is_on_s3, store_options
 from stream_app.jdbc import parse_jdbc_url
 
 
@@ -56,12 +57,6 @@ def catalog_of(options: Mapping[str, str], clock: Clock, *, section: str = "cata
             fix="set 'warehouse': the folder of all databases, or a REST catalog's name of it",
         )
     return _KINDS[METASTORE.read(options)](options, clock, of_store)
-
-
-def store_options(options: Mapping[str, str]) -> Mapping[str, str]:
-    """Those options that belong to a file system."""
-    others = set(unknown_store_options(options))
-    return {key: value for key, value in options.items() if key not in others}
 
 
 def _file_system(
@@ -101,6 +96,7 @@ def _rest(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str
         warehouse=WAREHOUSE.read(options),
         options=merged,
         file_io_options=store_options(merged),
+        has_data_tokens=DATA_TOKEN_ENABLED.read(merged),
     )
 
 

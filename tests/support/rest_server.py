@@ -16,6 +16,7 @@ from tests.support.paimon_java import JVM_OPTIONS, class_path_of_paimon, compile
 
 SOURCES = Path(__file__).with_name("paimon_rest")
 TOKEN = "a-token-of-the-tests"
+_LATER_MS = 4_102_444_800_000  # in 2100
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,16 @@ class RestWarehouse:
             self.server,
             {"command": "forbid", "folder": str(self.folder), "database": database, "table": table},
         )
+
+    def give(self, database: str, table: str, token: Mapping[str, str]) -> None:
+        """Set the login that the server gives for a table's files."""
+        _call(
+            self.server,
+            {
+                "command": "give", "folder": str(self.folder), "identifier": [database, table],
+                "token": dict(token), "until": _LATER_MS,
+            },
+        )  # fmt: skip
 
 
 class RestServer:

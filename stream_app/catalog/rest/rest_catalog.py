@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from stream_app.catalog.catalog import Catalog, CatalogTable
 from stream_app.catalog.catalog_options import with_table_defaults
 from stream_app.catalog.identifier import Identifier
+from stream_app.catalog.rest.data_token import DataToken
 from stream_app.catalog.rest.rest_api import EXISTS, MISSING, RestApi, table_path
 from stream_app.catalog.rest.rest_environment import RestEnvironment
 from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.fileio.file_io_registry import store_options
 from stream_app.format.schema_json import field_objects
 from stream_app.model.schema.table_schema import TableSchema
 
@@ -26,12 +28,14 @@ class RestCatalog(Catalog):
 
     Attributes:
         options: of the client and the server, for new tables.
+        has_data_tokens: whether the server gives each table a login for its files.
     """
 
     api: RestApi
     warehouse: str
     options: Mapping[str, str] = field(repr=False)
     file_io_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    has_data_tokens: bool = False
 
     @property
     def label(self) -> str:
@@ -67,15 +71,19 @@ class RestCatalog(Catalog):
                 where=self.label,
                 fix="use the engine that made it",
             )
+        is_external = answer.value.get("isExternal") is True
+        token, file_io_options = None, self.file_io_options
+        # Paimon too opens an external table's files by the catalog's own options.
+        if self.has_data_tokens and not is_external:
+            token = DataToken(self.api, identifier)
+            file_io_options = {**file_io_options, **store_options(token.options())}
         return CatalogTable(
             location=answer.field("path", str),
             environment=RestEnvironment(
-                self.api,
-                identifier,
-                table_id=answer.field("id", str),
-                is_external=answer.value.get("isExternal") is True,
+                self.api, identifier, answer.field("id", str), is_external=is_external
             ),
-            file_io_options=self.file_io_options,
+            file_io_options=file_io_options,
+            keys=token,
         )
 
     def create_table(self, identifier: Identifier, schema: TableSchema) -> bool:

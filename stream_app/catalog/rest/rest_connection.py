@@ -15,7 +15,6 @@ from typing import Any
 from urllib.parse import quote_plus, urlsplit
 
 from stream_app.catalog.catalog_options import (
-    DATA_TOKEN_ENABLED,
     HEADER_PREFIX,
     PREFIX,
     TOKEN,
@@ -25,7 +24,7 @@ from stream_app.catalog.catalog_options import (
 )
 from stream_app.catalog.rest.rest_api import RestApi
 from stream_app.clock import Clock
-from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.errors import UsageError
 
 _BEARER = "bear"
 
@@ -35,7 +34,6 @@ def connect(options: Mapping[str, str], clock: Clock) -> tuple[RestApi, Mapping[
 
     Raises:
         UsageError: an option is wrong or missing.
-        UnsupportedTableError: the server asks for what stream_app does not do.
         StorageError, NoAccessError: as `RestApi.get`.
     """
     login = _login(options)
@@ -45,14 +43,6 @@ def connect(options: Mapping[str, str], clock: Clock) -> tuple[RestApi, Mapping[
     # Paimon's client encodes the name twice, and servers are made for it.
     warehouse = quote_plus(WAREHOUSE.read(options))
     merged = merged_options(api.get("config", query={"warehouse": warehouse}).value, options)
-    if DATA_TOKEN_ENABLED.read(merged):
-        raise UnsupportedTableError(
-            "the catalog gives each table a login for its files ('data-token.enabled'), which "
-            "stream_app does not ask for",
-            where=api.uri,
-            fix="let the catalog's administrator set data-token.enabled = false for this "
-            "warehouse, and give the file system's keys to the job, such as s3.access-key",
-        )
     headers = {**_headers(options), **_headers(merged), **login}
     return replace(api, headers=headers, prefix=PREFIX.read(merged)), merged
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,9 +19,9 @@ from stream_app.errors import (
     NoAccessError,
     SchemaMismatchError,
     StorageError,
-    UnsupportedTableError,
     UsageError,
 )
+from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import TableSchema, new_table_schema
 from stream_app.planning.schema.schema_changes import (
@@ -46,6 +47,7 @@ from tests.support.named_table import NamedTable
 from tests.support.paimon_java import PaimonJava
 from tests.support.pypaimon_reader import PyPaimonReader
 from tests.support.rest_server import RestServer, RestWarehouse
+from tests.support.s3_server import S3Server
 from tests.support.small_table import SmallTable, StandingClock
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
@@ -227,12 +229,35 @@ def test_a_server_that_is_not_there(warehouse: RestWarehouse) -> None:
     assert warehouse.options["token"] not in str(error.value)
 
 
-def test_servers_and_logins_that_stream_app_does_not_have(
-    rest_server: RestServer, warehouse: RestWarehouse, tmp_path: Path
+def test_a_table_s_own_login_is_asked_for_again(
+    rest_server: RestServer, tmp_path: Path, s3: S3Server
 ) -> None:
-    by_tokens = rest_server.warehouse(tmp_path / "more", overrides={"data-token.enabled": "true"})
-    with pytest.raises(UnsupportedTableError, match="a login for its files"):
-        catalog_of(by_tokens.options, SystemClock())
+    """The test server's tables are on the local disk, so the login opens a bucket beside it."""
+    warehouse = rest_server.warehouse(tmp_path, overrides={"data-token.enabled": "true"})
+    catalog = catalog_of(warehouse.options, SystemClock())
+    sales_of(catalog)
+    bucket = s3.new_bucket()
+
+    def give(access_key: str) -> None:
+        s3.valid_keys = frozenset({access_key})
+        token = {**s3.options, "s3.access-key": access_key, "other.engine": "x"}
+        warehouse.give("shop", "sales", token)
+
+    give("FIRSTKEY")
+    place = catalog.table(SALES)
+    assert place is not None
+    assert "FIRSTKEY" not in repr(place)
+    path, files = file_io_of(f"s3://{bucket}/t", place.file_io_options, place.keys)
+    files.write_bytes(f"{path}/a", b"1")
+    give("SECONDKEY")
+    assert files.read_bytes(f"{path}/a") == b"1"
+    in_a_task = pickle.loads(pickle.dumps(files))
+    give("THIRDKEY")
+    assert in_a_task.read_bytes(f"{path}/a") == b"1"
+    s3.valid_keys = None
+
+
+def test_logins_that_stream_app_does_not_have(warehouse: RestWarehouse) -> None:
     with pytest.raises(UsageError, match=r"'token.provider' is 'dlf'"):
         catalog_of({**warehouse.options, "token.provider": "dlf"}, SystemClock())
 

@@ -6,6 +6,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.paimon.catalog.Identifier;
 import org.apache.paimon.rest.RESTCatalogServer;
+import org.apache.paimon.rest.RESTToken;
 import org.apache.paimon.rest.auth.BearTokenAuthProvider;
 import org.apache.paimon.rest.responses.ConfigResponse;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
@@ -52,6 +53,15 @@ public final class RestServer {
                 SERVERS.get(folder)
                         .addNoPermissionTable(
                                 Identifier.create(request.get("database").asText(), table));
+                return JSON.createObjectNode();
+            case "give":
+                JsonNode given = request.get("identifier");
+                SERVERS.get(folder)
+                        .setDataToken(
+                                Identifier.create(
+                                        given.get(0).asText(), given.get(1).asText()),
+                                new RESTToken(
+                                        texts(request, "token"), request.get("until").asLong()));
                 return JSON.createObjectNode();
             default:
                 throw new IllegalArgumentException("unknown command " + request);
