@@ -49,7 +49,7 @@ class Driver:
         name: the word after ``jdbc:``.
         module: the driver, a module of Python's database API.
         placeholder: of a parameter in a statement.
-        open: connects; its first argument is the module.
+        open: connects; its first argument is the module. Each statement is committed by itself.
     """
 
     name: str
@@ -76,20 +76,22 @@ class Driver:
 def _postgresql(module: Any, url: JdbcUrl) -> Any:
     return module.connect(
         host=url.host, port=url.port, dbname=url.database, user=url.user or None,
-        password=url.password or None, connect_timeout=_TIMEOUT_S,
+        password=url.password or None, connect_timeout=_TIMEOUT_S, autocommit=True,
     )  # fmt: skip
 
 
 def _mysql(module: Any, url: JdbcUrl) -> Any:
     return module.connect(
         host=url.host, port=url.port, database=url.database, user=url.user or None,
-        password=url.password or os.environ.get("MYSQL_PWD", ""), charset="utf8mb4",
+        password=url.password or os.environ.get("MYSQL_PWD", ""), charset="utf8mb4", autocommit=True,
         connect_timeout=_TIMEOUT_S, read_timeout=_TIMEOUT_S, write_timeout=_TIMEOUT_S,
     )  # fmt: skip
 
 
 def _sqlite(module: Any, url: JdbcUrl) -> Any:
-    return module.connect(url.database, timeout=_TIMEOUT_S, check_same_thread=False)
+    return module.connect(
+        url.database, timeout=_TIMEOUT_S, check_same_thread=False, isolation_level=None
+    )
 
 
 POSTGRESQL = Driver(

@@ -66,9 +66,10 @@ class Connections:
         """
         with self._errors(), self._connection() as connection:
             cursor = connection.cursor()
+            cursor.execute("BEGIN")
             for statement, values in statements:
                 cursor.execute(self._written(statement), tuple(values))
-            connection.commit()
+            cursor.execute("COMMIT")
 
     def _run(
         self, statement: str, values: Sequence[object], *, is_query: bool
@@ -80,7 +81,6 @@ class Connections:
                     cursor = connection.cursor()
                     cursor.execute(self._written(statement), tuple(values))
                     rows = [tuple(row) for row in cursor.fetchall()] if is_query else []
-                    connection.commit()
                     return rows, int(cursor.rowcount)
             except StorageError:
                 if not (was_idle and is_query):

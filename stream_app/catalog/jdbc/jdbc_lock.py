@@ -65,17 +65,18 @@ class JdbcLock:
             )
 
     def _try(self, name: str) -> bool:
-        age = _AGE_S[self.connections.url.driver.name]
-        self.connections.change(
-            f"DELETE FROM paimon_distributed_locks WHERE {age} > expire_time_seconds"
-            " AND lock_id = ?",
-            (name,),
-        )
         try:
             self.connections.change(
                 "INSERT INTO paimon_distributed_locks (lock_id, expire_time_seconds) VALUES (?, ?)",
                 (name, self.timeout_ms // 1000),
             )
         except TakenError:
-            return False
+            return self._break(name) and self._try(name)
         return True
+
+    def _break(self, name: str) -> bool:
+        """Delete the lock of a process that has exceeded its time; False: it has not."""
+        age = _AGE_S[self.connections.url.driver.name]
+        expired = f"{age} > expire_time_seconds AND lock_id = ?"
+        statement = f"DELETE FROM paimon_distributed_locks WHERE {expired}"
+        return self.connections.change(statement, (name,)) > 0
