@@ -33,7 +33,7 @@ from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.kinds.tasks import CompactRequest, bucket_writer, compact_bucket
 from stream_app.table.opening import create_or_open
 from stream_app.table.write.bucket_writer import finish
-from tests.support.paimon_java import class_path_of_paimon, java_tool
+from tests.support.paimon_jvm import class_path_of_paimon, java_tool
 
 JAVA = Path(__file__).parent / "ChangelogBench.java"
 PARTITION = bytes(12)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from bench.reading_table import KEY_SPACE, RUNS, compact_all, runs_table
 from stream_app.table.file_store_table import FileStoreTable
-from tests.support.paimon_java import class_path_of_paimon, java_tool
+from tests.support.paimon_jvm import class_path_of_paimon, java_tool
 from tests.support.pypaimon_reader import python as pypaimon_python
 
 ROWS = 20_000_000

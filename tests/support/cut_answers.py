@@ -17,7 +17,7 @@ BUSY = 503
 
 @dataclass
 class CutAnswers:
-    """Forwards requests. The next POST to a path with the `ending` is struck once.
+    """Forwards requests. The next one to a path with the `ending` is struck once.
 
     Attributes:
         loss: of the answer, or of the request; None: the server does as it is told, and something
@@ -50,7 +50,7 @@ def cut_answers(target: str) -> Iterator[CutAnswers]:
             pass
 
         def do_GET(self) -> None:
-            self._forward(is_struck=False)
+            self._forward(is_struck=link.strikes(self.path))
 
         def do_POST(self) -> None:
             self._forward(is_struck=link.strikes(self.path))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.support.line_server import LineServer
 from tests.support.paimon_jars import rest_server_jars
-from tests.support.paimon_java import JVM_OPTIONS, class_path_of_paimon, compiled, java_tool
+from tests.support.paimon_jvm import JVM_OPTIONS, class_path_of_paimon, compiled, java_tool
 
 SOURCES = Path(__file__).with_name("paimon_rest")
 TOKEN = "a-token-of-the-tests"

@@ -1,7 +1,8 @@
 """Requests to a REST catalog: paths, JSON, and errors by their status.
 
-A busy server (429, 503) is asked again, as Paimon's client does. Every other failure is an error
-at once, because only the caller knows whether it may send a change twice.
+A busy server (429, 503) is asked again, as Paimon's client does, and so is one that cuts a
+connection without an answer, if the request changes nothing. Every other failure is an error at
+once, because only the caller knows whether it may send a change twice.
 
 Source: Paimon `rest/RESTApi.java`, `rest/ResourcePaths.java`, `rest/HttpClient.java`,
 `rest/DefaultErrorHandler.java`, `rest/ExponentialHttpRequestRetryStrategy.java`.
@@ -9,9 +10,10 @@ Source: Paimon `rest/RESTApi.java`, `rest/ResourcePaths.java`, `rest/HttpClient.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.client import HTTPException
+from http.client import HTTPException, IncompleteRead
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote_plus, urlencode
@@ -125,8 +127,8 @@ class RestApi:
             answer = self.get(*path, query=query)
             if not answer.is_success:
                 return []
-            page = [str(name) for name in answer.value.get(path[-1]) or ()]
-            names += page
+            page = [] if answer.value.get(path[-1]) is None else answer.field(path[-1], list)
+            names += map(str, page)
             token = answer.value.get("nextPageToken")
             if not (token and page):
                 return sorted(names)
@@ -156,35 +158,49 @@ class RestApi:
 
     def _sent(self, request: Request) -> tuple[int, bytes]:
         """Status and body, after as many attempts as a busy server needs."""
-        retry = 0
-        while True:
+        for retry in range(_RETRIES):
+            wait_s = 2**retry
             try:
-                body = answer_to(request, timeout_s=_TIMEOUT_S, bytes_max=_ANSWER_MAX)
-                return _SUCCESS.start, body
-            except HTTPError as error:
-                try:
-                    if error.code not in _BUSY or retry == _RETRIES:
-                        return error.code, error.read(_REASON_MAX)
-                    wait_s = _wait_s(error.headers.get("Retry-After"), retry)
-                except (OSError, HTTPException):
-                    return error.code, b""  # the reason is lost, the status is not
-                finally:
-                    error.close()
+                status, body, retry_after = _answered(request)
+            except (ConnectionResetError, IncompleteRead) as error:
+                if request.get_method() != "GET":
+                    raise _silence(request, error) from error
             except (OSError, HTTPException, LongAnswerError) as error:
-                raise StorageError(
-                    f"the catalog does not answer: {getattr(error, 'reason', error)}",
-                    where=f"{request.get_method()} {request.full_url}",
-                    fix="see that the catalog's server runs and can be reached from here, and that "
-                    "'uri' of the catalog is right",
-                ) from error
-            self.clock.sleep(wait_s)
-            retry += 1
+                raise _silence(request, error) from error
+            else:
+                if status not in _BUSY:
+                    return status, body
+                wait_s = _seconds(retry_after) or wait_s
+            self.clock.sleep(min(wait_s, _WAIT_MAX_S))
+        try:
+            return _answered(request)[:2]
+        except (OSError, HTTPException, LongAnswerError) as error:
+            raise _silence(request, error) from error
 
 
-def _wait_s(retry_after: str | None, retry: int) -> int:
-    if retry_after and retry_after.isdecimal() and len(retry_after) <= len(str(_WAIT_MAX_S)):
-        return min(int(retry_after), _WAIT_MAX_S)
-    return int(min(2**retry, _WAIT_MAX_S))
+def _answered(request: Request) -> tuple[int, bytes, str | None]:
+    """Status, body and ``Retry-After`` of one attempt."""
+    try:
+        body = answer_to(request, timeout_s=_TIMEOUT_S, bytes_max=_ANSWER_MAX)
+    except HTTPError as error:
+        with error:
+            return error.code, error.read(_REASON_MAX), error.headers.get("Retry-After")
+    return _SUCCESS.start, body, None
+
+
+def _silence(request: Request, error: Exception) -> StorageError:
+    return StorageError(
+        f"the catalog does not answer: {getattr(error, 'reason', error)}",
+        where=f"{request.get_method()} {request.full_url}",
+        fix="see that the catalog's server runs and can be reached from here, and that 'uri' of "
+        "the catalog is right",
+    )
+
+
+def _seconds(retry_after: str | None) -> int:
+    """The wait that a server asks for; 0: none, or until a date."""
+    is_number = retry_after is not None and re.fullmatch("[0-9]{1,4}", retry_after) is not None
+    return int(retry_after or 0) if is_number else 0
 
 
 def _refusal(status: int, body: bytes, where: str) -> StreamAppError:

@@ -63,8 +63,8 @@ class RestCatalog(Catalog):
         answer = self.api.get(*table_path(identifier))
         if answer.status == MISSING:
             return None
-        options = answer.field("schema", dict).get("options") or {}
-        kind = options.get("type", "table")
+        options = answer.field("schema", dict).get("options")
+        kind = options.get("type", "table") if isinstance(options, dict) else "table"
         if kind not in _FILE_STORE_TYPES:
             raise UnsupportedTableError(
                 f"{identifier} is a {kind}, whose files are not Paimon's",

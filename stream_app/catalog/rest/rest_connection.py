@@ -41,8 +41,14 @@ def connect(options: Mapping[str, str], clock: Clock) -> tuple[RestApi, Mapping[
         uri=_address(URI.read(options)), clock=clock, headers={**_headers(options), **login}
     )
     # Paimon's client encodes the name twice, and servers are made for it.
-    warehouse = quote_plus(WAREHOUSE.read(options))
-    merged = merged_options(api.get("config", query={"warehouse": warehouse}).value, options)
+    answer = api.get("config", query={"warehouse": quote_plus(WAREHOUSE.read(options))})
+    if not answer.is_success:
+        raise UsageError(
+            f"the catalog's server does not know the warehouse {WAREHOUSE.read(options)!r}",
+            where=answer.where,
+            fix="check 'warehouse' and 'uri' of the catalog",
+        )
+    merged = merged_options(answer.value, options)
     headers = {**_headers(options), **_headers(merged), **login}
     return replace(api, headers=headers, prefix=PREFIX.read(merged)), merged
 

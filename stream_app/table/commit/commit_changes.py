@@ -9,21 +9,16 @@ Source: Paimon `operation/commit/ManifestEntryChanges.java`,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from stream_app.clock import utc_ms
 from stream_app.model.bucket_change import BucketChange, LookUp
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.commit.partition_statistics import (
-    PartitionStatistics,
-    partition_statistics,
-)
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -51,12 +46,6 @@ class CommitChanges:
             entry.file.row_count if entry.kind is FileKind.ADD else -entry.file.row_count
             for entry in self.entries
         )
-
-    def statistics(
-        self, spec_of: Callable[[bytes], Mapping[str, str]]
-    ) -> Sequence[PartitionStatistics]:
-        """What changes in each partition; `spec_of` gives the values of a serialized one."""
-        return partition_statistics(self.entries, spec_of=spec_of, utc_ms=utc_ms)
 
 
 def changed(buckets: Sequence[BucketChange], total_buckets: int) -> CommitChanges:

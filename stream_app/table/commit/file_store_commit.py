@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from stream_app.catalog.environment import Statistics
 from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
 from stream_app.fileio.file_io import UnsyncedError
 from stream_app.format.avro.avro_schema import check_known
@@ -51,7 +52,10 @@ from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.version import VERSION
 
 OnTop = Callable[[Snapshot | None], None]
-"""Sees a commit's base, again after each lost race; raises CommitConflictError to forbid it."""
+"""Sees the snapshot on which a commit shall stand, again after each lost race.
+
+Raises CommitConflictError to forbid it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +261,7 @@ class FileStoreCommit:
     ) -> Snapshot | None:
         """Try once on top of a snapshot; None when a newer one exists."""
         try:
-            snapshot, changes = self._on_top_of(latest, commit, files)
+            snapshot = self._on_top_of(latest, commit, files)
         except CorruptFileError:
             if latest is None or self.table.snapshots.latest_id() == latest.snapshot_id:
                 raise
@@ -266,7 +270,7 @@ class FileStoreCommit:
         if not is_still_there(snapshots, latest):
             return None  # it expired during the write
         self.history.note_attempt(snapshot)
-        if not _is_published(self.table, snapshot, changes):
+        if not _is_published(self.table, snapshot, files.statistics):
             return None
         check_in_line(self.table, latest, snapshot)
         there = snapshots.write_hints(snapshot.snapshot_id)
@@ -279,9 +283,7 @@ class FileStoreCommit:
             self._knows_earliest_hint = True
         return snapshot
 
-    def _on_top_of(
-        self, latest: Snapshot | None, commit: _Commit, files: CommitFiles
-    ) -> tuple[Snapshot, CommitChanges]:
+    def _on_top_of(self, latest: Snapshot | None, commit: _Commit, files: CommitFiles) -> Snapshot:
         """Makes the snapshot's value, and writes all of its files but the snapshot itself."""
         self.history.check(latest)
         check_known(latest.unknown_fields if latest else (), self.table.location)
@@ -298,8 +300,7 @@ class FileStoreCommit:
         is_compact = commit.kind is CommitKind.COMPACT
         computed = compacted_index(self.table, latest, changes.entries) if is_compact else ()
         lists = files.write(latest, changes, computed)
-        made = self._snapshot(commit, changes, latest, lists, schema_id)
-        return _with_epochs(made, epochs), changes
+        return _with_epochs(self._snapshot(commit, changes, latest, lists, schema_id), epochs)
 
     def _snapshot(
         self,
@@ -363,10 +364,9 @@ def _total_records(table: FileStoreTable, latest: Snapshot | None) -> int:
     return sum(entry.file.row_count for entry in FileStoreScan(table).live(latest))
 
 
-def _is_published(table: FileStoreTable, snapshot: Snapshot, changes: CommitChanges) -> bool:
+def _is_published(table: FileStoreTable, snapshot: Snapshot, statistics: Statistics) -> bool:
     """Publish it; False: its number is taken."""
     snapshots = table.snapshots
-    statistics = partial(changes.statistics, table.paths.partition_spec)
     try:
         is_ours = table.environment.publish_snapshot(snapshots, snapshot, statistics)
         return is_ours or is_there(snapshots, snapshot)

@@ -190,6 +190,15 @@ def test_a_commit_that_never_arrives_is_an_error(
     assert paimon_java.read(theirs(warehouse)) == []
 
 
+def test_a_question_whose_answer_is_lost_is_asked_again(
+    link: CutAnswers, warehouse: RestWarehouse
+) -> None:
+    table = sales_of(behind(link, warehouse)).table
+    link.strike("/snapshot", Loss.ANSWER)
+    assert table.snapshots.latest_id() is None
+    assert link.struck == 1
+
+
 def test_a_change_whose_answer_is_lost_is_found_when_it_is_asked_for_again(
     link: CutAnswers, warehouse: RestWarehouse
 ) -> None:
@@ -218,6 +227,11 @@ def test_the_server_refuses_the_token_or_the_table(
         table.commit(sale(1))
     with pytest.raises(NoAccessError, match="no right"):
         open_in_catalog(catalog, SALES)
+
+
+def test_a_warehouse_that_the_server_does_not_know(warehouse: RestWarehouse) -> None:
+    with pytest.raises(UsageError, match="does not know the warehouse 'another'"):
+        catalog_of({**warehouse.options, "warehouse": "another"}, SystemClock())
 
 
 def test_a_server_that_is_not_there(warehouse: RestWarehouse) -> None:
