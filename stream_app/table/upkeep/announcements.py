@@ -278,4 +278,4 @@ def _is_whole(table: FileStoreTable, snapshot: Snapshot) -> bool:
         return False
     wanted = [paths.data_file(one.partition, one.bucket, one.file) for one in entries]
     wanted += [paths.index_file(one.partition, one.bucket, one.index_file) for one in indexes]
-    return not any(presence.findings(path, None) for path in wanted)
+    return not any(list(presence.findings(path, None)) for path in wanted)
