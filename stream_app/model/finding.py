@@ -1,7 +1,6 @@
 """Something in a table that is not as it must be.
 
 Made by the pure rules of `planning.check` and by `table.check`, printed by ``stream-app check``.
-Source: none; the rules are those of Paimon's format.
 """
 
 from __future__ import annotations

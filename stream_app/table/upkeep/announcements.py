@@ -14,8 +14,6 @@ An expiry's announcement holds while the snapshot `end` is the one it names. Wit
 the expiry is done, or the table was rolled back: numbers that come again are other versions. A
 rollback deletes the newest snapshot first, so its announcement holds while the newest snapshot is
 one of the deleted ones. Otherwise it is done, or it died and another committer continued.
-
-Source: none; Paimon has no means against these races.
 """
 
 from __future__ import annotations
