@@ -2,7 +2,7 @@
 
 Called by `column_cast`, whose casts serve for the scalars inside. A value of which any part does
 not fit fails as a whole. Scalars inside have the plain form of JSON, whatever the source does to
-columns: numbers as they are, times as ISO 8601 text, bytes as base64.
+columns. Numbers are as they are, times ISO 8601 text, and bytes base64.
 
 1. Arrays and objects without a MAP come from the parser in columns, and are cast level by level.
 2. Texts (PostgreSQL's ``jsonb``, MySQL's ``JSON``) are parsed together, then step 1.

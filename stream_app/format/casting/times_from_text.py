@@ -1,7 +1,7 @@
 """Texts as dates, times and timestamps, as Paimon reads them.
 
-A text of nothing but digits, with or without a minus, is the number by which Paimon stores the
-value: days, milliseconds, or for a TIMESTAMP ticks of its precision.
+A text of digits alone, with or without a minus, is the number by which Paimon stores the value. It
+counts days, milliseconds, or for a TIMESTAMP ticks of its precision.
 
 Source: Paimon `casting/StringToDateCastRule.java`, `StringToTimeCastRule.java`,
 `StringToTimestampCastRule.java`, `utils/BinaryStringUtils.java`, `utils/DateTimeUtils.java`.

@@ -6,7 +6,7 @@ kinds of tables that another key refuses. The kind of value is known, because a 
 cannot read closes the table to it.
 
 With ``write.sequence-number-init-mode = snapshot`` Paimon's writers look for the largest sequence
-number in a snapshot's properties, and scan the files when it is not there, as in ours.
+number in a snapshot's properties. Our snapshots lack it, and then they scan the files.
 
 Source: `CoreOptions.java` of Paimon 1.4.2, 2.0.0 and the development of 2.1, and PyPaimon 2.1.0's
 `core_options.py`; `FlinkConnectorOptions.java`, `SparkConnectorOptions.java` and
