@@ -247,7 +247,7 @@ class JobSite(Site):
         return now is None or not now.numbers.buckets
 
     def _judge(self, tables: Sequence[TableStatus]) -> JobGlance:
-        """What tells whether tables are behind; of one table alone the newest commit is unknown."""
+        """The glance at all tables by which pages judge whether one is behind."""
         ages = [one.changed_s for one in tables if one.changed_s is not None]
         return JobGlance(
             is_here=self._history is not None,

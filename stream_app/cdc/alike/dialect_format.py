@@ -34,7 +34,7 @@ from stream_app.model.schema.data_type import DataType, RowType
 
 
 def _fits_together(_checked: CheckedOptions, _columns: RowType) -> None:
-    """Options that are right together when each is right by itself."""
+    """Accept all options: those of most formats do not depend on each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

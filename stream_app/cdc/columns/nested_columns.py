@@ -49,7 +49,7 @@ class Casts:
 
 
 def cast_nested(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
-    """Step 1.
+    """Step 1: cast what the parser has read in columns.
 
     Args:
         wire: of the reading's nested wire type.
@@ -64,7 +64,7 @@ def cast_nested(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
 
 
 def cast_texts(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
-    """Steps 2 and 3.
+    """Steps 2 and 3: read texts of JSON, and cast their parts.
 
     Args:
         wire: texts of JSON, one document each.

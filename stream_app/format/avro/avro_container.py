@@ -4,7 +4,7 @@ fastavro encodes the records, and this module frames the file, so that the codec
 version of fastavro requires another zstd library.)
 
 The writer puts a digest of schema and records into the header's metadata, where Avro leaves room
-for foreign keys. Without it nothing shows a changed bit: neither zstd's frames, as Java writes
+for keys of others. Without it nothing shows a changed bit: neither zstd's frames, as Java writes
 them, nor Avro's records.
 
 Source: Avro specification 1.11, "Object Container Files"; Paimon `format/avro/AvroFileFormat.java`.

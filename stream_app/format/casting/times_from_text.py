@@ -149,7 +149,7 @@ def _spelled(matched: pa.StructArray) -> tuple[Int64s, Int64s, Bools]:
 
 
 def _from_seconds(seconds: Int64s, nanos: Int64s, like: pa.Array, wanted: DataType) -> pa.Array:
-    """With as many digits of the second as the type has."""
+    """Timestamps with as many digits of the second as the type has."""
     step = 10 ** (9 - wanted.precision)
     nanos = nanos - nanos % step
     if wanted.precision <= 6:

@@ -109,7 +109,7 @@ def chain_check(table: FileStoreTable, versions: Sequence[NamedVersion]) -> list
 
 
 def _consumers(table: FileStoreTable, earliest: int | None) -> Iterator[Finding]:
-    """Skips consumers that have been silent for too long, because they expire by themselves."""
+    """The findings about consumers, except for those that have expired by their silence."""
     expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
     now, folder = table.clock.now_ms(), f"{table.version_root}/consumer"
     try:

@@ -44,7 +44,7 @@ _Fact = tuple[FindingKind, str, str]
 
 @dataclass(slots=True)
 class _ColumnCounts:
-    """Counts of a column; a bound is None where the manifest has none."""
+    """The counts of a column; a bound is None where the manifest has none."""
 
     field: DataField
     stats: ColumnStats

@@ -263,7 +263,7 @@ def is_whole(table: FileStoreTable, number: int) -> bool:
 
 
 def _is_whole(table: FileStoreTable, snapshot: Snapshot) -> bool:
-    """Whether all is there that a tag keeps of a version."""
+    """Whether all files exist that a tag keeps of a version."""
     presence, paths = FilePresence(table), table.paths
     try:
         entries = FileStoreScan(table).live(snapshot)

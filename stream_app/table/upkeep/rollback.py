@@ -323,7 +323,7 @@ def _delete_latecomers(table: FileStoreTable, target: int) -> None:
 
 
 def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) -> FilesToDelete:
-    """What came after the target: no file that is live in it, and none that a branch has."""
+    """The files that came after the target, without those that it or a branch needs."""
     protected = protected_versions(table)
     collector = FileCollector(ManifestReads(table))
     needed: list[Collection[FileKey]] = [
