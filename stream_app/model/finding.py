@@ -8,6 +8,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from stream_app.errors import CorruptFileError
+
 
 class FindingKind(enum.Enum):
     """The subject of a finding."""
@@ -55,3 +57,9 @@ class Finding:
     where: str
     fix: str
     needed_by: str = ""
+
+
+def unreadable(error: CorruptFileError, path: str) -> Finding:
+    """The finding of a file that cannot be read; `path` where the error names none."""
+    where = error.where or path
+    return Finding(kind=FindingKind.FILE_UNREADABLE, what=error.what, where=where, fix=error.fix)

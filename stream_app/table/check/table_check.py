@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTableError
 from stream_app.filestore.versions.branches import branch_names, branch_root
-from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.finding import Finding, FindingKind, unreadable
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.options.core_options import unknown_options
@@ -307,14 +307,7 @@ class _FileChecks:
             self.report.unread.append(f"{path}: {error.what}")
             return []
         except CorruptFileError as error:
-            findings = [
-                Finding(
-                    kind=FindingKind.FILE_UNREADABLE,
-                    what=error.what,
-                    where=error.where or path,
-                    fix=error.fix,
-                )
-            ]
+            findings = [unreadable(error, path)]
         # Its version may have expired during the check, and the file with it.
         return findings if self.table.file_io.exists(path) else []
 
