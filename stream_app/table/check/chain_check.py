@@ -12,7 +12,7 @@ from stream_app.errors import CorruptFileError
 from stream_app.model.consumer import Consumer
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME
-from stream_app.model.version_kind import VersionKind
+from stream_app.model.snapshot import VersionKind
 from stream_app.planning.check.versions import chain_findings, hint_findings, identity_findings
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.next_snapshot import earliest_changes
