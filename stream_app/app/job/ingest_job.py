@@ -70,7 +70,7 @@ from stream_app.spark.ingest.checkpoint_owner import DATABASE, own_checkpoint, r
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_writer import EpochWriter
-from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.job_state import (
     JobStateFile,
     JobWarning,
@@ -247,10 +247,10 @@ def _stream_in(driver: _Driver, prepared: _Prepared) -> None:
         source = source_of(config.source)
         runner = runner_of(config.source, prepared.reader, spark, source)
         log = EpochLog(prepared.state.folder, goes_back=isinstance(source, KafkaSource))
-        batch = EpochCommitter(_work(driver, prepared, feeds, runner, log))
-        _run(driver, prepared, batch, runner, source)
-        _check_none_held(batch.tables.held)
-        _check_not_all_bad(batch.work.totals, feeds.of_no_table, config.stream.quarantine)
+        committer = EpochCommitter(_work(driver, prepared, feeds, runner, log))
+        _run(driver, prepared, committer, runner, source)
+        _check_none_held(committer.tables.held.by_name)
+        _check_not_all_bad(committer.writer.totals, feeds.of_no_table, config.stream.quarantine)
     finally:
         driver.signs.begin("Spark ends")
         feeds.close()
@@ -262,16 +262,16 @@ def _stream_in(driver: _Driver, prepared: _Prepared) -> None:
 def _run(
     driver: _Driver,
     prepared: _Prepared,
-    batch: EpochCommitter[Any],
+    committer: EpochCommitter[Any],
     runner: FrameEpochs | RangeEpochs,
     source: KafkaSource | FilesSource,
 ) -> None:
     """Run the stream until its source is drained or it is stopped."""
     tables, stream = driver.config.tables, driver.config.stream
     log, checkpoint = driver.watched.log, prepared.state.folder
-    plan, unmet = batch.work.plan(), UnmetTables(tables.named, prepared.state)
+    plan, unmet = committer.writer.plan(), UnmetTables(tables.named, prepared.state)
     running = RunningStream(
-        batch=batch,
+        committer=committer,
         drains=stream.is_available_now,
         on_progress=log.progress,
         on_idle=unmet.behind(log.idle),
@@ -280,9 +280,9 @@ def _run(
         stop_requested=driver.stop_requested,
     )
     stop_on_signals(driver.spark, driver.stop_requested)
-    log.watch_source(lambda: batch.position)
+    log.watch_source(lambda: committer.position)
     log.started(tables.location, str(checkpoint))
-    driver.signs.at_work = lambda: _at_work(batch)
+    driver.signs.at_work = lambda: _at_work(committer)
     with warming_up(driver.spark, lambda: runner.warm_up(plan)):
         running.run(stream_of(tables, stream, runner, source, running, checkpoint, driver.clock))
     log.ended()
@@ -320,8 +320,8 @@ def _work(
         shape = shape.with_splitter(newcomers.splitter(known, frozenset(state.state.held)))
     tables = JobTables(
         known,
-        log=log,
-        state=state,
+        epoch_log=log,
+        state_file=state,
         now_ms=driver.clock.now_ms,
         on_failure=OnFailure.STOP if newcomers is None else OnFailure.HOLD,
         on_change=driver.watched.log.held,
@@ -352,8 +352,8 @@ def _check_not_all_bad(totals: DecodeCounts, of_no_table: int, quarantine: str |
         )
 
 
-def _at_work(batch: EpochCommitter[DataFrame]) -> Activity | None:
-    epoch = batch.epoch_at_work
+def _at_work(committer: EpochCommitter[DataFrame]) -> Activity | None:
+    epoch = committer.epoch_at_work
     if epoch is not None:
         return Activity(f"epoch {epoch} is at work")
-    return _LOOKING if batch.is_untouched else None
+    return _LOOKING if committer.is_untouched else None

@@ -114,7 +114,7 @@ class _Router:
 
     def _that_count(self, table: int, where: Where, messages: pa.RecordBatch) -> pa.RecordBatch:
         """The messages at or behind the TRUNCATE with which the table's epoch begins."""
-        begin = self._plan.table(table).begins.get(where)
+        begin = self._plan.table(table).first_offsets.get(where)
         if begin is None:
             return messages
         before = int(np.searchsorted(messages.column("offset").to_numpy(), begin))

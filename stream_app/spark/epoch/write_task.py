@@ -81,7 +81,7 @@ class _TableWriting:
         self._isolates = plan.shape.isolates
         of_table = plan.table(index)
         # Rows before a TRUNCATE must not serve as older rows; the newest snapshot still has them.
-        self._table = replace(of_table.table, is_emptied=bool(of_table.begins))
+        self._table = replace(of_table.table, is_emptied=bool(of_table.first_offsets))
         self._first = of_table.next_sequence_number
         self._basis = of_table.basis
         self._stack = ExitStack()

@@ -1,8 +1,8 @@
 """Commits the epochs and compactions of one streaming job to its table, on the driver.
 
-begin_epoch → (tasks write files) → commit_epoch, and commit_idle while no data arrives. It joins
-the committer with the compactions and follows other writers' commits. It does not depend on Spark;
-the `CompactExecutor` decides where compactions run.
+follow_and_wait → (tasks write files) → commit_epoch, and commit_idle while no data arrives. It
+joins the committer with the compactions. It does not depend on Spark; the `CompactExecutor` decides
+where compactions run.
 
 Source: Paimon `table/sink/StreamTableCommit.java`,
 `flink/sink/StoreCompactOperator.java`.
@@ -103,7 +103,7 @@ class StreamTableCommit:
         """The table's compactions, for reading: only this class may change them."""
         return self.state.coordinator
 
-    def begin_epoch(self) -> int:
+    def follow_and_wait(self) -> int:
         """Follow other writers, and wait while a bucket has too many sorted runs.
 
         Returns:
@@ -120,7 +120,7 @@ class StreamTableCommit:
         return self.state.constraints.next_sequence_number
 
     def must_wait(self) -> bool:
-        """Whether `begin_epoch` would wait for a compaction, as far as this process knows.
+        """Whether `follow_and_wait` would wait for a compaction, as far as this process knows.
 
         Raises:
             CompactionError: no job compacts a write-only table.

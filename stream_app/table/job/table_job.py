@@ -168,14 +168,14 @@ class TableJob:
         return True
 
     def follow_and_wait(self) -> int:
-        """Take the newest schema, tag ended periods, and see `StreamTableCommit.begin_epoch`.
+        """Take the newest schema, tag ended periods, and see `StreamTableCommit.follow_and_wait`.
 
         Raises:
             UnsupportedTableError: the job cannot write by the newest schema.
         """
         self.adopt()
         self.upkeep.before_rows()
-        return self.committer.begin_epoch()
+        return self.committer.follow_and_wait()
 
     def adopt(self) -> bool:
         """Take the table's newest schema; returns whether it is another one.

@@ -130,7 +130,7 @@ def test_a_job_that_was_away_does_not_write_its_pending_epoch_again(
 
 def test_where_an_epoch_ends_is_known_when_its_snapshot_has_expired(jobs: Jobs) -> None:
     job = StreamTableCommit(jobs.table, "third", CompactInCaller(jobs.table))
-    job.begin_epoch()
+    job.follow_and_wait()
     job.commit_epoch(0, [], properties={SOURCE_END_PROPERTY: "the end"})
     write_much(jobs)
     assert jobs.expire() == 1

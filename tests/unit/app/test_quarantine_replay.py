@@ -249,11 +249,11 @@ def test_an_epoch_does_not_stand_on_a_replay_that_came_since_it_began(tmp_path: 
     bench = Bench(tmp_path, [(1, "a")])
     bench.take({0})
     job = StreamTableCommit(bench.table, "job", CompactInCaller(bench.table))
-    job.begin_epoch()
+    job.follow_and_wait()
     bench.replay()
     with pytest.raises(CommitConflictError, match="has replayed records of the quarantine"):
         job.commit_epoch(1, [])
-    job.begin_epoch()
+    job.follow_and_wait()
     job.commit_epoch(1, [])
 
 

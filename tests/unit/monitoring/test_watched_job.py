@@ -14,7 +14,7 @@ import pytest
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.observe.watched_job import watched_job
 from stream_app.errors import WrongSourceError
-from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 from tests.support.http_receiver import HttpReceiver, http_receiver

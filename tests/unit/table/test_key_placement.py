@@ -173,7 +173,7 @@ def test_parts_of_a_share_are_written_in_their_order(tmp_path: Path) -> None:
     job.write(*(("+I", {"id": key, "p": "a", "v": 1}) for key in range(3)))
     rule = index_rule(table.schema)
     assert rule is not None
-    first = job.commit.begin_epoch()
+    first = job.commit.follow_and_wait()
     write = PlacedWrite(
         table,
         KEYED_KIND.bucket_writer,

@@ -40,7 +40,7 @@ from stream_app.kafka.job_offsets import JobOffsets
 from stream_app.log_facts import about
 from stream_app.message_formats import DEFAULT_FORMAT, FORMATS
 from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, ColumnSighting
-from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress

@@ -71,7 +71,7 @@ def job_replays(
     state = state_of(checkpoint)
     if not isinstance(tables, WholeDatabase):
         table = open_table(tables.location, file_io_options=tables.file_system)
-        names = [] if tables.source.merge_shards else state.own_source_tables.values()
+        names = [] if tables.source.merge_shards else state.source_tables_of().values()
         of_source = frozenset(name for names_of_topic in names for name in names_of_topic)
         only = _replay(tables, whole, table, log, reader)
         return {tables.name: replace(only, source_tables=of_source)}
