@@ -92,7 +92,7 @@ def stream_of(
         source=ClusterOffsets(
             dict(runner.settings.client), topics=topics.topics, pattern=topics.topic_pattern
         ),
-        log=committer.epoch_log,
+        epoch_log=committer.epoch_log,
         writer=EpochLogWriter(checkpoint),
         give=committer,
         failure=lambda: committer.failure,

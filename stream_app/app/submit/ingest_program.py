@@ -49,5 +49,5 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
     with ExitStack() as stack:
         watched = stack.enter_context(watched_job(config, clock))
         checkpoint = partial(job_folder, config, config.stream.checkpoint)
-        stack.enter_context(page_of_job(config, checkpoint, clock, watched.log.history))
+        stack.enter_context(page_of_job(config, checkpoint, clock, watched.events.history))
         ingest(config, clock, watched, events)

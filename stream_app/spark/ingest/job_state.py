@@ -2,7 +2,7 @@
 
 One versioned document, which only the job writes. `status`, `check`, `doctor`, replays and the page
 read it with this module. A request to resume a table comes from another process, so it is a file of
-its own (`resume_requests`).
+its own (`held_tables`).
 """
 
 from __future__ import annotations
