@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.stream_config import StreamConfig
-from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
+from stream_app.app.config.tables_of_job import SingleTable, WholeDatabase
 from stream_app.app.source.preflight import (
     RECREATED_FIX,
     TopicInfo,
@@ -64,7 +64,10 @@ class CheckedJob(NamedTuple):
 
 
 def checked_job(
-    tables: TablesOfJob, stream: StreamConfig, clock: Clock, open_folder: Callable[[str], Folder]
+    tables: SingleTable | WholeDatabase,
+    stream: StreamConfig,
+    clock: Clock,
+    open_folder: Callable[[str], Folder],
 ) -> CheckedJob:
     """Check all that can be checked before the job, and claim its checkpoint.
 

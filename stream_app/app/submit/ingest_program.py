@@ -14,7 +14,7 @@ from stream_app.app.cli.arguments.configuration import add_ingest_arguments
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.secrets import hiding
 from stream_app.app.job.ingest_job import ingest, job_folder
-from stream_app.app.observe.monitoring.job_log import log_as, log_to_stderr, told
+from stream_app.app.observe.monitoring.job_log import exit_code_of, log_as, log_to_stderr
 from stream_app.app.observe.watched_job import watched_job
 from stream_app.app.submit.page_of_job import page_of_job
 from stream_app.clock import Clock, SystemClock
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     log_as(config.stream.log_format)
     with hiding(config.secrets):
-        return told(lambda: run(config, SystemClock(), args.events))
+        return exit_code_of(lambda: run(config, SystemClock(), args.events))
 
 
 def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:

@@ -36,7 +36,7 @@ from stream_app.app.web.table_parts import (
     quarantined_kinds,
     schema_versions,
     space_amplification,
-    traits_told,
+    trait_texts,
 )
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.read.stream_step import stream_start
@@ -120,7 +120,7 @@ def table_page(
         name=name,
         is_empty=latest is None and not parts.problems(),
         overview=parts.one("overview", lambda: None if latest is None else overview(table, latest)),
-        traits=traits_told(table.schema),
+        traits=trait_texts(table.schema),
         trees=trees[:BUCKETS_SHOWN],
         more_trees=max(0, len(trees) - BUCKETS_SHOWN),
         write_amplification=parts.one(
@@ -182,7 +182,7 @@ def rows_of(
             raise _StoppedError
         looked_at += 0 if batch is None else batch.num_rows
 
-    def found() -> Iterator[pa.RecordBatch]:
+    def pages() -> Iterator[pa.RecordBatch]:
         for split in SplitScan(table, wanted).splits(table.snapshots.latest()):
             look(None)
             yield from read.read(split)
@@ -191,7 +191,7 @@ def rows_of(
     read = SplitRead(table, row_filter=wanted, watch=look)
     kept: list[pa.RecordBatch] = []
     try:
-        kept.extend(first_rows(found(), limit))
+        kept.extend(first_rows(pages(), limit))
     except _StoppedError:
         stopped = True
     return FoundRows(

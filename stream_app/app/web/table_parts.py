@@ -128,7 +128,7 @@ def column_rows(schema: TableSchema) -> list[ColumnRow]:
     ]
 
 
-def traits_told(schema: TableSchema) -> list[str]:
+def trait_texts(schema: TableSchema) -> list[str]:
     """The kind of table in few words, the most important first."""
     options, columns = schema.core_options, len(schema.fields)
     keys = ", ".join(schema.primary_keys)
@@ -189,7 +189,7 @@ def quarantined_kinds(
     """The newest `QUARANTINED_READ` waiting records by kind of reason, the most frequent first.
 
     Args:
-        committed: as `Quarantine.each_waiting`.
+        committed: as `Quarantine.waiting_records`.
 
     Raises:
         CorruptFileError: a file of the folder is no quarantine's.
@@ -197,7 +197,7 @@ def quarantined_kinds(
     opened = quarantine()
     if opened is None:
         return []
-    waiting = opened.each_waiting(committed, newest_first=True)
+    waiting = opened.waiting_records(committed, newest_first=True)
     return by_kind(list(islice(waiting, QUARANTINED_READ)))
 
 

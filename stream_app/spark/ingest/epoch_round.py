@@ -32,7 +32,7 @@ from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.spark.ingest.truncation import first_counting_offsets, partition_counts
 from stream_app.table.compact.metrics import CompactionMetrics
-from stream_app.table.map_in_threads import each
+from stream_app.table.map_in_threads import map_in_threads
 
 _LOG = logging.getLogger(__name__)
 OFFSETS_PROPERTY = "stream_app.offsets"
@@ -147,7 +147,7 @@ class Round(Generic[Messages]):
         while pending:
             begun = pending[:1] if self.tables.stops else pending[:]
             del pending[: len(begun)]
-            yield from zip(begun, each(COMMIT_THREADS, self._outcome, begun), strict=True)
+            yield from zip(begun, map_in_threads(COMMIT_THREADS, self._outcome, begun), strict=True)
 
     def _outcome(self, result: TableResult) -> _Outcome:
         """Commit a table's result, in a thread."""

@@ -22,7 +22,7 @@ from stream_app.spark.ingest.held_table import (
 from stream_app.spark.ingest.held_tables import HeldTables
 from stream_app.spark.ingest.job_state import FILE, JobStateFile
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
-from stream_app.table.map_in_threads import each
+from stream_app.table.map_in_threads import map_in_threads
 
 COMMIT_THREADS = 8
 
@@ -102,7 +102,7 @@ class JobTables:
                 return error
             return None
 
-        for feed, error in zip(feeds, each(COMMIT_THREADS, opened, feeds), strict=True):
+        for feed, error in zip(feeds, map_in_threads(COMMIT_THREADS, opened, feeds), strict=True):
             if error is not None:
                 self.fail(feed, error)
 

@@ -211,7 +211,7 @@ class _Changes:
 
     def parts(self) -> Iterator[BucketRows]:
         """The changes, bucket after bucket; counts them."""
-        present = self.state.found(self.snapshot, self._doubled)
+        present = self.state.stored(self.snapshot, self._doubled)
         buckets = {*self.state.buckets, *(present.buckets if self.is_whole else ())}
         for bucket in sorted(buckets):
             expected = self.state.expected(bucket, keep_deletes=True)
