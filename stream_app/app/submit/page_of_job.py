@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.launch.extra import serving_module
+from stream_app.app.launch.optional_packages import serving_module
 from stream_app.app.observe.events.epoch_history import EpochHistory
 from stream_app.app.web.actions import token_of
 from stream_app.app.web.job_site import JobSite

@@ -20,8 +20,8 @@ from stream_app.app.ops.inspect.job_status import (
 )
 from stream_app.app.ops.inspect.table_facts import RememberedFacts, freshness_s
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine
-from stream_app.app.web.homeless import Homeless
 from stream_app.app.web.job_glance import JobGlance
+from stream_app.app.web.unassigned_records import Homeless
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
 from stream_app.fileio.file_io import FileIO

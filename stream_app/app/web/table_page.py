@@ -12,9 +12,9 @@ from itertools import islice
 import pyarrow as pa
 
 from stream_app.app.observe.events.epoch_history import CompactionsNow
-from stream_app.app.ops.inspect.compactions import CompactionRow, compactions_of
-from stream_app.app.ops.inspect.levels import LevelRow, next_compactions, run_rows
-from stream_app.app.ops.inspect.options import OptionRow, option_rows
+from stream_app.app.ops.inspect.bucket_trees import LevelRow, next_compactions, run_rows
+from stream_app.app.ops.inspect.compaction_history import CompactionRow, compactions_of
+from stream_app.app.ops.inspect.option_list import OptionRow, option_rows
 from stream_app.app.ops.inspect.overview import Overview, overview
 from stream_app.app.ops.inspect.views import listing
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine
@@ -41,7 +41,7 @@ from stream_app.app.web.table_parts import (
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.read.stream_step import stream_start
 from stream_app.table.api.paimon_table import first_rows
-from stream_app.table.commit.job_epochs import newest_epochs
+from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import ChangelogFollow, Following, changelog_batches
 from stream_app.table.follow.stream_read import StreamRead

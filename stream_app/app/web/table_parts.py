@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import TypeVar
 
+from stream_app.app.ops.inspect.bucket_trees import LevelRow
 from stream_app.app.ops.inspect.files import live_files
-from stream_app.app.ops.inspect.levels import LevelRow
 from stream_app.app.ops.inspect.views import file_listing
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, QuarantinedRecord
 from stream_app.app.text.listing import Listing, time_text

@@ -25,7 +25,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE, BlockKind
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of_refused
 from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.unchanged_values import bad_records_of_refused, incomplete_schema
+from stream_app.spark.epoch.partial_changes import bad_records_of_refused, incomplete_schema
 from stream_app.spark.task_errors import failure_bytes
 from stream_app.table.kinds.tasks import table_write
 from stream_app.table.storage_errors import storage_errors

@@ -19,7 +19,7 @@ from stream_app.planning.commit.job_epochs import KEPT_MS
 from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
-from stream_app.table.commit.job_epochs import newest_epochs
+from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.cdc.computed.row_filter import FilterStep, Knowledge
+from stream_app.cdc.computed.change_filter import FilterStep, Knowledge
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import Pipeline, Place
 from stream_app.errors import CommitError, UsageError

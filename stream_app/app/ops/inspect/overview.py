@@ -17,7 +17,7 @@ from stream_app.planning.buckets.bucket_advice import FAIR_BYTES, BucketSize, bu
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules
 from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.waiting_rows import rows_that_wait
+from stream_app.table.versions.waiting_row_count import rows_that_wait
 
 _HOW = {
     "bucket": "Paimon rescales a partition by INSERT OVERWRITE",
