@@ -17,7 +17,7 @@ from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.epoch_seconds import TaskSeconds, epoch_seconds, parts_told
 from stream_app.spark.epoch.route_task import route_partition
 from tests.support.small_table import StandingClock
-from tests.unit.spark.test_route_task import a_message, a_plan, batch_of
+from tests.unit.spark.epoch.test_route_task import a_message, a_plan, batch_of
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from tests.support.full_metrics import full_metrics, metrics_of, metrics_page
 from tests.tidy.project_files import ROOT, text_of
 
 RULES = ROOT / "docker" / "prometheus" / "rules" / "stream-app.yaml"
-CASES = ROOT / "tests" / "unit" / "monitoring" / "alerts_test.yaml"
+CASES = ROOT / "tests" / "unit" / "app" / "observe" / "alerts_test.yaml"
 DASHBOARD = ROOT / "docker" / "grafana" / "dashboards" / "stream-app.json"
 ALERTS: list[dict[str, Any]] = yaml.safe_load(RULES.read_text())["groups"][0]["rules"]
 _PROMTOOL = shutil.which("promtool")

@@ -24,7 +24,7 @@ from stream_app.app.launch.spark_submit import LOG4J, SCHEDULER
 from stream_app.spark.session import launch_settings
 from tests.support.datadriven import rewriting
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 CHART = ROOT / "docker" / "helm" / "stream-app"
 RENDERED = ROOT / "tests" / "fixtures" / "helm"
 OF_IMAGE = "/opt/stream_app"

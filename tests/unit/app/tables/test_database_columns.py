@@ -12,7 +12,7 @@ from stream_app.app.config.sync_config import OneSetting
 from stream_app.app.tables.table_pipeline import job_pipeline
 from stream_app.spark.epoch.blocks import UNREADABLE
 from tests.support.database_topic import change, creates
-from tests.unit.app.test_database_tables import Database, table_of
+from tests.unit.app.tables.test_database_tables import Database, table_of
 
 MADE: dict[str, Any] = {
     "computed_column": ("tag=upper(v)", "first=substring(tag, 0, 3)"),

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cdc.debezium_messages import a_format, captured, reasons_of, rows_of
-from tests.unit.cdc.test_captured_messages import (
+from tests.unit.cdc.debezium.test_captured_messages import (
     CUSTOMERS,
     FLAT,
     LEAP,
     MARIA_CUSTOMERS,
     ORDERS,
 )
+from tests.unit.cdc.debezium_messages import a_format, captured, reasons_of, rows_of
 
 UTC = dt.UTC
 D = Decimal

@@ -17,7 +17,7 @@ from stream_app.app.launch.spark_submit import SCHEDULER
 from stream_app.cdc.alike.options import COLUMN_ENCODING
 from stream_app.cdc.debezium.options import OPTIONS
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 

@@ -9,7 +9,7 @@ import pytest
 from stream_app.app.config.app_config import load_config
 from stream_app.app.config.toml_text import toml_settings
 
-_CONF = Path(__file__).parents[3] / "conf"
+_CONF = Path(__file__).parents[4] / "conf"
 
 
 @pytest.mark.parametrize("name", ["orders", "shop-database"])

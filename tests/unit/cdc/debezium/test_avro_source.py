@@ -16,7 +16,7 @@ from stream_app.cdc.source_tables import NO_TABLE
 from stream_app.message_formats import FORMATS, message_format, source_reader
 from stream_app.model.schema.mapping_options import NO_MAPPING_OPTIONS, parse_mapping_options
 from tests.support.schema_registry import Registry, encoded, schema_registry
-from tests.unit.cdc.test_debezium_avro import (
+from tests.unit.cdc.debezium.test_debezium_avro import (
     ENVELOPE,
     KEY,
     SOURCE,

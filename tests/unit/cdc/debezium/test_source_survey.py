@@ -10,8 +10,8 @@ from stream_app.cdc.message_format import FormatSetup, Notice
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.message_formats import format_named
 from stream_app.model.schema.data_type import parse_columns
+from tests.unit.cdc.debezium.test_replica_identities import FILE
 from tests.unit.cdc.debezium_messages import captured, messages
-from tests.unit.cdc.test_replica_identities import FILE
 
 COLUMNS = parse_columns("id BIGINT, customer STRING, amount STRING, updated_at STRING, dt STRING")
 

@@ -24,7 +24,7 @@ from stream_app.spark.ingest.job_state import (
 from stream_app.spark.job_folder import Folder
 from tests.support.faulty_file_io import Fault, FaultyFileIO
 
-RECORDED = Path(__file__).parents[2] / "fixtures/checkpoints/spark-4.1.3.zip"
+RECORDED = Path(__file__).parents[3] / "fixtures/checkpoints/spark-4.1.3.zip"
 WHOLE = JobState(
     table="/w/shop.db",
     table_identity=DATABASE,

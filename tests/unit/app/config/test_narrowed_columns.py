@@ -11,7 +11,7 @@ from stream_app.app.config.sync_config import OneSetting
 from stream_app.cdc.bad_reasons import reason_kind
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import Message, change, creates
-from tests.unit.app.test_database_replay import replay
+from tests.unit.app.ops.test_database_replay import replay
 
 LATER_MS = 4_102_444_800_000
 """In 2100: after every version of a table that a test makes."""

@@ -18,7 +18,7 @@ from stream_app.model.schema.origin import Origin
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import GARBAGE, creates
 from tests.support.ingest_process import write_conf
-from tests.unit.app.test_database_tables import table_of
+from tests.unit.app.tables.test_database_tables import table_of
 
 PARTITIONED = {"orders.partition-keys": OneSetting(("v",))}
 

@@ -21,7 +21,7 @@ from stream_app.app.config.app_config import load_config
 from stream_app.app.launch.jar_sets import KAFKA_BROKER_VERSION
 from tests.support.ingest_process import a_free_port
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"
 COMPOSE = (DOCKER / "compose.yaml").read_text()
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE)["services"]

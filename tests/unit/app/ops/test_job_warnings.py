@@ -12,7 +12,7 @@ from stream_app.app.ops.check.of_database import warnings_of
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import change, creates, with_time_of_day
 from tests.support.job_page import page_of
-from tests.unit.app.test_refused_tables import a_configuration
+from tests.unit.app.tables.test_refused_tables import a_configuration
 
 COLUMN = "column n is BIGINT, microseconds since midnight, because Paimon's TIME keeps milliseconds"
 REMEDY = "nothing is lost; sync.inexact = 'string' or 'truncate' gives new tables a text"

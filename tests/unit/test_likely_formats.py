@@ -12,7 +12,7 @@ from stream_app.app.tables.first_messages import other_format
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.message_formats import FORMATS, likely_format, source_reader
 
-CAPTURED = Path(__file__).parents[2] / "fixtures" / "cdc"
+CAPTURED = Path(__file__).parents[1] / "fixtures" / "cdc"
 
 
 def values_of(file: str, topic: str = "") -> list[bytes]:

@@ -163,7 +163,7 @@ def test_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("STREAM_APP_JARS", str(tmp_path / "j"))
     assert jars.jar_folder() == tmp_path / "j"
     monkeypatch.delenv("STREAM_APP_JARS")
-    assert jars.jar_folder() == Path(__file__).parents[3] / ".jars"
+    assert jars.jar_folder() == Path(__file__).parents[4] / ".jars"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
     installed = tmp_path / "site-packages"
     assert jars.jar_folder(installed) == tmp_path / "x" / "stream_app" / "jars"

@@ -13,7 +13,7 @@ import pytest
 from stream_app.cdc.change_batch import DecodedBatch
 from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of
 
-PAGE = (Path(__file__).parents[3] / "docs" / "CDC.md").read_text()
+PAGE = (Path(__file__).parents[4] / "docs" / "CDC.md").read_text()
 MESSAGES = {
     "Maxwell": ("maxwell-json", '{"type":"insert","data":ROW}'),
     "Canal": ("canal-json", '{"type":"INSERT","isDdl":false,"data":[ROW]}'),
