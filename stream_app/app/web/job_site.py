@@ -168,7 +168,7 @@ class JobSite(Site):
     def quarantine(self, name: str) -> Quarantine | None:
         """See `Site.quarantine`."""
         folder, tables = self.config.stream.quarantine, self.config.tables
-        if folder is None or (isinstance(tables, SingleTable) and not name):
+        if folder is None or not (name or tables.is_of_many):
             return None
         own = (name and tables.own_name(name)) or ""
         return open_quarantine(tables.quarantine_of(folder, own), tables.file_system)
