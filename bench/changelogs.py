@@ -140,7 +140,7 @@ def _epoch(table: FileStoreTable, commit: StreamTableCommit, epoch: int, keys: n
     names = [VALUE_KIND, *arrow_schema(table.schema.fields).names]
     kinds = pa.array(np.full(len(keys), int(kind), np.int8))
     columns = [kinds, pa.array(keys), texts, texts, pa.array(keys)]
-    writer = bucket_writer(table, PARTITION, 0, next_sequence_number=commit.begin_epoch())
+    writer = bucket_writer(table, PARTITION, 0, next_sequence_number=commit.follow_and_wait())
     writer.write(pa.RecordBatch.from_arrays(columns, names))
     commit.commit_epoch(epoch, [finish(writer, PARTITION, 0)])
 

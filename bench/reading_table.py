@@ -57,7 +57,7 @@ def runs_table(folder: Path, rows: int) -> FileStoreTable:
     commit = StreamTableCommit(table, "bench", _Here(table))
     rng = np.random.default_rng(7)
     for epoch in range(RUNS):
-        first = commit.begin_epoch()
+        first = commit.follow_and_wait()
         commit.commit_epoch(epoch, list(_messages(table, rng, rows, first)))
     return table
 

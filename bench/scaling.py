@@ -154,7 +154,7 @@ def epochs(
         io.asked.clear()
         io.read.clear()
         began = time.process_time()
-        commit.begin_epoch()
+        commit.follow_and_wait()
         done: EpochCommit = commit.commit_epoch(epoch, changes)
         spent = time.process_time() - began
         kinds = Counter(operation for operation, _ in io.asked)

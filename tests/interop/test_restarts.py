@@ -108,7 +108,7 @@ class Turns:
         """Killed behind the epoch's APPEND; the next process finishes what it has begun."""
         table = self.table
         commit = StreamTableCommit(table, "ours", Killed(table))
-        written = write_changes(table, changes, commit.begin_epoch())
+        written = write_changes(table, changes, commit.follow_and_wait())
         try:
             commit.commit_epoch(epoch, written)
         except KilledError:

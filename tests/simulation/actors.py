@@ -178,7 +178,7 @@ class Job:
         if epoch == len(self.epochs) or commit.state.commit_user not in ("compactor", self.user):
             return
         if not commit.state.is_committed(epoch):
-            first, empties = commit.begin_epoch(), (self.user, epoch) in self.emptying
+            first, empties = commit.follow_and_wait(), (self.user, epoch) in self.emptying
             basis = NO_INDEX if empties else commit.index.basis
             messages = self._write(process, self.epochs[epoch], first, basis, empties=empties)
             commit.commit_epoch(

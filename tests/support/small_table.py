@@ -92,7 +92,7 @@ class SmallTable:
 
     def commit(self, *changes: Change, properties: Mapping[str, str] | None = None) -> None:
         """Write changes, in order, and commit them; compactions that are due begin."""
-        first = self._commit.begin_epoch()
+        first = self._commit.follow_and_wait()
         basis = self._commit.index.basis
         messages = self._messages(changes, first, basis.written_on) if changes else []
         self._commit.commit_epoch(self._epoch, messages, properties=properties, basis=basis)

@@ -177,7 +177,7 @@ class TableWriter:
         """Process an epoch of the model (again)."""
         if self.commit.state.is_committed(epoch):
             return None
-        first = self.commit.begin_epoch()
+        first = self.commit.follow_and_wait()
         changes, basis = self.model.changes[epoch], self.commit.index.basis
         index = basis.written_on
         messages = write_changes(self.table, changes, first, index) if changes else []

@@ -27,7 +27,7 @@ PURE = {
 READ_ONE_BY_ONE = {
     "mergetree.merge_engines.aggregates.unions": "sketches and bitmaps are objects of libraries",
     "mergetree.row_kinds": "four texts of row kinds",
-    "mergetree.unchanged_values": "few sets of columns",
+    "mergetree.fill_unchanged": "few sets of columns",
     "spark.epoch.frame_epochs": "a cell is a block of rows",
 }
 

@@ -13,7 +13,7 @@ from stream_app.table.compact.append_task import compact_append
 from stream_app.table.compact.bucketed_append import bucketed_append_managers, neighbour_requests
 from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.table_kind import TableKind, WriteBasis
+from stream_app.table.kinds.kind_parts import TableKind, WriteBasis
 from stream_app.table.write.append_only_writer import AppendOnlyWriter
 from stream_app.table.write.bucket_assigner import FixedBuckets, WithoutBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds

@@ -50,7 +50,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.coordinator import CompactCoordinator, bucket_managers
 from stream_app.table.compact.record_expiry import has_expired_rows, record_level_expire
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
-from stream_app.table.kinds.table_kind import TableKind, WriteBasis
+from stream_app.table.kinds.kind_parts import TableKind, WriteBasis
 from stream_app.table.versions.deletion_vectors import index_changes
 from stream_app.table.versions.lookup_reader import LookupReader, keys_of_files, lookup_copies
 from stream_app.table.write.bucket_assigner import FixedBuckets

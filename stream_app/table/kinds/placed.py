@@ -14,7 +14,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.key_index.key_indexes import KeyIndexes
 from stream_app.table.key_index.placed_write import KeyShares, PlacedWrite
 from stream_app.table.kinds.keyed import KEYED_KIND
-from stream_app.table.kinds.table_kind import WriteBasis
+from stream_app.table.kinds.kind_parts import WriteBasis
 
 
 def _table_write(table: FileStoreTable, basis: WriteBasis) -> PlacedWrite:

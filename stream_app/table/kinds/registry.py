@@ -22,8 +22,8 @@ from stream_app.model.table_kind import (
 )
 from stream_app.table.kinds.append import APPEND_KIND, BUCKETED_APPEND_KIND
 from stream_app.table.kinds.keyed import DYNAMIC_KEYED_KIND, KEYED_KIND
+from stream_app.table.kinds.kind_parts import TableKind
 from stream_app.table.kinds.placed import PLACED_KEYED_KIND
-from stream_app.table.kinds.table_kind import TableKind
 
 KINDS: Mapping[KindTraits, TableKind] = {
     KEYED: KEYED_KIND,

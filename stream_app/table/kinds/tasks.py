@@ -7,8 +7,8 @@ from dataclasses import replace
 from stream_app.model.bucket_change import BucketChange, LookUp
 from stream_app.model.compact_request import CompactRequest
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.kind_parts import WriteBasis
 from stream_app.table.kinds.registry import kind_of
-from stream_app.table.kinds.table_kind import WriteBasis
 from stream_app.table.storage_errors import merge_errors
 from stream_app.table.write.bucket_assigner import BucketAssigner
 from stream_app.table.write.bucket_writer import BucketWriter

@@ -28,7 +28,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.waiting_rows import rows_that_wait
+from stream_app.table.versions.waiting_row_count import rows_that_wait
 from tests.support.compacting_table import rows
 from tests.support.small_table import Change, StandingClock, small_table, write_changes
 from tests.support.table_writer import CompactInCaller, TableWriter, read_changes, read_rows

@@ -19,7 +19,6 @@ from stream_app.app.cli.arguments.table_of_job import known_table, names_of_job
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.ops.check.of_database import paths_of
-from stream_app.app.ops.quarantine.choice import Choice, offset_range
 from stream_app.app.ops.quarantine.job_replay import job_replays
 from stream_app.app.ops.quarantine.quarantine_folder import (
     DROPPED,
@@ -28,12 +27,13 @@ from stream_app.app.ops.quarantine.quarantine_folder import (
     QuarantinedRecord,
     open_quarantine,
 )
+from stream_app.app.ops.quarantine.record_choice import Choice, offset_range
 from stream_app.app.ops.quarantine.replay import replay_lines
 from stream_app.app.text.listing import DRY_RUN, NOTHING, counted, time_text
 from stream_app.app.text.text_table import Column, text_lines
 from stream_app.cdc.bad_reasons import REASON_KINDS
 from stream_app.errors import TableNotFoundError, UsageError
-from stream_app.table.commit.job_epochs import newest_epochs
+from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.opening import open_table
 from stream_app.table.versions.time_travel import millis_of
 

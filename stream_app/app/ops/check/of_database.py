@@ -62,7 +62,7 @@ def choice_of(tables: TablesOfJob | None) -> SourceChoice:
         folder = _checkpoint(tables)
     except UsageError:  # only Spark reaches it
         return EVERY_SOURCE
-    known = state_of(folder).own_source_tables
+    known = state_of(folder).source_tables_of()
     if not known:
         return EVERY_SOURCE
     names = frozenset(name for names_of_topic in known.values() for name in names_of_topic if name)

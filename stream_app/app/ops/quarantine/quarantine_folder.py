@@ -138,7 +138,7 @@ class Quarantine:
                 waiting[record.identity] = record
         return list(waiting.values())
 
-    def each_waiting(
+    def waiting_records(
         self, committed: Collection[str] = (), *, newest_first: bool = False
     ) -> Iterator[QuarantinedRecord]:
         """The records of `waiting`, of which only a number each stays in memory.
@@ -158,8 +158,8 @@ class Quarantine:
                 yield record
 
     def waiting_count(self, most: int = COUNTED_MAX) -> int:
-        """How many records `each_waiting` has; `most` at most."""
-        return sum(1 for _ in islice(self.each_waiting(), most))
+        """How many records `waiting_records` has; `most` at most."""
+        return sum(1 for _ in islice(self.waiting_records(), most))
 
     def marks(self) -> list[Mark]:
         """All marks."""
