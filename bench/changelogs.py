@@ -25,12 +25,13 @@ import pyarrow as pa
 from stream_app.clock import SystemClock
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.compact_request import CompactRequest
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
-from stream_app.table.kinds.tasks import CompactRequest, bucket_writer, compact_bucket
+from stream_app.table.kinds.tasks import bucket_writer, compact_bucket
 from stream_app.table.opening import create_or_open
 from stream_app.table.write.bucket_writer import finish
 from tests.support.paimon_java import class_path_of_paimon, java_tool

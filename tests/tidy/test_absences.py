@@ -98,7 +98,7 @@ def test_rows_are_no_python_objects_on_their_way() -> None:
 
 def test_time_goes_through_the_clock() -> None:
     users = {dotted(name) for name in BELOW_APP if uses_time(tree_of(name))}
-    assert users - {"clock"} == listed(bullet("Below `app`"))
+    assert users - {"clock"} == listed(bullet("Below `app`, time"))
 
 
 def uses_time(tree: ast.AST) -> bool:
@@ -110,6 +110,12 @@ def uses_time(tree: ast.AST) -> bool:
                 if ast.unparse(made).endswith("Event"):  # nobody sets it: it is a sleep
                     return True
     return False
+
+
+def test_fresh_names_alone_are_random() -> None:
+    drawing = re.compile(r"\b(import|from) (random|secrets)\b|\burandom\(|np\.random|uuid1\(")
+    assert [dotted(name) for name in BELOW_APP if drawing.search(text_of(name))] == []
+    assert "uuid4" in bullet("Below `app` nothing is random")
 
 
 def test_modules_have_no_state_but_what_the_page_lists() -> None:

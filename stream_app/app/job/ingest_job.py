@@ -42,6 +42,7 @@ from stream_app.spark.epoch.epoch_runner import EpochRunner
 from stream_app.spark.epoch.frame_epochs import FrameEpochs
 from stream_app.spark.epoch.range_epochs import RangeEpochs
 from stream_app.spark.epoch.warm_up import warming_up
+from stream_app.spark.hadoop_files import HadoopFiles
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.epoch_writer import EpochWriter
@@ -86,7 +87,7 @@ def ingest(config: AppConfig, clock: Clock, watched: WatchedJob, events_file: Pa
 
 def job_folder(config: AppConfig, location: str) -> Folder:
     """A folder of the job; starts Spark's session if only Spark reaches the folder."""
-    return open_folder(location, config.file_system, lambda: _session(config))
+    return open_folder(location, config.file_system, lambda: HadoopFiles(_session(config)))
 
 
 def _session(config: AppConfig) -> SparkSession:
@@ -195,7 +196,8 @@ class _IngestJob(NamedTuple):
         """Run the stream until its source is drained or it is stopped."""
         tables, stream, events = self.config.tables, self.config.stream, self.watched.events
         checkpoint = self.checked.state_file.folder
-        plan, unmet = committer.writer.plan(), UnmetTables(tables.named, self.checked.state_file)
+        plan = committer.writer.plan()
+        unmet = UnmetTables(tables.named, self.checked.state_file, committer.lock)
         running = RunningStream(
             committer=committer,
             drains=stream.is_available_now,

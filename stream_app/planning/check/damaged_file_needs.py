@@ -1,8 +1,6 @@
 """The versions that need a damaged file, in words, and the next step.
 
 `table.check.dependent_versions` finds the versions, `table.check.table_check` asks for the words.
-
-Source: none; the commands are those of stream-app.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from stream_app.model.version_kind import VersionKind
+from stream_app.model.snapshot import VersionKind
 
 _NAMED_KINDS = {
     VersionKind.SNAPSHOT: "snapshot",

@@ -22,8 +22,7 @@ from dataclasses import dataclass
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.store_time import store_now_ms
 from stream_app.filestore.versions.branches import branch_roots
-from stream_app.model.snapshot import Snapshot
-from stream_app.model.version_kind import VersionKind
+from stream_app.model.snapshot import Snapshot, VersionKind
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.versions.version_files import (

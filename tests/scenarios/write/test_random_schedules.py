@@ -28,9 +28,9 @@ from hypothesis.stateful import (
 )
 
 from stream_app.errors import CompactionError
-from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.compact_request import CompactRequest
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.table.compact.failures import FAILURES_MAX
 from stream_app.table.file_store_table import FileStoreTable
