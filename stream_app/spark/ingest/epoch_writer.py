@@ -100,8 +100,7 @@ class EpochWriter(Generic[Messages]):
         has no plan, and decodes anew what an outdated plan has decoded.
 
         Args:
-            first_offsets: table's name → see `TablePlan.first_offsets`.
-            shape: shape of this epoch alone; None: the shape of all epochs.
+            first_offsets, shape: as in `plan`.
         """
         began, began_ms = self.clock.steady_seconds(), self.clock.now_ms()
         wanted = {feed.name for feed in feeds}
@@ -251,7 +250,11 @@ class EpochWriter(Generic[Messages]):
         first_offsets: Mapping[str, Mapping[Where, int]] = MappingProxyType({}),
         shape: EpochShape | None = None,
     ) -> EpochPlan:
-        """The plan by which messages of some tables are decoded; without names, of all."""
+        """The plan by which messages of some tables are decoded; without names, of all.
+
+        Args:
+            first_offsets: table's name → see `TablePlan.first_offsets`.
+        """
         plans = (
             self._plan_of(feed, first_offsets.get(feed.name, {}))
             if names is None or feed.name in names
@@ -285,11 +288,7 @@ class EpochWriter(Generic[Messages]):
         return EpochPlan(tables=tuple(parts), shape=planned.shape), others
 
     def _part(self, feed: TableFeed, reserve: int) -> TablePlan | None:
-        """The table's part of the plan, once the table takes rows; None: it has failed.
-
-        Args:
-            reserve: how many sequence numbers are left to other writers.
-        """
+        """The table's part of the plan, once the table takes rows; None: it has failed."""
         try:
             return feed.plan(self.tables.next_sequence_number(feed) + reserve)
         except StoppedError:
@@ -309,10 +308,8 @@ class EpochWriter(Generic[Messages]):
         self.tables.open(feeds)
 
     def _shape_of(self, newcomers: Newcomers, untold: Mapping[Origin, str]) -> EpochShape:
-        tables = self.tables
-        return self.shape.with_splitter(
-            newcomers.splitter(tables.feeds, frozenset(tables.held.by_name), untold)
-        )
+        held = frozenset(self.tables.held.by_name)
+        return self.shape.with_splitter(newcomers.splitter(self.tables.feeds, held, untold))
 
 
 def _is_outdated(routed: TablePlan, part: TablePlan, feed: TableFeed) -> bool:

@@ -144,7 +144,7 @@ def test_the_only_table_whose_filter_does_not_fit_ends_the_job_before_it_starts(
     tables = TwoTables(tmp_path)
     batch = tables.started(EpochHere())
     filtered(batch)
-    batch.tables.feeds[1].job.table = batch.feeds[0].job.table
+    batch.tables.feeds[1].job.table = batch.tables.feeds[0].job.table
     with pytest.raises(UsageError):
         batch.writer.plan()
 
