@@ -203,7 +203,7 @@ class TwoTables:
 
 def reports(batch: EpochCommitter[Any], table: int) -> list[EpochReport]:
     """What a table's listener was told of epochs."""
-    listener = batch.feeds[table].listener
+    listener = batch.tables.feeds[table].listener
     assert isinstance(listener, Reports)
     return listener.epochs
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic
 
@@ -100,11 +100,6 @@ class EpochCommitter(Generic[Messages]):
             raise self.failure or error
 
     @property
-    def feeds(self) -> Sequence[TableFeed]:
-        """The tables of the job, each with its source."""
-        return self.tables.feeds
-
-    @property
     def position(self) -> JobOffsets | None:
         """How far this run is; None: no epoch has begun, or the source has no offsets."""
         begun, committed = self._begun, self._committed
@@ -130,7 +125,7 @@ class EpochCommitter(Generic[Messages]):
             if self._is_amid_epoch:
                 return
             self._open_tables()
-            for feed in self.feeds:
+            for feed in self.tables.feeds:
                 with self._by_itself(feed):
                     if report := feed.job.while_idle():
                         feed.listener.idle_commit(report)
@@ -149,14 +144,14 @@ class EpochCommitter(Generic[Messages]):
         """
         with self.lock:
             self._open_tables()
-            for feed in self.feeds:
+            for feed in self.tables.feeds:
                 self._drain(feed)
             waiting = frozenset(self.tables.held.by_name)
             self._catch_up.run()
-            for feed in self.feeds:
+            for feed in self.tables.feeds:
                 if feed.name in waiting:
                     self._drain(feed)
-            for feed in self.feeds:
+            for feed in self.tables.feeds:
                 feed.job.check_none_waits()
 
     def stop(self) -> None:
@@ -213,7 +208,7 @@ class EpochCommitter(Generic[Messages]):
 
     def _decode(self, messages: Messages, epoch: int) -> DecodedEpoch[Messages]:
         """Decode an epoch, for the tables that seem to lack it."""
-        feeds = [feed for feed in self.feeds if feed.job.seems_to_lack(epoch)]
+        feeds = [feed for feed in self.tables.feeds if feed.job.seems_to_lack(epoch)]
         end = self.epoch_log.source_end(epoch)
         if self.epoch_log.goes_back:
             if self._committed is None:

@@ -9,8 +9,10 @@ Source: Paimon `table/sink/StreamTableCommit.java`, `flink/sink/MultiTableCommit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
 from typing import Generic
 
 from stream_app.clock import Clock
@@ -89,7 +91,7 @@ class EpochWriter(Generic[Messages]):
         messages: Messages,
         feeds: Iterable[TableFeed],
         source_end: str,
-        first_offsets: Mapping[str, Mapping[Where, int]] | None = None,
+        first_offsets: Mapping[str, Mapping[Where, int]] = MappingProxyType({}),
         shape: EpochShape | None = None,
     ) -> DecodedEpoch[Messages]:
         """Read, decode and sort out an epoch's messages for some of the tables.
@@ -98,24 +100,13 @@ class EpochWriter(Generic[Messages]):
         has no plan, and decodes anew what an outdated plan has decoded.
 
         Args:
-            first_offsets: table's name → see `TablePlan.first_offsets`.
-            shape: shape of this epoch alone; None: the shape of all epochs.
+            first_offsets, shape: as in `plan`.
         """
         began, began_ms = self.clock.steady_seconds(), self.clock.now_ms()
         wanted = {feed.name for feed in feeds}
         # The shape comes first: its splitter must not know more tables than the plan.
         shape = shape or self.shape
-        first_offsets = first_offsets or {}
-
-        def planned() -> EpochPlan:
-            parts = (
-                self._plan_of(feed, first_offsets.get(feed.name, {}))
-                if feed.name in wanted
-                else None
-                for feed in self.tables.feeds
-            )
-            return EpochPlan(tables=tuple(parts), shape=shape)
-
+        planned = partial(self.plan, wanted, first_offsets, shape)
         plan = planned()
         try:
             routed = self.runner.route(epoch, messages, plan)
@@ -230,13 +221,9 @@ class EpochWriter(Generic[Messages]):
         """Read and decode the epoch's messages again, for the tables that need another round."""
         decoded, newcomers = epoch.decoded, epoch.newcomers
         shape = self._shape_of(newcomers, epoch.untold) if newcomers and epoch.untold else None
+        first = epoch.first_offsets
         return self.decode(
-            decoded.epoch,
-            decoded.messages,
-            epoch.lacking,
-            decoded.source_end,
-            epoch.first_offsets,
-            shape,
+            decoded.epoch, decoded.messages, epoch.lacking, decoded.source_end, first, shape
         )
 
     def make(self, name: str, epoch: int, messages: Messages, source_end: str) -> bool:
@@ -257,10 +244,24 @@ class EpochWriter(Generic[Messages]):
         if self.newcomers is not None:
             self.shape = self._shape_of(self.newcomers, {})
 
-    def plan(self) -> EpochPlan:
-        """The plan for all tables, before the first epoch."""
-        parts = tuple(self._plan_of(feed, {}) for feed in self.tables.feeds)
-        return EpochPlan(tables=parts, shape=self.shape)
+    def plan(
+        self,
+        names: Collection[str] | None = None,
+        first_offsets: Mapping[str, Mapping[Where, int]] = MappingProxyType({}),
+        shape: EpochShape | None = None,
+    ) -> EpochPlan:
+        """The plan by which messages of some tables are decoded; without names, of all.
+
+        Args:
+            first_offsets: table's name → see `TablePlan.first_offsets`.
+        """
+        plans = (
+            self._plan_of(feed, first_offsets.get(feed.name, {}))
+            if names is None or feed.name in names
+            else None
+            for feed in self.tables.feeds
+        )
+        return EpochPlan(tables=tuple(plans), shape=shape or self.shape)
 
     def _plan_of(self, feed: TableFeed, first_offsets: Mapping[Where, int]) -> TablePlan | None:
         """The table's plan for decoding; None: it has none, and `_part` fails it when it is due."""
@@ -287,11 +288,7 @@ class EpochWriter(Generic[Messages]):
         return EpochPlan(tables=tuple(parts), shape=planned.shape), others
 
     def _part(self, feed: TableFeed, reserve: int) -> TablePlan | None:
-        """The table's part of the plan, once the table takes rows; None: it has failed.
-
-        Args:
-            reserve: how many sequence numbers are left to other writers.
-        """
+        """The table's part of the plan, once the table takes rows; None: it has failed."""
         try:
             return feed.plan(self.tables.next_sequence_number(feed) + reserve)
         except StoppedError:
@@ -311,10 +308,8 @@ class EpochWriter(Generic[Messages]):
         self.tables.open(feeds)
 
     def _shape_of(self, newcomers: Newcomers, untold: Mapping[Origin, str]) -> EpochShape:
-        tables = self.tables
-        return self.shape.with_splitter(
-            newcomers.splitter(tables.feeds, frozenset(tables.held.by_name), untold)
-        )
+        held = frozenset(self.tables.held.by_name)
+        return self.shape.with_splitter(newcomers.splitter(self.tables.feeds, held, untold))
 
 
 def _is_outdated(routed: TablePlan, part: TablePlan, feed: TableFeed) -> bool:

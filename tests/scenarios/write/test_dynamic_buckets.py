@@ -83,7 +83,7 @@ def decoded(work: EpochWriter[Parts], tables: TwoTables, epoch: int) -> DecodedE
 
 def opened(tables: TwoTables, runner: EpochHere) -> EpochCommitter[Parts]:
     batch: EpochCommitter[Parts] = tables.started(runner)
-    for feed in batch.feeds:
+    for feed in batch.tables.feeds:
         feed.job.open("the job")
     return batch
 

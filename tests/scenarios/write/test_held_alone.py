@@ -101,7 +101,7 @@ def test_the_only_table_that_is_outdated_in_each_round_stops_its_job(tmp_path: P
 
 def filtered(batch: EpochCommitter[Parts]) -> None:
     """The second table takes only rows of which a condition on its number is true."""
-    feed = batch.feeds[1]
+    feed = batch.tables.feeds[1]
     unfiltered = feed.format_of
 
     def format_of(table: FileStoreTable) -> MessageFormat:
@@ -144,7 +144,7 @@ def test_the_only_table_whose_filter_does_not_fit_ends_the_job_before_it_starts(
     tables = TwoTables(tmp_path)
     batch = tables.started(EpochHere())
     filtered(batch)
-    batch.feeds[1].job.table = batch.feeds[0].job.table
+    batch.tables.feeds[1].job.table = batch.tables.feeds[0].job.table
     with pytest.raises(UsageError):
         batch.writer.plan()
 

@@ -231,7 +231,7 @@ def test_a_cause_that_needs_a_person_waits_until_it_is_resumed(tmp_path: Path) -
     batch.while_idle()
     assert tables.state().held["b"].tries == 1
 
-    batch.feeds[1].quarantine.bad_records_max = None
+    batch.tables.feeds[1].quarantine.bad_records_max = None
     resume(tables.checkpoint(), "b", tables.tables[0].clock.now_ms())
     tables.tables[0].clock.sleep(10)
     batch.while_idle()
