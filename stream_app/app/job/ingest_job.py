@@ -66,6 +66,7 @@ from stream_app.spark.epoch.epoch_plan import EpochShape
 from stream_app.spark.epoch.frame_epochs import FrameEpochs
 from stream_app.spark.epoch.range_epochs import RangeEpochs
 from stream_app.spark.epoch.warm_up import warming_up
+from stream_app.spark.hadoop_files import HadoopFiles
 from stream_app.spark.ingest.checkpoint_owner import DATABASE, own_checkpoint, remember_topics
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
 from stream_app.spark.ingest.epoch_log import EpochLog
@@ -187,7 +188,7 @@ def _checked_table(
 
 def job_folder(config: AppConfig, location: str) -> Folder:
     """A folder of the job; starts Spark's session if only Spark reaches the folder."""
-    return open_folder(location, config.file_system, lambda: _session(config))
+    return open_folder(location, config.file_system, lambda: HadoopFiles(_session(config)))
 
 
 def _session(config: AppConfig) -> SparkSession:
@@ -269,7 +270,7 @@ def _run(
     """Run the stream until its source is drained or it is stopped."""
     tables, stream = driver.config.tables, driver.config.stream
     log, checkpoint = driver.watched.log, prepared.state.folder
-    plan, unmet = batch.work.plan(), UnmetTables(tables.named, prepared.state)
+    plan, unmet = batch.work.plan(), UnmetTables(tables.named, prepared.state, batch.lock)
     running = RunningStream(
         batch=batch,
         drains=stream.is_available_now,

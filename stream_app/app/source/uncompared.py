@@ -124,7 +124,7 @@ def _shown(topic: str, partition: int, offset: int) -> str:
 
 
 def _key_names(key: bytes) -> tuple[str, ...]:
-    """The fields of a message's key, with or without the schema envelope; none if it has none."""
+    """The names of the fields of a message's key, with or without the schema envelope."""
     try:
         document = json.loads(key)
     except (ValueError, RecursionError):

@@ -1,8 +1,6 @@
 """The versions that need a damaged file, in words, and the next step.
 
 `table.check.dependent_versions` finds the versions, `table.check.table_check` asks for the words.
-
-Source: none; the commands are those of stream-app.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 The stream calls `EpochCommitter` for each epoch, on the driver: `stream.topic_stream`, or Spark by
 `foreachBatch`. It decodes the epoch, and leaves writing and committing to a thread, so that the
-next epoch can be decoded meanwhile. One epoch at most waits there. When the job ends before it is
-committed, the checkpoint has it as done, and the table does not: the next job reads it again, from
-the offsets in the checkpoint.
+next epoch can be decoded meanwhile. One epoch at most waits there. When the job ends before the
+commit, the checkpoint has the epoch as done and the table lacks it. The next job reads it again,
+from the offsets in the checkpoint.
 
 One lock makes that thread and the main thread one committer: the latter publishes compactions, does
 upkeep and tries held tables between two epochs. When the job ended between the commits of two
@@ -120,9 +120,9 @@ class EpochCommitter(Generic[Messages]):
     def while_idle(self) -> None:
         """Publish finished compactions, or do upkeep, unless an epoch is being committed.
 
-        Tables that are held back are tried again, when their time has come. Behind an epoch that
-        has failed as a whole nothing is done: the job is about to end, and the next one finishes
-        that epoch first.
+        Tables that are held back are tried again, when their time has come. After an epoch that
+        failed as a whole this does nothing: the job is about to end. The next job finishes that
+        epoch first.
         """
         if not self.lock.acquire(blocking=False):
             return

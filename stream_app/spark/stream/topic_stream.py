@@ -1,8 +1,9 @@
 """Cuts Kafka's topics into epochs, for the native reader.
 
-It plans an epoch by two requests to the brokers, notes its end in the checkpoint, gives its ranges
-to the sink, and notes that it is done. The notes have Spark's places, order and format. So after a
-crash the job resumes as Spark's query would, and Spark's query can continue this job.
+It plans an epoch by two requests to the brokers, and notes its end in the checkpoint. Then it gives
+the ranges to the sink, and notes that the epoch is done. The notes have Spark's places, order and
+format. So after a crash the job resumes as Spark's query would, and Spark's query can continue this
+job.
 
 No DataFrame, no plan of Spark and no process beside the driver's take part
 (docs/adr/0027-the-job-plans-its-epochs.md).

@@ -4,7 +4,7 @@ Where a key has one row in all partitions, each partition is sound by itself, an
 rows of a key. Only the key columns are read. The keys wait on local disk, and are compared by
 parts: memory does not grow with the table.
 
-Source: none; Paimon does not look. What must hold: `crosspartition/GlobalIndexAssigner.java`,
+Paimon does not look. What must hold: `crosspartition/GlobalIndexAssigner.java`,
 `table/source/MergeTreeSplitGenerator.java` (``deletionVectorsEnabled``, FIRST_ROW).
 """
 

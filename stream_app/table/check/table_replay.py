@@ -1,8 +1,8 @@
 """Plans the replay of a table's changes: its base, the changes to apply, and the expected rows.
 
-A replay begins with the rows of a snapshot or tag, or with the table before its first snapshot, and
-needs the changes of all later snapshots. `changelog_check` replays it. Tables without a primary
-key are not replayed.
+A replay begins with the rows of a snapshot or tag, or with an empty table before the first. It
+needs the changes of all later snapshots. `changelog_check` replays it. Tables without a primary key
+are not replayed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The index of a share at a snapshot: built from the table, then advanced snapshot by snapshot.
 
 It is a function of the table at that snapshot, kept on the executor's local disk. Any executor can
-have it: one that lacks it reads the keys of all files, and one that has an older state reads the
-keys of the files that were added since. Compactions move no key. When a snapshot between has
-expired, or has overwritten files, the index is made anew.
+have it. One that lacks it reads the keys of all files. One with an older state reads the keys of
+the files that were added since. Compactions move no key. When a snapshot between has expired, or
+has overwritten files, the index is made anew.
 
 Source: Paimon `crosspartition/IndexBootstrap.java`, `crosspartition/GlobalIndexAssigner.java`
 (there the index lives as long as the job, and is made at each start).

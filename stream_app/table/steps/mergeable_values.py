@@ -1,8 +1,7 @@
 """Quarantines records with a value that no merge accepts.
 
-A bitmap or sketch that cannot be read, and a zero that ``product`` would have to divide by, are
-stored as long as they are alone. From the next row of their key on, each read and each compaction
-of it would fail.
+As its key's only row, a bitmap or sketch that cannot be read is stored. So is a zero by which
+``product`` would have to divide. After the key's next row each read and each compaction would fail.
 
 Source: Paimon `mergetree/compact/aggregate/Field{RoaringBitmap32,RoaringBitmap64,HllSketch,
 ThetaSketch,Product}Agg.java`, which fail there.

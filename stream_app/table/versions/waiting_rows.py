@@ -1,7 +1,4 @@
-"""Counts the waiting rows of a table, by its manifests.
-
-Source: none; `planning.compact.waiting_rows` has the rule.
-"""
+"""Counts the waiting rows of a table, by its manifests."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def detail_of(site: Site, name: str) -> RenderableType:
 
 
 def _parts(newest: Sequence[Snapshot]) -> Iterator[str]:
-    """The seconds of each part of an epoch, before its commit."""
+    """The seconds of each part of an epoch that precedes its commit."""
     for one in newest:
         parts = parts_told((one.properties or {}).get(SECONDS_PROPERTY))
         if parts:

@@ -157,7 +157,7 @@ class Comparison:
         return added
 
     def read(self, splitter: MessageSplitter) -> None:
-        """Step 2.
+        """Step 2: read the topics, and give each table its own messages.
 
         Raises:
             SourceError: the broker does not answer.

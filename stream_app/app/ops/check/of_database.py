@@ -49,12 +49,11 @@ def refused_sources(tables: TablesOfJob) -> Mapping[Origin, str]:
 
 
 def warnings_of(tables: TablesOfJob) -> Sequence[JobWarning]:
-    """The job's warnings, from its checkpoint.
-
-    Raises:
-        UsageError: only Spark reads the checkpoint.
-    """
-    return state_of(_checkpoint(tables)).warnings
+    """The job's warnings, from its checkpoint; none where only Spark reads it."""
+    try:
+        return state_of(_checkpoint(tables)).warnings
+    except UsageError:
+        return ()
 
 
 def choice_of(tables: TablesOfJob | None) -> SourceChoice:

@@ -148,7 +148,7 @@ class JobStatus:
         return state_of(self.checkpoint)
 
     def _told(self, one: TableStatus, facts: TableFacts, newest_ms: int | None) -> TableStatus:
-        """With its freshness: epochs without rows for a table bring it as far as the others."""
+        """The status with its freshness, to which epochs without rows for the table count too."""
         if one.waiting_rows:
             return one  # nobody knows the time of the newest readable row
         source_ms = facts.source_ms

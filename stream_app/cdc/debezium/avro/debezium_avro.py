@@ -176,7 +176,7 @@ class DebeziumAvro(DebeziumJson):
         )
 
     def _decode_slice(self, values: pa.Array, index: Index, plan: _Plan, outcome: Outcome) -> None:
-        """Step 2."""
+        """Step 2: read whole messages of one schema in columns."""
         if not plan.is_envelope or self._settings.policy.refusal(plan.drift) is not None:
             self._one_by_one(values, index, plan, outcome)
             return
@@ -245,7 +245,7 @@ class DebeziumAvro(DebeziumJson):
         return self._settings.policy.reported(sightings)
 
     def _one_by_one(self, values: pa.Array, index: Index, plan: _Plan, outcome: Outcome) -> None:
-        """Step 3."""
+        """Step 3: read each message as the JSON that Kafka Connect would have written."""
         texts: list[bytes] = []
         read: list[int] = []
         for position, value in enumerate(values.to_pylist()):

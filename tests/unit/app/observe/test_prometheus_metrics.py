@@ -337,6 +337,20 @@ def test_the_endpoint_is_there_for_the_duration() -> None:
         assert set(threading.enumerate()) <= threads
 
 
+def test_numbers_that_cannot_be_read_are_in_the_log_once(caplog: pytest.LogCaptureFixture) -> None:
+    def broken() -> CompactionMetrics:
+        raise RuntimeError("no numbers")
+
+    metrics, port = JobMetrics("db.t"), a_free_port()
+    with serving(metrics.registry, port):
+        metrics.compactions.add("db.t", broken)
+        for _ in range(3):
+            with pytest.raises(HTTPError, match="500"):
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60)
+    [record] = caplog.records
+    assert record.getMessage() == "/metrics cannot be answered (the log says so once)"
+
+
 def test_a_port_that_is_taken() -> None:
     with socket.socket() as other:
         other.bind(("0.0.0.0", 0))

@@ -187,7 +187,7 @@ def test_a_run_that_was_killed_between_keeping_and_writing(folder: Folder) -> No
 @pytest.mark.spark
 def test_what_hadoop_alone_knows_goes_by_spark(spark: SparkSession) -> None:
     """And what it does not know either is told with what is missing."""
-    folder = open_folder("oci://lake/checkpoint/", {}, lambda: spark)
+    folder = open_folder("oci://lake/checkpoint/", {}, lambda: HadoopFiles(spark))
     with pytest.raises(OSError, match='No FileSystem for scheme "oci"') as told:
         folder.files.exists(folder.path("offsets"))
     assert folder.location == "oci://lake/checkpoint"
