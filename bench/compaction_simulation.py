@@ -178,7 +178,6 @@ def _row_of(key: int) -> bytes:
     return serialize_row((key,), _KEY_TYPES)
 
 
-@cache
 def key_in(row: bytes) -> int:
     """The one BIGINT of a BinaryRow."""
     return comparable_key(row, _KEY_TYPES)[0]  # type: ignore[return-value]
