@@ -87,8 +87,8 @@ class DatabaseJob:
         self.runner = EpochHere()
         tables = JobTables(
             known,
-            log=EpochLog(self.checkpoint, goes_back=True),
-            state=state,
+            epoch_log=EpochLog(self.checkpoint, goes_back=True),
+            state_file=state,
             now_ms=self.clock.now_ms,
             on_failure=OnFailure.HOLD,
         )

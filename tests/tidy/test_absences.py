@@ -29,7 +29,7 @@ PURE = {
 READ_ONE_BY_ONE = {
     "mergetree.merge_engines.aggregates.unions": "sketches and bitmaps are objects of libraries",
     "mergetree.row_kinds": "four texts of row kinds",
-    "mergetree.unchanged_values": "few sets of columns",
+    "mergetree.fill_unchanged": "few sets of columns",
     "spark.epoch.frame_epochs": "a cell is a block of rows",
 }
 
@@ -100,7 +100,7 @@ def test_rows_are_no_python_objects_on_their_way() -> None:
 
 def test_time_goes_through_the_clock() -> None:
     users = {dotted(name) for name in BELOW_APP if uses_time(tree_of(name))}
-    assert users - {"clock"} == listed(bullet("Below `app`"))
+    assert users - {"clock"} == listed(bullet("Below `app`, time"))
 
 
 def uses_time(tree: ast.AST) -> bool:
@@ -133,6 +133,12 @@ def uses_time(tree: ast.AST) -> bool:
 )
 def test_waiting_is_seen(code: str, is_seen: bool) -> None:
     assert uses_time(ast.parse(code)) == is_seen
+
+
+def test_fresh_names_alone_are_random() -> None:
+    drawing = re.compile(r"\b(import|from) (random|secrets)\b|\burandom\(|np\.random|uuid1\(")
+    assert [dotted(name) for name in BELOW_APP if drawing.search(text_of(name))] == []
+    assert "uuid4" in bullet("Below `app` nothing is random")
 
 
 def test_modules_have_no_state_but_what_the_page_lists() -> None:

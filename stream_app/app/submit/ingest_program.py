@@ -15,9 +15,9 @@ from stream_app.app.cli.arguments.configuration import add_ingest_arguments
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.secrets import hiding
 from stream_app.app.job.ingest_job import ingest, job_folder
-from stream_app.app.launch.extra import serving_module
+from stream_app.app.launch.optional_packages import serving_module
 from stream_app.app.observe.events.epoch_history import EpochHistory
-from stream_app.app.observe.monitoring.job_log import log_as, log_to_stderr, told
+from stream_app.app.observe.monitoring.job_log import exit_code_of, log_as, log_to_stderr
 from stream_app.app.observe.watched_job import watched_job
 from stream_app.app.web.actions import token_of
 from stream_app.app.web.job_site import JobSite
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     log_as(config.stream.log_format)
     with hiding(config.secrets):
-        return told(lambda: run(config, SystemClock(), args.events))
+        return exit_code_of(lambda: run(config, SystemClock(), args.events))
 
 
 def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
@@ -56,7 +56,7 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
     with ExitStack() as stack:
         watched = stack.enter_context(watched_job(config, clock))
         checkpoint = partial(job_folder, config, config.stream.checkpoint)
-        stack.enter_context(page_of_job(config, checkpoint, clock, watched.log.history))
+        stack.enter_context(page_of_job(config, checkpoint, clock, watched.events.history))
         ingest(config, clock, watched, events)
 
 

@@ -23,22 +23,22 @@ from stream_app.app.ops.inspect.job_status import (
     with_waiting_rows,
 )
 from stream_app.app.ops.inspect.table_facts import RememberedFacts
-from stream_app.app.ops.quarantine.choice import Choice
 from stream_app.app.ops.quarantine.job_replay import job_replays
 from stream_app.app.ops.quarantine.later_changes import ReadRange
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, open_quarantine
+from stream_app.app.ops.quarantine.record_choice import Choice
 from stream_app.app.ops.quarantine.replay import replay_lines
 from stream_app.app.ops.resume import resume_tables
 from stream_app.app.source.preflight import source_ends
-from stream_app.app.web.homeless import (
+from stream_app.app.web.job_glance import JobGlance, compactions_of_all, messages_per_s
+from stream_app.app.web.site import Site
+from stream_app.app.web.table_parts import QUARANTINED_READ
+from stream_app.app.web.unassigned_records import (
     Homeless,
     HomelessRecords,
     refused_reason,
     with_refused,
 )
-from stream_app.app.web.job_glance import JobGlance, compactions_of_all, messages_per_s
-from stream_app.app.web.site import Site
-from stream_app.app.web.table_parts import QUARANTINED_READ
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.fileio.file_io_registry import can_open
@@ -168,7 +168,7 @@ class JobSite(Site):
     def quarantine(self, name: str) -> Quarantine | None:
         """See `Site.quarantine`."""
         folder, tables = self.config.stream.quarantine, self.config.tables
-        if folder is None or (isinstance(tables, SingleTable) and not name):
+        if folder is None or not (name or tables.is_of_many):
             return None
         own = (name and tables.own_name(name)) or ""
         return open_quarantine(tables.quarantine_of(folder, own), tables.file_system)

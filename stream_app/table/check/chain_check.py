@@ -11,7 +11,7 @@ from stream_app.errors import CorruptFileError
 from stream_app.model.consumer import Consumer
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME
-from stream_app.model.version_kind import VersionKind
+from stream_app.model.snapshot import VersionKind
 from stream_app.planning.check.versions import (
     chain_findings,
     gaps,

@@ -20,8 +20,7 @@ from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.options.option import is_on
 from stream_app.model.options.table_options import DELETION_VECTORS_ENABLED
-from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.model.version_kind import VersionKind
+from stream_app.model.snapshot import CommitKind, Snapshot, VersionKind
 from stream_app.planning.check.buckets import (
     LiveFiles,
     level_findings,

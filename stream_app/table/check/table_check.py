@@ -19,19 +19,19 @@ from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.options.core_options import unknown_options
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.check.needs import VersionName, needs_text, next_step
+from stream_app.planning.check.damaged_file_needs import VersionName, needs_text, next_step
 from stream_app.planning.compact.waiting_rows import unseen_by, waiting_fix, waiting_text
 from stream_app.table.check.changelog_check import ChangelogCheck
 from stream_app.table.check.data_file_facts import file_facts
 from stream_app.table.check.dependent_versions import FileNeeds, file_needs
+from stream_app.table.check.doubled_keys import DoubleKeys, across_findings
 from stream_app.table.check.hash_index_check import hash_index_findings
-from stream_app.table.check.keys_across import DoubleKeys, across_findings
 from stream_app.table.check.metadata_check import FileInUse, MetadataCheck, Progress
 from stream_app.table.check.table_replay import plan_replay
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.read_refusals import check_readable
-from stream_app.table.versions.waiting_rows import rows_that_wait
+from stream_app.table.versions.waiting_row_count import rows_that_wait
 
 _PRESENCE = (FindingKind.FILE_MISSING, FindingKind.FILE_SIZE)
 _DAMAGED = {

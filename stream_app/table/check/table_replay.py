@@ -17,8 +17,7 @@ from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.changelog_producer import ProducerTraits, producer_traits
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.options.table_options import CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS
-from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.model.version_kind import VersionKind
+from stream_app.model.snapshot import CommitKind, Snapshot, VersionKind
 from stream_app.planning.read.stream_step import FollowUp, follow_up, least_full_level
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.file_store_table import FileStoreTable

@@ -49,7 +49,7 @@ from stream_app.table.key_index.share_files import (
     locked,
 )
 from stream_app.table.key_index.table_keys import PlacedFile, TableKeys
-from stream_app.table.map_in_threads import each
+from stream_app.table.map_in_threads import map_in_threads
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -220,7 +220,7 @@ class KeyIndexes:
             parts = (reader.by_share(file, rows) for rows in reader.read(file))
             return [mine for part in parts for number, mine in part if number == share]
 
-        batches = itertools.chain.from_iterable(each(self._threads, read, needed))
+        batches = itertools.chain.from_iterable(map_in_threads(self._threads, read, needed))
         rows = pa.concat_batches([reader.no_keys(), *batches])
         return reader.newest(rows, index.find)
 

@@ -245,7 +245,7 @@ def test_a_job_that_begins_again_after_a_forgotten_delete_is_right(tmp_path: Pat
     assert not stream_app.open_table(made.path).read().read_all().num_rows
     again = StreamTableCommit(made.table, "again", CompactHere(made.table))
     again.commit_epoch(
-        0, write_changes(made.table, [("+I", {"k": 1, "v": "d"})], again.begin_epoch())
+        0, write_changes(made.table, [("+I", {"k": 1, "v": "d"})], again.follow_and_wait())
     )
     assert read_rows(made.table) == [{"k": 1, "v": "d"}]
     report = sound_report(made.table)

@@ -27,7 +27,7 @@ from stream_app.app.ops.check.source_replay import (
     table_end,
 )
 from stream_app.app.source.topic_messages import Ends, topic_messages
-from stream_app.app.source.uncompared import Uncompared
+from stream_app.app.source.uncompared_findings import Uncompared
 from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import SourceError, StreamAppError, WrongSourceError
 from stream_app.message_formats import format_named

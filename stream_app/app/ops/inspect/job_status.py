@@ -23,7 +23,7 @@ from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.job_state import ONLY_TABLE, JobState, JobWarning, state_of
 from stream_app.spark.job_folder import Folder
-from stream_app.table.commit.job_epochs import newest_epoch
+from stream_app.table.commit.recorded_epochs import newest_epoch
 from stream_app.table.opening import open_table
 
 READY, HELD, WAITING, EMPTY, MISSING, UNREADABLE, REFUSED, BEHIND = (

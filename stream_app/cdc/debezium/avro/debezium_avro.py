@@ -3,7 +3,7 @@
 A message is Confluent's wire format: a zero, the number of its schema, and the value.
 
 1. Messages are grouped by the number of their schema, which the registry gives.
-2. Whole messages are read in columns, all of a group together (`walk`).
+2. Whole messages are read in columns, all of a group together (`value_cursor`).
 3. Other messages are read one by one: each becomes the JSON that Kafka Connect would have written,
    which `debezium_json` decodes. So do flattened messages.
 4. Keys in Avro have their columns in their schema.
@@ -35,7 +35,7 @@ from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.debezium.avro.avro_columns import texts_of, wire_column
 from stream_app.cdc.debezium.avro.avro_schema import AvroType, connect_field, parse_schema
 from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
-from stream_app.cdc.debezium.avro.walk import Values, Walk, walked
+from stream_app.cdc.debezium.avro.value_cursor import Values, Walk, walked
 from stream_app.cdc.debezium.avro.wire_format import by_number, json_of, schema_numbers
 from stream_app.cdc.debezium.columns import OPS, ParsedImages, decode_images
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson

@@ -101,7 +101,7 @@ def table_on(s3: S3Server) -> FileStoreTable:
     writer.write([("+I", {"k": 1, "p": "a", "v": "x"})])
     # A job has read a topic of a broker that does not answer.
     end = {SOURCE_END_PROPERTY: '{"other": {"0": 1}}'}
-    writer.commit.begin_epoch()
+    writer.commit.follow_and_wait()
     writer.commit.commit_epoch(1, [], properties=end)
     return table
 

@@ -12,7 +12,7 @@ from stream_app.app.observe.metrics.job_metrics import TABLE_LABELS_MAX, JobMetr
 from stream_app.app.observe.metrics.source_metrics import table_lags
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
-from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
 from tests.support.small_table import StandingClock, small_table

@@ -14,7 +14,7 @@ import pytest
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.observe.watched_job import watched_job
 from stream_app.errors import WrongSourceError
-from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 from tests.support.http_receiver import HttpReceiver, http_receiver
@@ -66,10 +66,10 @@ def test_events_reach_the_webhook_under_the_names_of_their_tables(
     tmp_path: Path, receiver: HttpReceiver
 ) -> None:
     with watched_job(a_config(tmp_path, receiver), StandingClock()) as watched:
-        watched.log.held("orders", HELD)
-        watched.log.of_table("items").epoch(EpochReport(epoch=3, quarantined=ASIDE))
-        watched.log.unassigned(3, ASIDE)
-        watched.log.held("orders", None)
+        watched.events.held("orders", HELD)
+        watched.events.of_table("items").epoch(EpochReport(epoch=3, quarantined=ASIDE))
+        watched.events.unassigned(3, ASIDE)
+        watched.events.held("orders", None)
     told = [(each["event"], each.get("table")) for each in notices(receiver)]
     assert told == [
         ("held", "db.t.orders"),  # of this job of one table no table has such a name

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_app.app.ops.quarantine.choice import Choice
 from stream_app.app.ops.quarantine.later_changes import Where
 from stream_app.app.ops.quarantine.quarantine_folder import REPLAYED, Mark, open_quarantine
+from stream_app.app.ops.quarantine.record_choice import Choice
 from stream_app.app.ops.quarantine.replay import Replay, Replayed
 from stream_app.cdc.change_batch import bad_records
 from stream_app.cdc.insert_only import InsertOnly
@@ -249,11 +249,11 @@ def test_an_epoch_does_not_stand_on_a_replay_that_came_since_it_began(tmp_path: 
     bench = Bench(tmp_path, [(1, "a")])
     bench.take({0})
     job = StreamTableCommit(bench.table, "job", CompactInCaller(bench.table))
-    job.begin_epoch()
+    job.follow_and_wait()
     bench.replay()
     with pytest.raises(CommitConflictError, match="has replayed records of the quarantine"):
         job.commit_epoch(1, [])
-    job.begin_epoch()
+    job.follow_and_wait()
     job.commit_epoch(1, [])
 
 

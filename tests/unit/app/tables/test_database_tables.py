@@ -28,7 +28,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.schema.origin import Origin
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.spark.epoch.blocks import UNREADABLE
-from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.job_state import JobStateFile, state_of
 from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
 from stream_app.spark.ingest.table_feed import TableFeed

@@ -9,10 +9,10 @@ import pytest
 from stream_app.app.cli.main import main
 from stream_app.app.ops.inspect.job_status import SHORT_REASON, JobStatus, TableStatus, in_short
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.held_table import HeldTable
+from stream_app.spark.ingest.held_tables import resume
 from stream_app.spark.ingest.job_state import JobStateFile
 from stream_app.spark.ingest.job_tables import JobTables, OnFailure
-from stream_app.spark.ingest.resume_requests import resume
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import GARBAGE, Message, a_row, change, creates
 from tests.support.ingest_process import write_conf
@@ -76,8 +76,8 @@ def test_it_waits_through_a_restart(tmp_path: Path) -> None:
     told: dict[str, HeldTable | None] = {}
     JobTables(
         [],
-        log=EpochLog(job.checkpoint, goes_back=True),
-        state=JobStateFile(job.checkpoint),
+        epoch_log=EpochLog(job.checkpoint, goes_back=True),
+        state_file=JobStateFile(job.checkpoint),
         now_ms=job.clock.now_ms,
         on_failure=OnFailure.HOLD,
         on_change=told.__setitem__,

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stream_app.cdc.computed.change_filter import Knowledge, filtered
 from stream_app.cdc.computed.definition import parse_definition
 from stream_app.cdc.computed.functions import FUNCTIONS, STRING, Applied, applied
-from stream_app.cdc.computed.row_filter import Knowledge, filtered
 from stream_app.cdc.debezium.origins import change_times
 from stream_app.format.arrow_schema import arrow_type
 from stream_app.model.row_kind import RowKind

@@ -54,8 +54,8 @@ def quiet_job(table: SmallTable) -> EpochCommitter[Parts]:
     )
     tables = JobTables(
         [feed],
-        log=EpochLog(checkpoint, goes_back=True),
-        state=JobStateFile(checkpoint),
+        epoch_log=EpochLog(checkpoint, goes_back=True),
+        state_file=JobStateFile(checkpoint),
         now_ms=clock.now_ms,
         on_failure=OnFailure.STOP,
     )

@@ -13,7 +13,7 @@ from stream_app.errors import CheckpointError
 from stream_app.fileio.local_file_io import LocalFileIO
 from stream_app.model.schema.origin import Origin
 from stream_app.spark.ingest.checkpoint_owner import DATABASE, own_checkpoint
-from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.job_state import (
     JobState,
     JobStateFile,
@@ -171,7 +171,7 @@ def test_a_checkpoint_of_0_1_0_is_its_job_s(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="belongs to the table"):
         own_checkpoint(file, "/elsewhere", "another")
     assert file.state.topic_ids == before["topic_ids"]
-    assert file.state.own_source_tables == before["tables"]
+    assert file.state.source_tables_of() == before["tables"]
     file.update(epoch=1)
     assert files_in(file.folder) == ["job_state.json"]
 

@@ -32,7 +32,7 @@ def check_of(checkpoint: Folder) -> SourceTableCheck:
 
 
 def remembered_tables(checkpoint: Folder) -> SourcesMet:
-    return state_of(checkpoint).own_source_tables
+    return state_of(checkpoint).source_tables_of()
 
 
 @pytest.mark.parametrize(

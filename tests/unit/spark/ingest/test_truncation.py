@@ -6,7 +6,7 @@ import pytest
 
 from stream_app.errors import WrongSourceError
 from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd, Where
-from stream_app.spark.ingest.truncation import SourcesMet, counts_from, partition_counts
+from stream_app.spark.ingest.truncation import SourcesMet, first_counting_offsets, partition_counts
 
 
 def counts(truncated: dict[Where, int], *seen: Where) -> DecodeCounts:
@@ -15,12 +15,12 @@ def counts(truncated: dict[Where, int], *seen: Where) -> DecodeCounts:
 
 
 def test_rows_count_from_the_last_truncate_of_the_only_partition() -> None:
-    assert counts_from(counts({}), {}, {}) == {}
+    assert first_counting_offsets(counts({}), {}, {}) == {}
     met = {"t": ["shop.orders"]}
     one = counts({("t", 0): 7}).plus(counts({("t", 0): 3}))
-    assert counts_from(one, met, {"t": 1, "u": 8}) == {("t", 0): 7}
-    assert counts_from(one, {}, {}) == {("t", 0): 7}
-    assert counts_from(one, {"t": ["", "shop.orders"]}, {}) == {("t", 0): 7}
+    assert first_counting_offsets(one, met, {"t": 1, "u": 8}) == {("t", 0): 7}
+    assert first_counting_offsets(one, {}, {}) == {("t", 0): 7}
+    assert first_counting_offsets(one, {"t": ["", "shop.orders"]}, {}) == {("t", 0): 7}
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_what_is_not_known_is_refused(
     told: DecodeCounts, met: SourcesMet, partitions: dict[str, int], problem: str
 ) -> None:
     with pytest.raises(WrongSourceError, match=problem):
-        counts_from(told, met, partitions)
+        first_counting_offsets(told, met, partitions)
 
 
 def test_a_source_of_files_has_no_partitions() -> None:

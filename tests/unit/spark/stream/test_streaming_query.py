@@ -32,7 +32,7 @@ def test_every_epoch_is_told_once_however_fast_they_end() -> None:
     told: list[SourceProgress] = []
     idle: list[SourceProgress] = []
     running = RunningStream(
-        batch=None,  # type: ignore[arg-type]
+        committer=None,  # type: ignore[arg-type]
         drains=True,
         on_progress=told.append,
         on_idle=idle.append,
@@ -42,7 +42,7 @@ def test_every_epoch_is_told_once_however_fast_they_end() -> None:
     stream = SparkStream(
         messages=None,  # type: ignore[arg-type]
         name="",
-        batch=None,  # type: ignore[arg-type]
+        committer=None,  # type: ignore[arg-type]
         checkpoint="",
         trigger=None,
         stop_requested=threading.Event(),

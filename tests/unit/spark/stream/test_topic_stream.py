@@ -90,7 +90,7 @@ def stream_of(checkpoint: Folder, topics: Topics, sink: Sink, rules: EpochRules)
     return TopicStream(
         rules=rules,
         source=topics,
-        log=EpochLog(checkpoint, goes_back=True),
+        epoch_log=EpochLog(checkpoint, goes_back=True),
         writer=EpochLogWriter(checkpoint, kept=3),
         give=sink,
         failure=lambda: None,

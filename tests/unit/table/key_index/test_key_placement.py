@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from stream_app.format.binary_row import deserialize_row
-from stream_app.mergetree.unchanged_values import REASON
+from stream_app.mergetree.fill_unchanged import REASON
 from stream_app.model.schema.unchanged_values import MESSAGE, UNCHANGED
 from stream_app.planning.key_index.index_rule import index_rule
 from stream_app.table.key_index.key_indexes import KeyIndexes
@@ -173,7 +173,7 @@ def test_parts_of_a_share_are_written_in_their_order(tmp_path: Path) -> None:
     job.write(*(("+I", {"id": key, "p": "a", "v": 1}) for key in range(3)))
     rule = index_rule(table.schema)
     assert rule is not None
-    first = job.commit.begin_epoch()
+    first = job.commit.follow_and_wait()
     write = PlacedWrite(
         table,
         KEYED_KIND.bucket_writer,

@@ -13,14 +13,16 @@ from stream_app.model.table_kind import (
     DYNAMIC_KEYED,
     KEYED,
     KIND_TRAITS,
+    PARTITION_LOOKUP_KEYED,
     POSTPONE_KEYED,
     KindTraits,
     is_writable,
 )
 from stream_app.table.kinds.append import APPEND_KIND, BUCKETED_APPEND_KIND
 from stream_app.table.kinds.keyed import DYNAMIC_KEYED_KIND, KEYED_KIND
+from stream_app.table.kinds.kind_parts import TableKind
+from stream_app.table.kinds.placed import PLACED_KEYED_KIND
 from stream_app.table.kinds.registry import KINDS, kind_of
-from stream_app.table.kinds.table_kind import TableKind
 
 
 def schema(
@@ -61,6 +63,19 @@ def test_a_key_without_the_partition_crosses_partitions() -> None:
     both = ("id", "name")
     assert schema(both, ("name",), bucket="-1").kind == DYNAMIC_KEYED
     assert schema(("id",), ("name",), bucket="-1").kind == CROSS_PARTITION_KEYED
+
+
+def test_partitions_are_looked_up_where_the_number_of_buckets_is_fixed() -> None:
+    looked_up = {"partition-lookup": "true"}
+    assert schema(("id",), (), bucket="4", **looked_up).kind == PARTITION_LOOKUP_KEYED
+    assert schema(("id",), (), bucket="-1", **looked_up).kind == DYNAMIC_KEYED
+    assert schema((), (), bucket="4", **looked_up).kind == BUCKETED_APPEND
+
+
+def test_keys_of_any_partition_are_placed_by_an_index() -> None:
+    assert kind_of(schema(("id",), ("name",), bucket="-1")) is PLACED_KEYED_KIND
+    options = {"bucket": "4", "partition-lookup": "true"}
+    assert kind_of(schema(("id",), ("name",), **options)) is PLACED_KEYED_KIND
 
 
 def test_every_kind_is_registered() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from stream_app.model.version_kind import VersionKind
+from stream_app.model.snapshot import VersionKind
 
 _NAMED_KINDS = {
     VersionKind.SNAPSHOT: "snapshot",

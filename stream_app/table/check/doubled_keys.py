@@ -30,7 +30,7 @@ from stream_app.table.key_index.index_building import KeySplit
 from stream_app.table.key_index.key_layer import Rows, key_codes
 from stream_app.table.key_index.share_files import PlaceNumbers
 from stream_app.table.key_index.table_keys import PlacedFile, TableKeys
-from stream_app.table.map_in_threads import each, thread_count
+from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.read.split_scan import by_bucket
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -108,7 +108,7 @@ def _parts(
     reader = TableKeys(table, rule, deletion_vectors(table, snapshot))
     with scratch_folder("check") as folder:
         split = KeySplit(reader, Path(folder))
-        each(thread_count(table), split.add, files)
+        map_in_threads(thread_count(table), split.add, files)
         split.finish()
         for part in range(parts):
             yield pa.concat_batches([reader.no_keys(), *split.keys_of(part)])

@@ -103,7 +103,7 @@ class HomelessRecords:
         return {origin: count for origin, count in refused.items() if origin not in stored}
 
     def _read(self, quarantine: Quarantine) -> Homeless:
-        records = list(islice(quarantine.each_waiting(newest_first=True), QUARANTINED_READ))
+        records = list(islice(quarantine.waiting_records(newest_first=True), QUARANTINED_READ))
         return Homeless(kinds=by_kind(records), refused=self._refused(records))
 
     def _refused(self, records: Sequence[QuarantinedRecord]) -> Mapping[Origin, int]:

@@ -45,14 +45,14 @@ class Uncompared:
     key_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     has_gaps: bool = False
     is_other_topic: bool = False
-    _found: list[Finding] = field(default_factory=list)
+    _findings: list[Finding] = field(default_factory=list)
     _reasons: Counter[str] = field(default_factory=Counter)
     _first_bad: str = ""
     _columns: dict[Column, ColumnSighting] = field(default_factory=dict)
 
     def add(self, what: str, fix: str, where: str = "") -> None:
         """Add another omission, in words."""
-        self._found.append(_finding(what, where or self.where, fix))
+        self._findings.append(_finding(what, where or self.where, fix))
 
     def see(self, messages: pa.RecordBatch, decoded: DecodedBatch) -> None:
         """Count a batch of messages and its results."""
@@ -78,7 +78,7 @@ class Uncompared:
 
     def findings(self) -> Iterator[Finding]:
         """The findings about all omissions."""
-        yield from self._found
+        yield from self._findings
         if self._reasons:
             kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self._reasons.items()))
             yield _finding(

@@ -13,15 +13,16 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol
 
-from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
+from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.compact_request import CompactRequest
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.compactions import Compactions
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.write.bucket_assigner import BucketAssigner
 from stream_app.table.write.bucket_writer import BucketWriters
-from stream_app.table.write.table_write import BucketIndexes
+from stream_app.table.write.table_write import TableWrite
 
 
 class PlansCompactions(Protocol):
@@ -45,6 +46,21 @@ class PlansCompactions(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WriteBasis:
+    """The version of a table on which a task writes its share of an epoch.
+
+    Attributes:
+        next_sequence_number: greater than any in the table.
+        index: name of the index manifest of the table's newest snapshot; see `IndexBasis`.
+        snapshot_id: of the version; see `IndexBasis`.
+    """
+
+    next_sequence_number: int
+    index: str | None
+    snapshot_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableKind:
     """One kind of table.
 
@@ -52,16 +68,15 @@ class TableKind:
         bucket_assigner: finds the buckets of rows. It gets the name of an index manifest, for
             kinds that have an index of keys.
         bucket_writer: makes the writer of one bucket for one epoch, in a task.
+        table_write: makes the writer of one task's share of an epoch.
         compactions: makes a job's compactions, on the driver.
         planned_compactions: for a single compaction, without following the table.
         rewrite: runs one planned compaction, in a task; on failure it deletes its files.
-        bucket_indexes: makes the index of one bucket's keys, by the name of an index manifest;
-            None: the kind has none.
     """
 
     bucket_assigner: Callable[[FileStoreTable, str | None], BucketAssigner]
     bucket_writer: BucketWriters
+    table_write: Callable[[FileStoreTable, WriteBasis], TableWrite]
     compactions: Callable[[FileStoreTable, CompactExecutor], Compactions]
     planned_compactions: PlansCompactions
     rewrite: Callable[[FileStoreTable, CompactRequest], BucketChange]
-    bucket_indexes: Callable[[str | None], BucketIndexes] | None = None

@@ -71,11 +71,11 @@ def compactions_of(
         if reports is None:
             rows.append(_derived(snapshot, path, bucket, entries))
         else:
-            rows += [_told(snapshot, report) for report in reports]
+            rows += [_row_of(snapshot, report) for report in reports]
     return sorted(rows, key=lambda row: (row.partition, row.bucket))
 
 
-def _told(snapshot: Snapshot, report: CompactionReport) -> CompactionRow:
+def _row_of(snapshot: Snapshot, report: CompactionReport) -> CompactionRow:
     facts = {field.name: getattr(report, field.name) for field in fields(report)}
     return _row(snapshot, **facts | {"levels": _levels_text(report.levels)})
 
