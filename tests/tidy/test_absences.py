@@ -6,6 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+import pytest
+
 from tests.tidy.project_files import modules, text_of, tree_of
 
 PAGE = text_of("docs/ARCHITECTURE.md").split("## What there is not")[1].split("\n## ")[0]
@@ -109,7 +111,28 @@ def uses_time(tree: ast.AST) -> bool:
             case ast.Call(func=ast.Attribute(value=ast.Call(func=made), attr="wait")):
                 if ast.unparse(made).endswith("Event"):  # nobody sets it: it is a sleep
                     return True
+            case ast.Call(func=ast.Attribute(attr="wait" | "awaitTermination"), args=[_, *_]):
+                return True
+            case ast.Call(func=ast.Attribute(value=joined, attr="join"), args=[_]):
+                if ast.unparse(joined).endswith("thread"):  # a text joins, too
+                    return True
     return False
+
+
+@pytest.mark.parametrize(
+    ("code", "is_seen"),
+    [
+        ("time.sleep(1)", True),
+        ("Event().wait()", True),
+        ("self._stopping.wait(left)", True),
+        ("self._thread.join(1)", True),
+        ("query.awaitTermination(1)", True),
+        ("self._sync.wait()", False),
+        ("', '.join(names)", False),
+    ],
+)
+def test_waiting_is_seen(code: str, is_seen: bool) -> None:
+    assert uses_time(ast.parse(code)) == is_seen
 
 
 def test_fresh_names_alone_are_random() -> None:

@@ -6,6 +6,7 @@ import json
 import pickle
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from stream_app.message_formats import FORMATS
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import Message, a_row, change
 
-MADE = {"computed_column": ("TAG=upper(V)",), "metadata_column": ("table_name",)}
+MADE: dict[str, Any] = {"computed_column": ("TAG=upper(V)",), "metadata_column": ("table_name",)}
 
 
 def spelled(origin: str, key: int, names: str = "ID,V,N", text: str = "new") -> Message:

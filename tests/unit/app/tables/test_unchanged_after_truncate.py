@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
-import pytest
-
 from stream_app.app.config.sync_config import OneSetting
-from stream_app.app.tables.table_pipeline import job_pipeline
-from tests.support import database_job
 from tests.support.database_job import DatabaseJob
 from tests.support.database_topic import Message, change, creates
 
@@ -25,10 +20,9 @@ def unchanged(key: int) -> Message:
 
 
 def test_a_row_from_before_a_truncate_of_the_same_epoch_is_no_older_row(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(database_job, "job_pipeline", partial(job_pipeline, restores=True))
-    job = DatabaseJob(tmp_path, tables={"orders.truncate": OneSetting("apply")})
+    job = DatabaseJob(tmp_path, restores=True, tables={"orders.truncate": OneSetting("apply")})
     job.run(*creates("shop.orders", [1, 2]))
     job.run(EMPTIED, unchanged(1), *creates("shop.orders", [2], "again"), unchanged(2))
     assert job.rows("orders") == {2: "again 2"}
