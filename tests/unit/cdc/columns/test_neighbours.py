@@ -23,7 +23,7 @@ from tests.support.reference_decoder import BAD, meanings
 from tests.support.reference_json import NoJsonError, parse
 from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of
 
-GOOD_NEIGHBOURS, AMONG_GOOD = 300, 1
+GOOD_NEIGHBOURS, AMONG_GOOD = 2_000, 1
 """Far more than the decoder samples (16), reads one by one (32) or halves (64)."""
 TEXTS_MIN, TEXTS_TOGETHER = 20, 300
 REFUSED_KEY = 2**63
