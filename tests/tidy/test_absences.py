@@ -57,8 +57,8 @@ def calls(tree: ast.AST, attribute: str) -> bool:
 
 
 def test_snapshots_are_published_by_one_module_and_restored_by_another() -> None:
-    for verb in ("publish", "restore"):
-        pattern = rf"\bsnapshots\.{verb}\("
+    for call in (r"\.environment\.publish_snapshot", r"\bsnapshots\.restore"):
+        pattern = rf"{call}\("
         callers = [
             dotted(name) for name in modules("stream_app") if re.search(pattern, text_of(name))
         ]

@@ -17,7 +17,6 @@ from functools import partial
 
 from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
 from stream_app.fileio.file_io import UnsyncedError
-from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.format.avro.avro_schema import check_known
 from stream_app.model.bucket_change import ManifestCommittable
 from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
@@ -270,7 +269,7 @@ class FileStoreCommit:
         if not is_still_there(snapshots, latest):
             return None  # it expired during the write
         self.history.note_attempt(snapshot)
-        if not _is_published(snapshots, snapshot):
+        if not _is_published(self.table, snapshot):
             return None
         check_in_line(self.table, latest, snapshot)
         there = snapshots.write_hints(snapshot.snapshot_id)
@@ -364,10 +363,12 @@ def _total_records(table: FileStoreTable, latest: Snapshot | None) -> int:
     return sum(entry.file.row_count for entry in FileStoreScan(table).live(latest))
 
 
-def _is_published(snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
+def _is_published(table: FileStoreTable, snapshot: Snapshot) -> bool:
     """Publish it; False: its number is taken."""
+    snapshots = table.snapshots
     try:
-        return snapshots.publish(snapshot) or is_there(snapshots, snapshot)
+        is_ours = table.environment.publish_snapshot(snapshots, snapshot)
+        return is_ours or is_there(snapshots, snapshot)
     except UnsyncedError:
         raise  # a crash could still lose the epoch: do not report it
     except Exception:
