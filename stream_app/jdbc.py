@@ -83,8 +83,9 @@ def _postgresql(module: Any, url: JdbcUrl) -> Any:
 def _mysql(module: Any, url: JdbcUrl) -> Any:
     return module.connect(
         host=url.host, port=url.port, database=url.database, user=url.user or None,
-        password=url.password or os.environ.get("MYSQL_PWD", ""), charset="utf8mb4", autocommit=True,
-        connect_timeout=_TIMEOUT_S, read_timeout=_TIMEOUT_S, write_timeout=_TIMEOUT_S,
+        password=url.password or os.environ.get("MYSQL_PWD", ""), charset="utf8mb4",
+        autocommit=True, connect_timeout=_TIMEOUT_S, read_timeout=_TIMEOUT_S,
+        write_timeout=_TIMEOUT_S,
     )  # fmt: skip
 
 

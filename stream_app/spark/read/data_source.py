@@ -35,7 +35,7 @@ from stream_app.spark.read.scan_choice import given_start
 from stream_app.spark.read.spark_arrow import spark_schema
 from stream_app.spark.read.stream_reader import StreamReader, stream_reader, stream_schema
 from stream_app.spark.read.table_scan import AUDIT_LOG, table_scan
-from stream_app.spark.supported import untried
+from stream_app.spark.supported_versions import untried
 from stream_app.table.opening import open_named_table
 from stream_app.table.read.system_tables import check_system_table
 from stream_app.table.versions.read_refusals import warn_of_unknown

@@ -39,7 +39,6 @@ from stream_app.planning.commit.retry_wait import retry_wait_s
 from stream_app.table.commit.commit_changes import CommitChanges, changed, overwritten
 from stream_app.table.commit.commit_conflicts import CommitConflicts
 from stream_app.table.commit.commit_history import CommitHistory
-from stream_app.table.commit.job_epochs import epochs_as_of
 from stream_app.table.commit.late_snapshot import check_in_line, is_still_there, is_there
 from stream_app.table.commit.metadata_files import (
     CommitFiles,
@@ -47,6 +46,7 @@ from stream_app.table.commit.metadata_files import (
     NewestManifests,
     compacted_index,
 )
+from stream_app.table.commit.recorded_epochs import epochs_as_of
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.version import VERSION

@@ -170,7 +170,7 @@ def _job_draft(
     table: SourceTable,
     origin: str,
 ) -> JobDraft:
-    """Args: names: of the table's database and of the table; origin: what is written of."""
+    """The draft of a job; `names`: of the database and of the table, `origin`: its source."""
     message_format = format_named(source.format)
     options = dict(source.format_options)
     if args.inexact != Inexact.NUMBER.value:
