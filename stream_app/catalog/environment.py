@@ -44,7 +44,10 @@ class CatalogEnvironment(Protocol):
 
         Raises:
             UnsyncedError: it exists, and may be gone again after a crash of the machine.
-            CommitError: the catalog does not let this writer commit.
+            CommitError: the catalog does not let this writer commit; nothing is published.
+            StorageError: the catalog does not answer; the snapshot may be published.
+            NoAccessError: the catalog refuses this user.
+            TableNotFoundError: the catalog has no such table any more.
         """
         ...
 

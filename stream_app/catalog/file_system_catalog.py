@@ -78,4 +78,5 @@ class FileSystemCatalog(Catalog):
     def create_table(self, identifier: Identifier, schema: TableSchema) -> bool:
         """See `Catalog.create_table`."""
         path, file_io = file_io_of(table_folder(self.warehouse, identifier), self.file_io_options)
+        file_io.check_atomic_create(path)
         return SchemaManager(file_io, path).create(schema)

@@ -60,6 +60,9 @@ class RestCatalog(Catalog):
         Raises:
             UnsupportedTableError: its files are not Paimon's.
         """
+        # A dollar sign parts the name of a branch or a system table, which are not for writers.
+        if "$" in identifier.table:
+            return None
         answer = self.api.get(*table_path(identifier))
         if answer.status == MISSING:
             return None

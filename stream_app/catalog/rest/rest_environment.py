@@ -52,12 +52,10 @@ class RestEnvironment:
         if answer.is_missing("SNAPSHOT"):
             return None
         self._check_there(answer)
-        counted = answer.value.get("snapshot")
-        if counted is None:
+        if answer.value.get("snapshot") is None:
             return None
-        return decode_snapshot(
-            orjson.dumps(Answer(0, counted, answer.where).field("snapshot", dict))
-        )
+        counted = answer.field("snapshot", dict)  # the snapshot, and what its files amount to
+        return decode_snapshot(orjson.dumps(counted.get("snapshot")))
 
     def roll_back(self, target: int, newest: int) -> None:
         """See `SnapshotLoader.roll_back`."""

@@ -209,6 +209,14 @@ def test_a_change_whose_answer_is_lost_is_found_when_it_is_asked_for_again(
     assert alter_table(table, [SetTableComment("sales")]).schema_id == 1
 
 
+def test_a_table_goes_to_a_task_and_a_branch_has_no_name(catalog: Catalog) -> None:
+    table = sales_of(catalog)
+    table.commit(sale(1))
+    in_a_task = pickle.loads(pickle.dumps(table.table))
+    assert in_a_task.snapshots.latest_id() == 1
+    assert catalog.table(Identifier("shop", "sales$branch_b")) is None
+
+
 def test_a_table_with_another_schema_is_refused(catalog: Catalog) -> None:
     sales_of(catalog)
     wanted = sales_schema("day STRING NOT NULL, k INT NOT NULL, w STRING")
