@@ -62,11 +62,9 @@ class FileSystemCatalog(Catalog):
     def create_database(self, database: str) -> None:
         """See `Catalog.create_database`; a folder appears with its first table."""
 
-    def table(self, identifier: Identifier) -> CatalogTable | None:
+    def table(self, identifier: Identifier) -> CatalogTable:
         """See `Catalog.table`."""
-        place = self.new_table(identifier)
-        path, file_io = file_io_of(place.location, self.file_io_options)
-        return place if SchemaManager(file_io, path).ids() else None
+        return self.new_table(identifier)
 
     def new_table(self, identifier: Identifier) -> CatalogTable:
         """See `Catalog.new_table`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -224,16 +224,15 @@ def create_or_open_in_catalog(
 ) -> FileStoreTable:
     """As `create_or_open`, for a table of a catalog, which then has the table as its own."""
     _check_new(wanted)
-    place = catalog.table(identifier)
-    if place is None:
-        place = catalog.new_table(identifier)
-        path, file_io = file_io_of(place.location, place.file_io_options)
-        owned = {**wanted.options, **({CATALOG.key: catalog.owner} if catalog.owner else {})}
-        with _creating(path):
-            file_io.check_atomic_create(path)
-            if catalog.create_table(identifier, replace(wanted, options=owned)):
-                return _opened(place, clock).with_options(wanted.options)
-    return _fitting(_opened(place, clock), wanted)
+    with suppress(TableNotFoundError):
+        return _fitting(open_in_catalog(catalog, identifier, clock), wanted)
+    place = catalog.new_table(identifier)
+    path, file_io = file_io_of(place.location, place.file_io_options)
+    owned = {**wanted.options, **({CATALOG.key: catalog.owner} if catalog.owner else {})}
+    with _creating(path):
+        file_io.check_atomic_create(path)
+        catalog.create_table(identifier, replace(wanted, options=owned))
+    return _fitting(open_in_catalog(catalog, identifier, clock), wanted)
 
 
 def _check_new(wanted: TableSchema) -> None:
