@@ -64,7 +64,10 @@ class Catalog(ABC):
 
     @abstractmethod
     def table(self, identifier: Identifier) -> CatalogTable | None:
-        """Where a table is; None: the catalog has no table of this name."""
+        """Where a table is; None: the catalog has no table of this name.
+
+        A catalog that is a folder gives a table's place without looking: its opening tells.
+        """
 
     @abstractmethod
     def create_table(self, identifier: Identifier, schema: TableSchema) -> bool:

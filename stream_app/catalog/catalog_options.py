@@ -6,7 +6,7 @@ Source: Paimon `options/CatalogOptions.java`, `jdbc/JdbcCatalogOptions.java`,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from stream_app.errors import UsageError
 from stream_app.model.near_names import unknown_name
@@ -66,32 +66,39 @@ DATA_TOKEN_ENABLED = Option(
 )  # fmt: skip
 
 OPTIONS = declared(globals())
-SECRETS = frozenset({JDBC_PASSWORD.key})
+SECRETS = frozenset({JDBC_PASSWORD.key, TOKEN.key})
 """Options whose values no plan and no message may show."""
 TABLE_DEFAULT_OPTION_PREFIX = "table-default."
-"""The prefix of options that new tables get, if they do not have them."""
+"""The prefix of options that a REST catalog's server gives new tables, if they lack them."""
 HEADER_PREFIX = "header."
 """The prefix of headers that each request to a REST catalog has."""
-_PREFIXES = (TABLE_DEFAULT_OPTION_PREFIX, HEADER_PREFIX)
+
+
+def option_problems(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Options that no catalog has, and wrong values: (key, problem)."""
+    for key in options:
+        if key not in OPTIONS and not key.startswith(HEADER_PREFIX):
+            yield key, unknown_name("option", key, OPTIONS)
+    for option in OPTIONS.values():
+        try:
+            option.read(options)
+        except UsageError as error:
+            yield option.key, f"{error.what} ({error.fix})"
 
 
 def check_options(options: Mapping[str, str], section: str) -> None:
-    """Refuse options that no catalog has, and wrong values.
+    """Refuse what `option_problems` names.
 
     Args:
         section: the name of the options' section, for messages.
 
     Raises:
-        UsageError: an option is unknown, or its text is no value of it.
+        UsageError: lists every problem.
     """
-    for key in options:
-        if key not in OPTIONS and not key.startswith(_PREFIXES):
-            raise UsageError(
-                f"{section}: {unknown_name('option', key, OPTIONS)}",
-                fix=f"known: {', '.join((*OPTIONS, *(f'{prefix}…' for prefix in _PREFIXES)))}",
-            )
-    for option in OPTIONS.values():
-        option.read(options)
+    if problems := [f"{key}: {problem}" for key, problem in option_problems(options)]:
+        raise UsageError(
+            "; ".join(problems), where=section, fix=f"known: {', '.join(OPTIONS)}, {HEADER_PREFIX}…"
+        )
 
 
 def with_table_defaults(

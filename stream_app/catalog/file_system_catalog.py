@@ -62,11 +62,9 @@ class FileSystemCatalog(Catalog):
     def create_database(self, database: str) -> None:
         """See `Catalog.create_database`; a folder appears with its first table."""
 
-    def table(self, identifier: Identifier) -> CatalogTable | None:
+    def table(self, identifier: Identifier) -> CatalogTable:
         """See `Catalog.table`."""
-        place = self._place(identifier)
-        path, file_io = file_io_of(place.location, self.file_io_options)
-        return place if SchemaManager(file_io, path).ids() else None
+        return self._place(identifier)
 
     def _place(self, identifier: Identifier) -> CatalogTable:
         return CatalogTable(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -229,14 +229,12 @@ def create_or_open_in_catalog(
 ) -> FileStoreTable:
     """As `create_or_open`, for a table of a catalog, which then has the table as its own."""
     _check_new(wanted)
-    place = catalog.table(identifier)
-    if place is None:
-        owned = {**wanted.options, **({CATALOG.key: catalog.owner} if catalog.owner else {})}
-        with _creating(f"{identifier} in {catalog.label}"):
-            is_new = catalog.create_table(identifier, replace(wanted, options=owned))
-        table = open_in_catalog(catalog, identifier, clock)
-        return table.with_options(wanted.options) if is_new else _fitting(table, wanted)
-    return _fitting(_opened(place, clock), wanted)
+    with suppress(TableNotFoundError):
+        return _fitting(open_in_catalog(catalog, identifier, clock), wanted)
+    owned = {**wanted.options, **({CATALOG.key: catalog.owner} if catalog.owner else {})}
+    with _creating(f"{identifier} in {catalog.label}"):
+        catalog.create_table(identifier, replace(wanted, options=owned))
+    return _fitting(open_in_catalog(catalog, identifier, clock), wanted)
 
 
 def _check_new(wanted: TableSchema) -> None:
