@@ -11,6 +11,7 @@ Source: Paimon `table/CatalogEnvironment.java`, `catalog/RenamingSnapshotCommit.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -109,24 +110,18 @@ class LockedEnvironment:
         self, snapshots: SnapshotManager, snapshot: Snapshot, _statistics: Statistics
     ) -> bool:
         """See `CatalogEnvironment.publish_snapshot`."""
-        if self.lock is None:
-            return snapshots.publish(snapshot)
-        with self.lock.held(self.identifier):
+        with nullcontext() if self.lock is None else self.lock.held(self.identifier):
             return snapshots.publish(snapshot)
 
     def publish_schema(
         self, schemas: SchemaManager, schema: TableSchema, _changes: Sequence[SchemaChange]
     ) -> TableSchema | None:
         """See `CatalogEnvironment.publish_schema`."""
-        if self.lock is None:
-            is_ours = schemas.create(schema)
-        else:
-            with self.lock.held(self.identifier):
-                is_ours = schemas.create(schema)
-        if not is_ours:
-            return None
-        self.register.update(self.identifier, schema)
-        return schema
+        with nullcontext() if self.lock is None else self.lock.held(self.identifier):
+            if not schemas.create(schema):
+                return None
+            self.register.update(self.identifier, schema)
+            return schema
 
 
 def properties_of(schema: TableSchema) -> Mapping[str, str]:

@@ -21,6 +21,7 @@ from stream_app.catalog.jdbc.jdbc_lock import JdbcLock
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.filestore.versions.schema_manager import SchemaManager
+from stream_app.model.options.table_options import CATALOG
 from stream_app.model.schema.table_schema import TableSchema
 
 _TABLES = (
@@ -38,6 +39,7 @@ _TABLES = (
         property_key VARCHAR(255) NOT NULL, property_value VARCHAR(1000),
         PRIMARY KEY (catalog_key, database_name, table_name, property_key))""",
 )
+_VALUE_LENGTH_MAX = 1000
 _OF_TABLE = "catalog_key = ? AND database_name = ? AND table_name = ?"
 _OF_DATABASE = "catalog_key = ? AND database_name = ?"
 
@@ -65,7 +67,7 @@ class JdbcCatalog(Catalog):
             StorageError, NoAccessError: as `Catalog`.
         """
         for statement in _TABLES:
-            self.connections.change(statement)
+            self.connections.create_table(statement)
         if self.lock is not None:
             self.lock.create_table(lock_key_max_length)
 
@@ -124,7 +126,9 @@ class JdbcCatalog(Catalog):
         place = self._place(identifier)
         path, file_io = file_io_of(place.location, self.file_io_options)
         file_io.check_atomic_create(path)
-        if place.environment.publish_schema(SchemaManager(file_io, path), schema, ()) is None:
+        schemas = SchemaManager(file_io, path)
+        is_new = place.environment.publish_schema(schemas, schema, ()) is not None
+        if not is_new and not self._is_unfinished(schemas):
             if self._has(identifier):
                 return False
             raise UsageError(
@@ -138,7 +142,12 @@ class JdbcCatalog(Catalog):
             )
         except TakenError:
             return False
-        return True
+        return is_new
+
+    def _is_unfinished(self, schemas: SchemaManager) -> bool:
+        """Whether a process that was creating the table ended before it was in the catalog."""
+        there = schemas.latest()
+        return there is not None and there.options.get(CATALOG.key) == self.owner
 
     def update(self, identifier: Identifier, schema: TableSchema) -> None:
         """See `TableRegister.update`."""
@@ -149,7 +158,11 @@ class JdbcCatalog(Catalog):
         self.connections.change_all(
             [
                 (f"DELETE FROM paimon_table_properties WHERE {_OF_TABLE}", key),
-                *((insert, (*key, *pair)) for pair in sorted(properties_of(schema).items())),
+                *(
+                    (insert, (*key, name, value))
+                    for name, value in sorted(properties_of(schema).items())
+                    if len(value) <= _VALUE_LENGTH_MAX
+                ),
             ]
         )
 
