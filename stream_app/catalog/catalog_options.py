@@ -1,6 +1,7 @@
 """Options of catalogs, with the names and defaults that Paimon's catalogs have.
 
-Source: Paimon `options/CatalogOptions.java`, `jdbc/JdbcCatalogOptions.java`.
+Source: Paimon `options/CatalogOptions.java`, `jdbc/JdbcCatalogOptions.java`,
+`hive/HiveCatalogOptions.java`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ from stream_app.model.options.option import (
 )
 
 METASTORE = Option(
-    "metastore", CHOICE, "filesystem", "The kind of catalog.", only=("filesystem", "jdbc")
+    "metastore",
+    CHOICE,
+    "filesystem",
+    "The kind of catalog.",
+    only=("filesystem", "jdbc", "hive"),
 )
 WAREHOUSE = Option("warehouse", TEXT, "", "The folder of all databases.", example="./warehouse")
 URI = Option("uri", TEXT, "", "The address of the catalog.")
@@ -50,6 +55,17 @@ LOCK_KEY_MAX_LENGTH = Option(
 )
 JDBC_USER = Option("jdbc.user", TEXT, "", "The user of the catalog's database.")
 JDBC_PASSWORD = Option("jdbc.password", TEXT, "", "The password of that user.")
+HIVE_METASTORE_URIS = Option(
+    "hive.metastore.uris", TEXT, "", "The addresses of Hive metastores, if 'uri' has none."
+)
+HIVE_CONF_DIR = Option(
+    "hive-conf-dir", TEXT, "",
+    "The folder of hive-site.xml. Default: that of the variable HIVE_CONF_DIR.",
+)  # fmt: skip
+LOCATION_IN_PROPERTIES = Option(
+    "location-in-properties", BOOLEAN, False,
+    "Whether a Hive metastore has locations as parameters, so that it needs no access to them.",
+)  # fmt: skip
 
 OPTIONS = declared(globals())
 SECRETS = frozenset({JDBC_PASSWORD.key})

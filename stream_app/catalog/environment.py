@@ -16,11 +16,25 @@ from typing import Protocol
 
 from stream_app.catalog.catalog_lock import CatalogLock
 from stream_app.catalog.identifier import Identifier
+from stream_app.errors import UsageError
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.schema.schema_changes import SchemaChange
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogPartition:
+    """A partition as a catalog lists it.
+
+    Attributes:
+        values: the texts of its columns.
+        folder: below the table's.
+    """
+
+    values: tuple[str, ...]
+    folder: str
 
 
 class CatalogEnvironment(Protocol):
@@ -45,6 +59,14 @@ class CatalogEnvironment(Protocol):
         """
         ...
 
+    def add_partitions(self, partitions: Sequence[CatalogPartition]) -> None:
+        """Add partitions to the catalog's list, if it has one; those in it stay as they are.
+
+        Raises:
+            StorageError: the catalog does not answer.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class NoCatalog:
@@ -60,6 +82,9 @@ class NoCatalog:
         """See `CatalogEnvironment.publish_schema`."""
         return schemas.create(schema)
 
+    def add_partitions(self, _partitions: Sequence[CatalogPartition]) -> None:
+        """See `CatalogEnvironment.add_partitions`."""
+
 
 NO_CATALOG = NoCatalog()
 
@@ -67,8 +92,20 @@ NO_CATALOG = NoCatalog()
 class TableRegister(Protocol):
     """The catalog's own record of a table, which follows the table's schema."""
 
-    def update(self, identifier: Identifier, schema: TableSchema) -> None:
+    def update(
+        self, identifier: Identifier, schema: TableSchema, changes: Sequence[SchemaChange]
+    ) -> None:
         """Replace what the catalog says of a table's schema."""
+        ...
+
+
+class PartitionRegister(Protocol):
+    """The catalog's own list of a table's partitions."""
+
+    def add_partitions(
+        self, identifier: Identifier, partitions: Sequence[CatalogPartition]
+    ) -> None:
+        """See `CatalogEnvironment.add_partitions`."""
         ...
 
 
@@ -78,11 +115,13 @@ class LockedEnvironment:
 
     Attributes:
         lock: None: commits rely on the file system alone, as on a local disk.
+        partitions: None: the catalog has no list of them.
     """
 
     identifier: Identifier
     register: TableRegister
     lock: CatalogLock | None
+    partitions: PartitionRegister | None = None
 
     def publish_snapshot(self, snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
         """See `CatalogEnvironment.publish_snapshot`."""
@@ -92,17 +131,34 @@ class LockedEnvironment:
             return snapshots.publish(snapshot)
 
     def publish_schema(
-        self, schemas: SchemaManager, schema: TableSchema, _changes: Sequence[SchemaChange]
+        self, schemas: SchemaManager, schema: TableSchema, changes: Sequence[SchemaChange]
     ) -> bool:
         """See `CatalogEnvironment.publish_schema`."""
-        if self.lock is None:
-            is_ours = schemas.create(schema)
-        else:
-            with self.lock.held(self.identifier):
-                is_ours = schemas.create(schema)
+        is_ours = self.create_schema(schemas, schema)
         if is_ours:
-            self.register.update(self.identifier, schema)
+            self.register.update(self.identifier, schema, changes)
         return is_ours
+
+    def create_schema(self, schemas: SchemaManager, schema: TableSchema) -> bool:
+        """Create the schema's file under the lock; False: its number is taken."""
+        if self.lock is None:
+            return schemas.create(schema)
+        with self.lock.held(self.identifier):
+            return schemas.create(schema)
+
+    def add_partitions(self, partitions: Sequence[CatalogPartition]) -> None:
+        """See `CatalogEnvironment.add_partitions`."""
+        if self.partitions is not None:
+            self.partitions.add_partitions(self.identifier, partitions)
+
+
+def unknown_table(path: str, catalog: str) -> UsageError:
+    """The error of a table's folder that has a table, while the catalog has none."""
+    return UsageError(
+        "the table's folder has a table that the catalog does not know",
+        where=f"{path}, {catalog}",
+        fix="register it (Flink: CALL sys.repair('DATABASE.TABLE')), or give another name",
+    )
 
 
 def properties_of(schema: TableSchema) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from stream_app.errors import UnsupportedTableError
 from stream_app.fileio.file_io_registry import path_beside
 from stream_app.format.binary_row import deserialize_row
-from stream_app.format.partition_path import partition_path
+from stream_app.format.partition_path import partition_path, partition_texts
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.index_file_meta import IndexFileMeta
 from stream_app.model.options.option import is_on
@@ -89,6 +89,15 @@ class FileStorePathFactory:
         values = deserialize_row(partition, self.partition_type.types)
         return partition_path(
             values,
+            self.partition_type,
+            default_name=self.default_name,
+            legacy_name=self.legacy_name,
+        )
+
+    def partition_texts(self, partition: bytes) -> tuple[str, ...]:
+        """The values of a partition as its folder's name has them, not escaped."""
+        return partition_texts(
+            deserialize_row(partition, self.partition_type.types),
             self.partition_type,
             default_name=self.default_name,
             legacy_name=self.legacy_name,

@@ -51,12 +51,25 @@ def partition_path(
     Raises:
         UnsupportedTableError: Paimon's name for such a column is not the same on every machine.
     """
-    parts = []
-    for value, field in zip(values, partition_type, strict=True):
-        text = "" if value is None else _named_text(value, field, legacy_name=legacy_name)
-        shown = default_name if _JAVA_BLANK.fullmatch(text) else text
-        parts.append(partition_component(field.name, shown))
-    return "/".join(parts)
+    texts = partition_texts(
+        values, partition_type, default_name=default_name, legacy_name=legacy_name
+    )
+    return "/".join(map(partition_component, partition_type.names, texts))
+
+
+def partition_texts(
+    values: Sequence[object], partition_type: RowType, *, default_name: str, legacy_name: bool
+) -> tuple[str, ...]:
+    """The text of each column in the directory's name, not escaped; otherwise as `partition_path`.
+
+    Raises:
+        UnsupportedTableError: as `partition_path`.
+    """
+    texts = (
+        "" if value is None else _named_text(value, field, legacy_name=legacy_name)
+        for value, field in zip(values, partition_type, strict=True)
+    )
+    return tuple(default_name if _JAVA_BLANK.fullmatch(text) else text for text in texts)
 
 
 def value_texts(values: Sequence[object], partition_type: RowType) -> list[str | None]:

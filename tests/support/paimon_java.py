@@ -43,9 +43,11 @@ __all__ = [
 REPO = Path(__file__).resolve().parents[2]
 SOURCES = Path(__file__).with_name("paimon_java")
 CLASSES = REPO / ".jars" / "paimon-java"
-# What paimon-bundle leaves out, from PySpark's own jars.
+# What paimon-bundle leaves out, and the client of a Hive metastore, from PySpark's own jars.
 SPARK_JARS = (
     "hadoop-client-*", "lz4-java-*", "rocksdbjni-*", "slf4j-api-*", "snappy-java-*",
+    "commons-lang-2*", "commons-lang3-*", "guava-*", "hive-*", "jcl-over-slf4j-*", "libfb303-*",
+    "libthrift-*",
 )  # fmt: skip
 JVM_OPTIONS = (
     "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",

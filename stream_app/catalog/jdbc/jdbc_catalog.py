@@ -9,19 +9,19 @@ Source: Paimon `jdbc/JdbcCatalog.java`, `jdbc/JdbcUtils.java`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.catalog.catalog import Catalog, CatalogTable
-from stream_app.catalog.environment import LockedEnvironment, properties_of
+from stream_app.catalog.environment import LockedEnvironment, properties_of, unknown_table
 from stream_app.catalog.file_system_catalog import table_folder
 from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.jdbc.connections import Connections, TakenError
 from stream_app.catalog.jdbc.jdbc_lock import JdbcLock
-from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.planning.schema.schema_changes import SchemaChange
 
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS paimon_tables (
@@ -127,11 +127,7 @@ class JdbcCatalog(Catalog):
         if not place.environment.publish_schema(SchemaManager(file_io, path), schema, ()):
             if self._has(identifier):
                 return False
-            raise UsageError(
-                "the table's folder has a table that the catalog does not know",
-                where=f"{path}, {self.label}",
-                fix="register it (Flink: CALL sys.repair('DATABASE.TABLE')), or give another name",
-            )
+            raise unknown_table(path, self.label)
         try:
             self.connections.change(
                 "INSERT INTO paimon_tables VALUES (?, ?, ?)", self._key(identifier)
@@ -140,7 +136,9 @@ class JdbcCatalog(Catalog):
             return False
         return True
 
-    def update(self, identifier: Identifier, schema: TableSchema) -> None:
+    def update(
+        self, identifier: Identifier, schema: TableSchema, _changes: Sequence[SchemaChange]
+    ) -> None:
         """See `TableRegister.update`."""
         if not self.has_properties:
             return

@@ -1,4 +1,4 @@
-"""Tables of a JDBC catalog, which Paimon's Java writes beside us."""
+"""Tables of a JDBC catalog and of a Hive metastore, which Paimon's Java writes beside us."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from stream_app.table.schema.alter import alter_table
 from tests.support.named_table import NamedTable
 from tests.support.paimon_java import PaimonJava
 from tests.support.small_table import SmallTable
+from tests.testbed.hive_metastore import HiveMetastore
 from tests.testbed.mariadb import PASSWORD, MariaDb
 from tests.testbed.mariadb import USER as MARIADB_USER
 from tests.testbed.postgres import USER, Postgres
@@ -35,6 +36,8 @@ from tests.testbed.postgres import USER, Postgres
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
 ORDERS = Identifier("shop", "orders")
 COMMITS = 25
+EMPTY: dict[str, dict[str, list[str]]] = {"jdbc": {}, "hive": {"default": []}}
+"""The databases of a new catalog, and their tables."""
 
 
 @pytest.fixture(scope="module")
@@ -52,9 +55,19 @@ def mysql_url() -> Iterator[str]:
         yield f"jdbc:mysql://127.0.0.1:{server.port}/catalog?permitMysqlScheme&{login}"
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "mysql"])
+@pytest.fixture(scope="module")
+def metastore() -> Iterator[HiveMetastore]:
+    with closing(HiveMetastore("3.1.3")) as server:  # Paimon's Java has no client of Hive 4
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "mysql", "hive"])
 def options(request: pytest.FixtureRequest, tmp_path: Path) -> Mapping[str, str]:
     """A catalog of its own for each test, with locks."""
+    if request.param == "hive":
+        server: HiveMetastore = request.getfixturevalue("metastore")
+        server.drop_databases()
+        return server.catalog_options(tmp_path / "warehouse")
     url = f"jdbc:sqlite:{tmp_path}/catalog.db"
     if request.param != "sqlite":
         url = request.getfixturevalue(f"{request.param}_url")
@@ -89,7 +102,7 @@ def test_java_lists_reads_alters_and_continues_a_table(
     ours = orders_of(catalog)
     ours.commit(("+I", {"k": "a", "v": "1"}))
     theirs = NamedTable(catalog=options, database="shop", table="orders")
-    assert paimon_java.list_tables(options) == {"shop": ["orders"]}
+    assert paimon_java.list_tables(options) == {**EMPTY[options["metastore"]], "shop": ["orders"]}
     assert paimon_java.read(theirs) == [{"k": "a", "v": "1"}]
     paimon_java.alter(theirs, ("add", "w", "STRING"))
     paimon_java.write(theirs, [("+I", {"k": "b", "v": "2", "w": "x"})], identifier=0)
@@ -102,7 +115,7 @@ def test_java_lists_reads_alters_and_continues_a_table(
         NamedTable(catalog=options, database="lab", table="runs"), [("k", "INT NOT NULL")],
         primary_keys=["k"], options={"bucket": "1"},
     )  # fmt: skip
-    assert catalog.list_databases() == ["lab", "shop"]
+    assert catalog.list_databases() == [*EMPTY[options["metastore"]], "lab", "shop"]
     assert catalog.list_tables("lab") == ["runs"]
     runs = SmallTable(open_in_catalog(catalog, Identifier("lab", "runs")))
     runs.commit(("+I", {"k": 1}))
