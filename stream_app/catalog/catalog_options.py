@@ -1,7 +1,7 @@
 """Options of catalogs, with the names and defaults that Paimon's catalogs have.
 
 Source: Paimon `options/CatalogOptions.java`, `jdbc/JdbcCatalogOptions.java`,
-`rest/RESTCatalogOptions.java`, `rest/RESTTokenFileIO.java`.
+`rest/RESTCatalogOptions.java`, `rest/RESTTokenFileIO.java`, `hive/HiveCatalogOptions.java`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ from stream_app.model.options.option import (
 )
 
 METASTORE = Option(
-    "metastore", CHOICE, "filesystem", "The kind of catalog.", only=("filesystem", "jdbc", "rest")
+    "metastore",
+    CHOICE,
+    "filesystem",
+    "The kind of catalog.",
+    only=("filesystem", "jdbc", "hive", "rest"),
 )
 WAREHOUSE = Option(
     "warehouse", TEXT, "",
@@ -63,6 +67,17 @@ PREFIX = Option("prefix", TEXT, "", "A step of all paths of a REST catalog; its 
 DATA_TOKEN_ENABLED = Option(
     "data-token.enabled", BOOLEAN, False,
     "Whether a REST catalog gives each table a login for its files.",
+)  # fmt: skip
+HIVE_METASTORE_URIS = Option(
+    "hive.metastore.uris", TEXT, "", "The addresses of Hive metastores, if 'uri' has none."
+)
+HIVE_CONF_DIR = Option(
+    "hive-conf-dir", TEXT, "",
+    "The folder of hive-site.xml. Default: that of the variable HIVE_CONF_DIR.",
+)  # fmt: skip
+LOCATION_IN_PROPERTIES = Option(
+    "location-in-properties", BOOLEAN, False,
+    "Whether a Hive metastore has locations as parameters, so that it needs no access to them.",
 )  # fmt: skip
 
 OPTIONS = declared(globals())

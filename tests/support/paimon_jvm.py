@@ -17,6 +17,9 @@ CLASSES = REPO / ".jars" / "paimon-java"
 # What paimon-bundle leaves out, from PySpark's own jars.
 SPARK_JARS = (
     "hadoop-client-*", "lz4-java-*", "rocksdbjni-*", "slf4j-api-*", "snappy-java-*",
+    # The client of a Hive metastore.
+    "commons-lang-2*", "commons-lang3-*", "guava-*", "hive-*", "jcl-over-slf4j-*", "libfb303-*",
+    "libthrift-*",
 )  # fmt: skip
 JVM_OPTIONS = (
     "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",

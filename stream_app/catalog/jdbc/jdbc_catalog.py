@@ -9,20 +9,24 @@ Source: Paimon `jdbc/JdbcCatalog.java`, `jdbc/JdbcUtils.java`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.catalog.catalog import Catalog, CatalogTable
-from stream_app.catalog.environment import LockedEnvironment, properties_of
+from stream_app.catalog.environment import (
+    LockedEnvironment,
+    is_unfinished,
+    properties_of,
+    unknown_table,
+)
 from stream_app.catalog.file_system_catalog import table_folder
 from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.jdbc.connections import Connections, TakenError
 from stream_app.catalog.jdbc.jdbc_lock import JdbcLock
-from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.filestore.versions.schema_manager import SchemaManager
-from stream_app.model.options.table_options import CATALOG
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.planning.schema.schema_changes import SchemaChange
 
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS paimon_tables (
@@ -128,14 +132,10 @@ class JdbcCatalog(Catalog):
         file_io.check_atomic_create(path)
         schemas = SchemaManager(file_io, path)
         is_new = place.environment.publish_schema(schemas, schema, ()) is not None
-        if not is_new and not self._is_unfinished(schemas):
+        if not is_new and not is_unfinished(schemas, self.owner):
             if self._has(identifier):
                 return False
-            raise UsageError(
-                "the table's folder has a table that the catalog does not know",
-                where=f"{path}, {self.label}",
-                fix="register it (Flink: CALL sys.repair('DATABASE.TABLE')), or give another name",
-            )
+            raise unknown_table(path, self.label)
         try:
             self.connections.change(
                 "INSERT INTO paimon_tables VALUES (?, ?, ?)", self._key(identifier)
@@ -144,12 +144,9 @@ class JdbcCatalog(Catalog):
             return False
         return is_new
 
-    def _is_unfinished(self, schemas: SchemaManager) -> bool:
-        """Whether a process that was creating the table ended before it was in the catalog."""
-        there = schemas.latest()
-        return there is not None and there.options.get(CATALOG.key) == self.owner
-
-    def update(self, identifier: Identifier, schema: TableSchema) -> None:
+    def update(
+        self, identifier: Identifier, schema: TableSchema, _changes: Sequence[SchemaChange]
+    ) -> None:
         """See `TableRegister.update`."""
         if not self.has_properties:
             return

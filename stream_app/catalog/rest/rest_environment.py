@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from stream_app.catalog.environment import CatalogPartition
 from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.rest.rest_api import EXISTS, MISSING, Answer, RestApi, table_path
 from stream_app.catalog.rest.schema_change_json import change_object
@@ -87,6 +88,9 @@ class RestEnvironment:
         answer = self.api.post(*table_path(self.identifier, "commit"), body=body)
         self._check_there(answer)
         return bool(answer.field("success", bool))
+
+    def add_partitions(self, _partitions: Sequence[CatalogPartition]) -> None:
+        """See `CatalogEnvironment.add_partitions`; the server has them by a commit's statistics."""
 
     def publish_schema(
         self, schemas: SchemaManager, schema: TableSchema, changes: Sequence[SchemaChange]

@@ -202,7 +202,7 @@ lookup.merge-records-threshold lookup.remote-file.enabled lookup.remote-file.lev
 
 _COMMITTING = """
 commit.discard-duplicate-files commit.force-create-snapshot commit.strict-mode.last-safe-snapshot
-commit.user-prefix manifest-sort.enabled metastore.partitioned-table precommit-compact
+commit.user-prefix manifest-sort.enabled precommit-compact
 snapshot.ignore-empty-commit snapshot.watermark-idle-timeout visibility-callback.enabled
 """
 

@@ -247,6 +247,12 @@ COMMIT_MIN_RETRY_WAIT = Option(
 COMMIT_MAX_RETRY_WAIT = Option(
     "commit.max-retry-wait", DURATION, 10 * SECOND, "Longest wait after a lost commit race."
 )
+METASTORE_PARTITIONED_TABLE = Option(
+    "metastore.partitioned-table",
+    BOOLEAN,
+    False,
+    "Whether a Hive metastore lists the table's partitions.",
+)
 CATALOG = Option(
     "stream-app.catalog",
     TEXT,

@@ -40,6 +40,7 @@ from stream_app.table.commit.commit_changes import CommitChanges, changed, overw
 from stream_app.table.commit.commit_conflicts import CommitConflicts
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.late_snapshot import check_in_line, is_still_there, is_there
+from stream_app.table.commit.listed_partitions import ListedPartitions
 from stream_app.table.commit.metadata_files import (
     CommitFiles,
     CommitLists,
@@ -100,6 +101,7 @@ class FileStoreCommit:
     _conflicts: CommitConflicts = field(init=False)
     _manifests: NewestManifests = field(default_factory=NewestManifests)
     _knows_earliest_hint: bool = False
+    _partitions: ListedPartitions = field(default_factory=ListedPartitions)
 
     def __post_init__(self) -> None:
         self._conflicts = CommitConflicts(self.table)
@@ -118,9 +120,8 @@ class FileStoreCommit:
         """
         changes = changed(committable.changes, self.table.options.bucket)
         fixed = partial(_fixed, changes, check)
-        return self._publish(
-            _Commit(kind=CommitKind.APPEND, committable=committable, changes=fixed)
-        )
+        commit = _Commit(kind=CommitKind.APPEND, committable=committable, changes=fixed)
+        return self._publish(commit)
 
     def commit_compactions(
         self, committable: ManifestCommittable, *, are_overtaken: bool = False
@@ -181,9 +182,8 @@ class FileStoreCommit:
                 check([entry for entry in deleting.entries if entry.kind is FileKind.DELETE])
             return deleting
 
-        return self._publish(
-            _Commit(kind=CommitKind.OVERWRITE, committable=committable, changes=changes)
-        )
+        commit = _Commit(kind=CommitKind.OVERWRITE, committable=committable, changes=changes)
+        return self._publish(commit)
 
     def drop_partitions(
         self,
@@ -222,6 +222,7 @@ class FileStoreCommit:
             raise
         files.note_made()
         self.history.note_made(snapshot)
+        self._partitions.add(self.table, commit.committable.changes)
         return snapshot
 
     def _race(self, commit: _Commit, files: CommitFiles) -> Snapshot:
