@@ -138,7 +138,6 @@ MEANINGS = {
     "would read records that the table has already, and that would count twice: without a primary "
     "key, and with functions such as `sum`. `store`: it stores them again.",
     "stream.write-parallelism": "Tasks that write; absent: Spark's default parallelism.",
-    "stream.decode-parallelism": "Tasks that decode; absent: one for each task that reads.",
     "stream.metrics-port": "Port of `http://…/metrics`, for Prometheus; absent: no metrics.",
     "stream.metrics-address": "Address at which that port listens; the default is all of IPv4, and "
     "`::` all of both versions.",

@@ -119,7 +119,10 @@ KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
     **{name: keys_of(section) for name, section in _SECTIONS.items()},
     **{name: {} for name in FREE_SECTIONS},
 }
-REMOVED = {"stream.spark-metrics": "stream.metrics-port serves the job's numbers"}
+REMOVED = {
+    "stream.decode-parallelism": "tasks decode what they read: see source.min-partitions",
+    "stream.spark-metrics": "stream.metrics-port serves the job's numbers",
+}
 PREFIXES = {name: families_of(section) for name, section in _SECTIONS.items()}
 """By section: the prefix of keys that are passed on, and the field that holds them."""
 

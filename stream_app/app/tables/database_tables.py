@@ -187,12 +187,12 @@ class DatabaseTables:
         if not self._full:
             self._full = limit.reason
             why, _, fix = limit.reason.partition("; to fix: ")
-            what = f"messages of {origin} and of all further source tables are set aside: {why}"
+            what = f"messages of {origin} and of all further source tables go to quarantine: {why}"
             self.state.warn([JobWarning(what=what, fix=fix)])
         return True
 
     def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:
-        _LOG.error("messages of %s are set aside: %s", ", ".join(map(str, origins)), reason)
+        _LOG.error("messages of %s go to quarantine: %s", ", ".join(map(str, origins)), reason)
         self._refused.update(dict.fromkeys(origins, reason))
 
     def _compare(self, name: str, parts: Mapping[Origin, pa.RecordBatch]) -> None:

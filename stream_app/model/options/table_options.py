@@ -46,7 +46,8 @@ MERGE_ENGINE = Option(
     CHOICE,
     "deduplicate",
     "How rows of one key are merged: deduplicate keeps the newest, partial-update the newest value "
-    "of each column that is not null, aggregation computes each column by a function.",
+    "of each column that is not null, aggregation computes each column by a function, first-row "
+    "keeps the oldest.",
     only=tuple(MERGE_ENGINES),
 )
 PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE = Option(

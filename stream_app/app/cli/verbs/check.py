@@ -236,7 +236,7 @@ def _not_opened(where: str, error: StreamAppError) -> Iterator[Finding]:
 def _refused(origin: Origin, why: str) -> Iterator[Finding]:
     yield Finding(
         kind=FindingKind.NOT_COMPARED,
-        what=f"nothing of {origin} is stored, its messages are set aside: {why}",
+        what=f"nothing of {origin} is stored, its messages are in quarantine: {why}",
         where="stream.quarantine",
         fix="mend this, and replay the records (stream-app quarantine replay)",
     )

@@ -35,7 +35,7 @@ from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
-from stream_app.table.kinds.tasks import bucket_assigner, table_write
+from stream_app.table.kinds.registry import bucket_assigner, table_write
 from stream_app.table.opening import open_table
 from tests.support.database_topic import HEARTBEAT, Message, change, creates
 from tests.support.small_table import TIME_MS, CompactHere, StandingClock
