@@ -251,15 +251,15 @@ def _fitting(table: FileStoreTable, wanted: TableSchema) -> FileStoreTable:
 
 @contextmanager
 def _creating(path: str) -> Iterator[None]:
-    try:
-        with storage_errors(path):
+    with storage_errors(path):
+        try:
             yield
-    except (NotADirectoryError, FileExistsError):
-        raise UsageError(
-            "no table can be made: a part of the path is a file, not a folder",
-            where=path,
-            fix="give another warehouse, or another name of the database or the table",
-        ) from None
+        except (NotADirectoryError, FileExistsError):
+            raise UsageError(
+                "no table can be made: a part of the path is a file, not a folder",
+                where=path,
+                fix="give another warehouse, or another name of the database or the table",
+            ) from None
 
 
 def check_fits(table: FileStoreTable, wanted: TableSchema) -> None:
