@@ -214,9 +214,9 @@ def new_partitions(
     table: Struct, partitions: Sequence[CatalogPartition], layout: HiveLayout, time_s: int
 ) -> list[Struct]:
     """Partitions of a table of the metastore."""
-    root = table_location(table, layout)
+    folder = table_location(table, layout)
     return [
-        _partition(table, partition, f"{root}/{partition.folder}", layout, time_s)
+        _partition(table, partition, f"{folder}/{partition.folder}", layout, time_s)
         for partition in partitions
     ]
 

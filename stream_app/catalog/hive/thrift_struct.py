@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import Any
 
 
-class Kind(IntEnum):
+class ThriftType(IntEnum):
     """The kinds of values, with the numbers that they have on the wire."""
 
     STOP = 0
@@ -107,8 +107,8 @@ class Struct:
         return default if value is None else value.content
 
 
-_NO_ITEMS = Items(Kind.STRING, ())
-_NO_PAIRS = Pairs(Kind.STRING, Kind.STRING, ())
+_NO_ITEMS = Items(ThriftType.STRING, ())
+_NO_PAIRS = Pairs(ThriftType.STRING, ThriftType.STRING, ())
 
 
 def _text(content: bytes) -> str:
@@ -117,58 +117,60 @@ def _text(content: bytes) -> str:
 
 def text(value: str) -> Value:
     """A string."""
-    return Value(Kind.STRING, value.encode())
+    return Value(ThriftType.STRING, value.encode())
 
 
 def flag(value: bool) -> Value:
     """A boolean."""
-    return Value(Kind.BOOL, value)
+    return Value(ThriftType.BOOL, value)
 
 
 def i16(value: int) -> Value:
     """An integer of 16 bits."""
-    return Value(Kind.I16, value)
+    return Value(ThriftType.I16, value)
 
 
 def i32(value: int) -> Value:
     """An integer of 32 bits, or a member of an enum."""
-    return Value(Kind.I32, value)
+    return Value(ThriftType.I32, value)
 
 
 def i64(value: int) -> Value:
     """An integer of 64 bits."""
-    return Value(Kind.I64, value)
+    return Value(ThriftType.I64, value)
 
 
 def nested(struct: Struct) -> Value:
     """A struct as a field."""
-    return Value(Kind.STRUCT, struct)
+    return Value(ThriftType.STRUCT, struct)
 
 
 def texts(values: Iterable[str]) -> Value:
     """A list of strings."""
-    return Value(Kind.LIST, Items(Kind.STRING, tuple(value.encode() for value in values)))
+    return Value(
+        ThriftType.LIST, Items(ThriftType.STRING, tuple(value.encode() for value in values))
+    )
 
 
 def structs(values: Iterable[Struct]) -> Value:
     """A list of structs."""
-    return Value(Kind.LIST, Items(Kind.STRUCT, tuple(values)))
+    return Value(ThriftType.LIST, Items(ThriftType.STRUCT, tuple(values)))
 
 
 def text_map(values: Mapping[str, str]) -> Value:
     """A map of strings."""
     pairs = tuple((key.encode(), value.encode()) for key, value in values.items())
-    return Value(Kind.MAP, Pairs(Kind.STRING, Kind.STRING, pairs))
+    return Value(ThriftType.MAP, Pairs(ThriftType.STRING, ThriftType.STRING, pairs))
 
 
 _SCALARS = {
-    Kind.BOOL: "Bool",
-    Kind.BYTE: "Byte",
-    Kind.DOUBLE: "Double",
-    Kind.I16: "I16",
-    Kind.I32: "I32",
-    Kind.I64: "I64",
-    Kind.STRING: "Binary",
+    ThriftType.BOOL: "Bool",
+    ThriftType.BYTE: "Byte",
+    ThriftType.DOUBLE: "Double",
+    ThriftType.I16: "I16",
+    ThriftType.I32: "I32",
+    ThriftType.I64: "I64",
+    ThriftType.STRING: "Binary",
 }
 """The end of the names of a protocol's methods."""
 
@@ -179,7 +181,7 @@ def read_struct(protocol: Any) -> Struct:
     protocol.readStructBegin()
     while True:
         _, kind, number = protocol.readFieldBegin()
-        if kind == Kind.STOP:
+        if kind == ThriftType.STOP:
             break
         fields[number] = Value(kind, _read(protocol, kind))
         protocol.readFieldEnd()
@@ -188,20 +190,20 @@ def read_struct(protocol: Any) -> Struct:
 
 
 def _read(protocol: Any, kind: int) -> Any:
-    if kind == Kind.STRUCT:
+    if kind == ThriftType.STRUCT:
         return read_struct(protocol)
-    if kind == Kind.MAP:
+    if kind == ThriftType.MAP:
         key_kind, value_kind, size = protocol.readMapBegin()
         pairs = tuple((_read(protocol, key_kind), _read(protocol, value_kind)) for _ in range(size))
         protocol.readMapEnd()
         return Pairs(key_kind, value_kind, pairs)
-    if kind in (Kind.LIST, Kind.SET):
-        name = "List" if kind == Kind.LIST else "Set"
+    if kind in (ThriftType.LIST, ThriftType.SET):
+        name = "List" if kind == ThriftType.LIST else "Set"
         item_kind, size = getattr(protocol, f"read{name}Begin")()
         items = tuple(_read(protocol, item_kind) for _ in range(size))
         getattr(protocol, f"read{name}End")()
         return Items(item_kind, items)
-    return getattr(protocol, f"read{_SCALARS[Kind(kind)]}")()
+    return getattr(protocol, f"read{_SCALARS[ThriftType(kind)]}")()
 
 
 def write_struct(protocol: Any, struct: Struct) -> None:
@@ -216,19 +218,19 @@ def write_struct(protocol: Any, struct: Struct) -> None:
 
 
 def _write(protocol: Any, kind: int, content: Any) -> None:
-    if kind == Kind.STRUCT:
+    if kind == ThriftType.STRUCT:
         write_struct(protocol, content)
-    elif kind == Kind.MAP:
+    elif kind == ThriftType.MAP:
         protocol.writeMapBegin(content.key_kind, content.kind, len(content.contents))
         for key, value in content.contents:
             _write(protocol, content.key_kind, key)
             _write(protocol, content.kind, value)
         protocol.writeMapEnd()
-    elif kind in (Kind.LIST, Kind.SET):
-        name = "List" if kind == Kind.LIST else "Set"
+    elif kind in (ThriftType.LIST, ThriftType.SET):
+        name = "List" if kind == ThriftType.LIST else "Set"
         getattr(protocol, f"write{name}Begin")(content.kind, len(content.contents))
         for item in content.contents:
             _write(protocol, content.kind, item)
         getattr(protocol, f"write{name}End")()
     else:
-        getattr(protocol, f"write{_SCALARS[Kind(kind)]}")(content)
+        getattr(protocol, f"write{_SCALARS[ThriftType(kind)]}")(content)

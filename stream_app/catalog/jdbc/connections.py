@@ -22,7 +22,7 @@ _FIX = (
 _TAKEN = ("23505", "1062", "SQLITE_CONSTRAINT_PRIMARYKEY")
 """What the databases say of a key that is there: PostgreSQL, MySQL, SQLite."""
 _REFUSED = ("28P01", "28000", "42501", "1044", "1045", "1142")
-"""What PostgreSQL and MySQL say of a user who has no right."""
+"""What PostgreSQL and MySQL say of a user without the right."""
 
 
 class TakenError(Exception):

@@ -17,9 +17,9 @@ from stream_app.catalog.hive.hive_types import hive_type
 from stream_app.catalog.hive.metastore_client import MetastoreClient, Method
 from stream_app.catalog.hive.thrift_struct import (
     Items,
-    Kind,
     Pairs,
     Struct,
+    ThriftType,
     Value,
     read_struct,
     text,
@@ -32,16 +32,19 @@ from stream_app.model.schema.data_type import parse_data_type
 
 
 def test_a_struct_keeps_fields_that_nobody_knows() -> None:
-    inner = Struct({7: Value(Kind.DOUBLE, 0.5), 900: Value(Kind.BYTE, 3)})
+    inner = Struct({7: Value(ThriftType.DOUBLE, 0.5), 900: Value(ThriftType.BYTE, 3)})
     pairs = ((b"\xff not UTF-8", inner), (b"", Struct()))
     struct = Struct(
         {
             1: text("größe"),
-            2: Value(Kind.BOOL, True),
-            25: Value(Kind.I64, 2**40),
-            26: Value(Kind.SET, Items(Kind.I16, (1, -2))),
-            27: Value(Kind.MAP, Pairs(Kind.STRING, Kind.STRUCT, pairs)),
-            28: Value(Kind.LIST, Items(Kind.LIST, (Items(Kind.I32, (4,)), Items(Kind.I32, ())))),
+            2: Value(ThriftType.BOOL, True),
+            25: Value(ThriftType.I64, 2**40),
+            26: Value(ThriftType.SET, Items(ThriftType.I16, (1, -2))),
+            27: Value(ThriftType.MAP, Pairs(ThriftType.STRING, ThriftType.STRUCT, pairs)),
+            28: Value(
+                ThriftType.LIST,
+                Items(ThriftType.LIST, (Items(ThriftType.I32, (4,)), Items(ThriftType.I32, ()))),
+            ),
         }
     )
     buffer = TMemoryBuffer()
