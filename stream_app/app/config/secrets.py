@@ -31,7 +31,7 @@ _LENGTH_MIN = 4
 
 def is_secret(name: str) -> bool:
     """Whether a key, or the name of a variable or file, says that its value is a secret."""
-    return _NAMES.search(name) is not None
+    return _NAMES.search(name) is not None and not name.endswith((".provider", ".enabled"))
 
 
 class Secrets:
