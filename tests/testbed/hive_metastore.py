@@ -20,21 +20,15 @@ from stream_app.catalog.hive.metastore_client import MetastoreClient, Method
 from stream_app.catalog.hive.thrift_struct import flag, text
 from tests.testbed.server_process import DatabaseServer, ServerProcess
 
-LOCK_TIMEOUT_S = 3
-"""The age at which the metastore takes the lock of a dead process away."""
 _SETTINGS = {
     "metastore.async.log.enabled": "false",
     "metastore.expression.proxy": (
         "org.apache.hadoop.hive.metastore.DefaultPartitionExpressionProxy"
     ),
-    # The task that ends the locks of dead processes; by default it runs beside the compactor alone.
+    # The other tasks need Hive's own engine.
     "metastore.task.threads.always": "org.apache.hadoop.hive.metastore.txn.AcidHouseKeeperService",
     "metastore.task.threads.remote": "",
     "metastore.thrift.bind.host": "127.0.0.1",
-    "metastore.timedout.txn.reaper.interval": "1s",
-    "metastore.timedout.txn.reaper.start": "1s",
-    "metastore.txn.timeout": f"{LOCK_TIMEOUT_S}s",
-    "hive.txn.timeout": f"{LOCK_TIMEOUT_S}s",
 }
 _JVM_OPTIONS = (
     "-Xmx400m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dderby.system.durability=test",
