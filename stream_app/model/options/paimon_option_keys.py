@@ -95,7 +95,7 @@ global-index.enabled global-index.filter.refine-from-data incremental-between-ta
 index-file-in-data-file-dir key-value.sequence_number.enabled local-cache.enabled
 lookup.blob-as-descriptor lookup.cache.bloom.filter.enabled lookup.remote-file.enabled
 manifest-sort.enabled manifest.delete-file-drop-stats manifest.merge-optimize.enabled
-manifest.sidecar.enabled metadata.stats-dense-store metastore.partitioned-table overwrite-upgrade
+manifest.sidecar.enabled metadata.stats-dense-store overwrite-upgrade
 partition.end-input-to-done pk-clustering-override postpone.batch-write-fixed-bucket
 postpone.merge-on-read primary-key.nullable query-auth.enabled read.native.enabled
 row-tracking.enabled row-tracking.partition-group-on-commit scan.fallback-branch.read-fail-fast
