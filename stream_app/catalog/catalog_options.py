@@ -89,11 +89,33 @@ HEADER_PREFIX = "header."
 """The prefix of headers that each request to a REST catalog has."""
 
 
+_OF_LOCKS = (
+    *(LOCK_ENABLED, LOCK_CHECK_MAX_SLEEP, LOCK_ACQUIRE_TIMEOUT),
+    *(SYNC_ALL_PROPERTIES, CLIENT_POOL_SIZE),
+)
+_OF_KIND = {
+    "filesystem": (),
+    "jdbc": (URI, *_OF_LOCKS, CATALOG_KEY, LOCK_KEY_MAX_LENGTH, JDBC_USER, JDBC_PASSWORD),
+    "hive": (URI, *_OF_LOCKS, HIVE_METASTORE_URIS, HIVE_CONF_DIR, LOCATION_IN_PROPERTIES),
+    "rest": (URI, TOKEN_PROVIDER, TOKEN, PREFIX, DATA_TOKEN_ENABLED),
+}
+
+
+def names_folder(options: Mapping[str, str]) -> bool:
+    """Whether ``warehouse`` is a folder; a REST catalog's is a name that its server knows."""
+    return options.get(METASTORE.key, "").lower() != "rest"
+
+
 def option_problems(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Options that no catalog has, and wrong values: (key, problem)."""
+    """Options that no catalog has, or not this kind, and wrong values: (key, problem)."""
+    kind = options.get(METASTORE.key, METASTORE.default).lower()
+    of_kind = {option.key for option in (METASTORE, WAREHOUSE, *_OF_KIND.get(kind, ()))}
     for key in options:
-        if key not in OPTIONS and not key.startswith(HEADER_PREFIX):
+        is_header = key.startswith(HEADER_PREFIX)
+        if key not in OPTIONS and not is_header:
             yield key, unknown_name("option", key, OPTIONS)
+        elif kind in _OF_KIND and key not in of_kind and not (is_header and kind == "rest"):
+            yield key, f"does nothing where metastore = {kind}: take it out"
     for option in OPTIONS.values():
         try:
             option.read(options)

@@ -72,7 +72,7 @@ class AppConfig:
             "file-system": self._masked(self.file_system),
             "spark": self._masked(self.spark),
         }
-        for name in ("source", "table" if self.sync is None else "sync", "stream"):
+        for name in ("source", self.tables_section, "stream"):
             section = getattr(self, name)
             sections[name] = {
                 one.name: self._plain(getattr(section, one.name))
@@ -80,6 +80,11 @@ class AppConfig:
                 if one.metadata
             }
         return sections
+
+    @property
+    def tables_section(self) -> str:
+        """The name of the section with the tables."""
+        return "table" if self.sync is None else "sync"
 
     def _masked(self, settings: Mapping[str, object]) -> dict[str, object]:
         return {key: HIDDEN if is_secret(key) else self._plain(settings[key]) for key in settings}
@@ -285,8 +290,10 @@ def _catalog_problems(config: AppConfig) -> Iterator[tuple[str, str]]:
         yield f"catalog.{key}", problem
     warehouse = options.get("warehouse", section.warehouse)
     if options and warehouse != section.warehouse:
-        name = "table" if config.sync is None else "sync"
-        yield f"{name}.warehouse", f"is another than catalog.warehouse, {warehouse!r}: give one"
+        yield (
+            f"{config.tables_section}.warehouse",
+            f"is another than catalog.warehouse, {warehouse!r}: give one",
+        )
 
 
 def _file_system_problems(options: Mapping[str, str], warehouse: str) -> Iterator[str]:

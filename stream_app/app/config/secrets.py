@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 HIDDEN = "****"
 _NAMES = re.compile(
-    r"passw|passphrase|pwd|secret|jaas|token|credential|access[._-]?key|keystore[._]key|webhook[._-]?url",
+    r"passw|passphrase|pwd|secret|jaas|token|credential|access[._-]?key|keystore[._]key|webhook[._-]?url|\bheader\.",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(

@@ -233,5 +233,6 @@ def _check_name(name: str) -> None:
     if name != name.lower():
         raise UsageError(
             f"{name!r} has upper-case letters, which a Hive metastore does not keep",
+            where="[catalog] metastore = hive",
             fix="name the database and the table in lower case",
         )

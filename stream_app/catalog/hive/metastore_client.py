@@ -1,7 +1,7 @@
 """Calls of a Hive metastore, over a few connections that stay open.
 
 The client is schemaless: a call is a name and a struct of arguments (`thrift_struct`), so the same
-code calls metastores of Hive 2.3 to 4. Names, numbers and errors are those of Hive's
+code calls metastores of Hive 3.1 and 4.0. Names, numbers and errors are those of Hive's
 `hive_metastore.thrift`.
 
 Source: Paimon `hive/pool/HiveClientPool.java`.

@@ -72,7 +72,10 @@ def test_the_variable_names_another_file_and_values_refer_to_others(folder: Path
         (LAKE, "lak", "did you mean 'lake'"),
         ("[lake]\nwarehose = 'w'", "lake", "did you mean 'warehouse'"),
         ("[lake]\nmetastore = 'glue'", "lake", "metastore.*'glue' is not supported"),
-        ("[lake]\nuri = 'x'", "lake", "has no warehouse"),
+        ("[lake]\nmetastore = 'jdbc'", "lake", "has no warehouse"),
+        ("[lake]\nuri = 'x'", "lake", "uri: does nothing where metastore = filesystem"),
+        ("[lake]\nmetastore = 'jdbc'\ntoken = 'x'", "lake", "token: does nothing"),
+        ("[lake]\nmetastore = 'rest'\nlock.enabled = true", "lake", "lock.enabled: does nothing"),
         ("[lake]\nwarehouse = '${env:NOT_THERE}'", "lake", "there is no such variable"),
         (
             "[lake]\nwarehouse = 'w'\nmetastore = 'jdbc'\nuri = 'jdbc:oracle:x'",

@@ -38,6 +38,7 @@ from stream_app.app.tables.job_catalog import job_catalog, open_job_table
 from stream_app.app.tables.job_folders import checkpoint_of, probe_local
 from stream_app.app.tables.one_table import changes_that_fail, wanted_schema
 from stream_app.app.text.listing import counted
+from stream_app.catalog.catalog_options import names_folder
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError
 from stream_app.fileio.file_io_registry import can_open, file_io_of, is_local
@@ -83,11 +84,14 @@ class Examination:
         cores, buffer = os.cpu_count() or 1, CoreOptions(section.options)[WRITE_BUFFER_SIZE]
         total = machine.machine_memory()
         yield from observed("memory", partial(machine.memory, spark, total, buffer, cores))
-        yield from observed("disk", partial(machine.disk, section.warehouse))
+        has_folder = names_folder(self.config.catalog)
+        if has_folder:
+            yield from observed("disk", partial(machine.disk, section.warehouse))
         yield from observed("broker", self._broker.observations)
         tables, topics = self.config.tables, self._broker.topics
         yield from observed("columns", partial(columns_of_source, tables, topics))
-        yield from observed("warehouse", partial(self._store, "warehouse", section.warehouse))
+        if has_folder:
+            yield from observed("warehouse", partial(self._store, "warehouse", section.warehouse))
         if tables.catalog:
             yield from observed("catalog", self._catalog)
         yield from observed("checkpoint", self._checkpoint)

@@ -95,6 +95,15 @@ def test_a_healthy_job_makes_nothing(job: Job, capsys: pytest.CaptureFixture[str
     assert sorted(job.folder.rglob("*")) == before
 
 
+def test_a_warehouse_that_is_a_name_is_no_folder(job: Job) -> None:
+    job.settings = ["catalog.metastore=rest", "catalog.uri=http://127.0.0.1:1"]
+    job.settings += ["catalog.token.provider=bear"]
+    job.environ = {"STREAM_APP_CATALOG__TOKEN": "swordfish"}
+    seen = list(Examination(job.config(), SystemClock()).observations())
+    assert {"disk", "warehouse"}.isdisjoint(one.part for one in seen)
+    assert "127.0.0.1:1" in only([one for one in seen if one.part == "catalog"]).what
+
+
 def test_a_table_that_does_not_fit_is_a_problem(
     job: Job, capsys: pytest.CaptureFixture[str]
 ) -> None:
