@@ -15,9 +15,9 @@ from prometheus_client import generate_latest
 from stream_app.app.cli.verbs.ingest import ingest_command
 from stream_app.app.config.app_config import load_config
 from stream_app.app.config.secrets import HIDDEN, Secrets, hidden, hiding, is_secret
-from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.app.config.settings import secret_texts
 from stream_app.app.config.values import Setting
+from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.errors import UsageError
 from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.table.file_store_table import table_label
