@@ -47,8 +47,8 @@ def interrupted(
 
     Args:
         folder: where it runs; its output goes to a file there.
-        when: what its output must hold first; None: it is a program in Python, which has started.
-        after_s: so long after that.
+        when: a text of its output to wait for. None: wait until Python has started itself.
+        after_s: the wait after that, in seconds.
         may_end: on a fast machine it may have ended by then, and Ctrl-C meets nothing.
     """
     log = folder / "output.txt"
