@@ -17,6 +17,7 @@ from stream_app.model.schema.data_type import (
     DataType,
     RowType,
 )
+from stream_app.model.schema.iceberg_schema import iceberg_problems
 from stream_app.model.schema.merge_problems import merge_problems
 from stream_app.model.schema.merge_rules import MergeRules, merge_rules
 from stream_app.model.schema.paimon_problems import index_problems, nested_problems, paimon_problems
@@ -199,6 +200,7 @@ def existing_problems(
         *merge_problems(columns, primary_keys, options),
         *nested_problems(columns, primary_keys, partition_keys, options),
         *index_problems(primary_keys, partition_keys, options),
+        *iceberg_problems(columns, primary_keys, options),
     ]
 
 

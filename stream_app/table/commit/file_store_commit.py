@@ -48,6 +48,7 @@ from stream_app.table.commit.metadata_files import (
     compacted_index,
 )
 from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.publisher import IcebergPublisher
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.version import VERSION
 
@@ -93,16 +94,19 @@ class FileStoreCommit:
     Attributes:
         history: what is known of the table. A commit directly on top of the known snapshot advances
             it. After other writers' commits the caller has to catch up.
+        iceberg: publishes each snapshot to Iceberg's readers.
     """
 
     table: FileStoreTable
     history: CommitHistory
+    iceberg: IcebergPublisher = field(init=False)
     _conflicts: CommitConflicts = field(init=False)
     _manifests: NewestManifests = field(default_factory=NewestManifests)
     _knows_earliest_hint: bool = False
 
     def __post_init__(self) -> None:
         self._conflicts = CommitConflicts(self.table)
+        self.iceberg = IcebergPublisher(self.table)
 
     def commit_appends(
         self, committable: ManifestCommittable, *, check: OnTop | None = None
@@ -222,6 +226,7 @@ class FileStoreCommit:
             raise
         files.note_made()
         self.history.note_made(snapshot)
+        self.iceberg.publish(snapshot)
         return snapshot
 
     def _race(self, commit: _Commit, files: CommitFiles) -> Snapshot:
@@ -249,12 +254,8 @@ class FileStoreCommit:
                 )
             )
             latest = self.table.snapshots.latest()
-        what = (
-            f"{commit.kind.value} commit {commit.committable.identifier} of user "
-            f"{self.history.commit_user} lost the race for the next snapshot {retry + 1} times in "
-            f"{waited_s:.1f} s"
-        )
-        raise _lost(what, self.table)
+        lost = f"lost the race for the next snapshot {retry + 1} times in {waited_s:.1f} s"
+        raise _lost(self, commit, lost)
 
     def _attempt(
         self, latest: Snapshot | None, commit: _Commit, files: CommitFiles
@@ -345,11 +346,14 @@ def _fixed(changes: CommitChanges, check: OnTop | None, latest: Snapshot | None)
     return changes
 
 
-def _lost(what: str, table: FileStoreTable) -> CommitError:
+def _lost(committer: FileStoreCommit, commit: _Commit, lost: str) -> CommitError:
+    table, history = committer.table, committer.history
     winner = table.snapshots.latest()
     assert winner is not None, "a race is lost to somebody"
     return CommitError(
-        f"{what}, last to snapshot {winner.snapshot_id} of user {winner.commit_user}",
+        f"{commit.kind.value} commit {commit.committable.identifier} of user "
+        f"{history.commit_user} {lost}, last to snapshot {winner.snapshot_id} of user "
+        f"{winner.commit_user}",
         where=table.location,
         fix="other writers commit without a pause: raise 'commit.max-retries' or "
         "'commit.timeout', or let fewer jobs write this table",

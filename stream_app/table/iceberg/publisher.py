@@ -1,0 +1,386 @@
+"""Brings a table's Iceberg metadata up to a snapshot of Paimon.
+
+A version of Iceberg names the same data files as the snapshot, and its deletion vectors by their
+place in Paimon's index files. It is made of the version before and the changes since, also those of
+other writers; or of the snapshot's live files, when the version before does not lead there. So a
+crash between both commits heals with the next one.
+
+Order on disk: manifests, their list, ``vN.metadata.json`` by create-if-absent, the hint; then what
+no kept version needs is deleted. Errors never reach the table's own commit.
+
+Source: Paimon `iceberg/IcebergCommitCallback.java`.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTableError
+from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
+from stream_app.format.iceberg.manifests import ManifestKind
+from stream_app.format.iceberg.metadata_json import partition_fields_json
+from stream_app.model.iceberg import (
+    MARK,
+    EntryStatus,
+    IcebergManifest,
+    IcebergMetadata,
+    IcebergSnapshot,
+    ManifestContent,
+)
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.options.iceberg_options import (
+    DISABLED,
+    METADATA_ICEBERG_COMPACTION_MAX_FILE_NUM,
+    METADATA_ICEBERG_COMPACTION_MIN_FILE_NUM,
+    METADATA_ICEBERG_FORMAT_VERSION,
+    METADATA_ICEBERG_STORAGE,
+)
+from stream_app.model.options.table_options import (
+    DELETION_VECTORS_BITMAP64,
+    MANIFEST_TARGET_FILE_SIZE,
+)
+from stream_app.model.schema.iceberg_schema import iceberg_problems, iceberg_schema
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.planning.iceberg.history import kept_snapshots, next_version, operation
+from stream_app.planning.iceberg.manifest_merge import MergeRule
+from stream_app.planning.iceberg.visible_files import (
+    VisibleChanges,
+    VisibleLevels,
+    visible_changes,
+    visible_levels,
+)
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.iceberg.live_files import iceberg_files, iceberg_vectors
+from stream_app.table.iceberg.manifest_writer import LiveKeys, ManifestWriter
+from stream_app.table.iceberg.version_history import TaggedSnapshots, clean, older_files
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+_LOG = logging.getLogger(__name__)
+_VISIBLE = "paimon.visible-from-level"
+_NO_GARBAGE_COLLECTION = {"gc.enabled": "false"}
+"""The files are Paimon's: no engine of Iceberg shall delete them."""
+_ROW_LINEAGE_VERSION = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """From a published version to a snapshot.
+
+    Attributes:
+        base: the version before; None: there is none of this table.
+        manifests: of `base`, as far as its files are carried over.
+        kept: snapshots of `base` that stay in the history.
+    """
+
+    base: IcebergMetadata | None
+    manifests: Sequence[IcebergManifest]
+    kept: Sequence[IcebergSnapshot]
+    changes: VisibleChanges
+
+
+@dataclass
+class IcebergPublisher:
+    """Publishes one table. Not thread safe.
+
+    Attributes:
+        problem: why the newest attempt failed; None: it did not.
+    """
+
+    table: FileStoreTable
+    problem: str | None = None
+    _published: IcebergMetadata | None = None
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the table is published at all."""
+        return self.table.options[METADATA_ICEBERG_STORAGE] != DISABLED
+
+    @cached_property
+    def files(self) -> IcebergFiles:
+        """The files of the metadata.
+
+        Raises:
+            UnsupportedTableError: the table lies where its metadata has no place.
+        """
+        return IcebergFiles.of(self.table.file_io, self.table.location, self.table.options)
+
+    @cached_property
+    def _keys(self) -> LiveKeys:
+        return LiveKeys(self.files)
+
+    @cached_property
+    def _tags(self) -> TaggedSnapshots:
+        return TaggedSnapshots(self.table)
+
+    @cached_property
+    def _table_uuid(self) -> str:
+        return str(uuid.UUID(self.table.identity()[:32], version=4))
+
+    @cached_property
+    def _has_vectors(self) -> bool:
+        options = self.table.options
+        has_64_bits = options.merges_by_vectors and options[DELETION_VECTORS_BITMAP64]
+        return has_64_bits and self._format_version >= _ROW_LINEAGE_VERSION
+
+    @property
+    def _format_version(self) -> int:
+        return self.table.options[METADATA_ICEBERG_FORMAT_VERSION]
+
+    @property
+    def _levels(self) -> VisibleLevels:
+        return visible_levels(
+            merges_by_key=self.table.kind.merges_by_key,
+            has_vectors=self._has_vectors,
+            num_levels=self.table.options.num_levels,
+        )
+
+    def publish(self, snapshot: Snapshot) -> None:
+        """Bring the metadata up to a snapshot. Never raises: the next commit tries again."""
+        if not self.is_on:
+            return
+        try:
+            self.bring_up_to(snapshot)
+        except Exception as error:
+            known = isinstance(error, (StreamAppError, OSError))
+            _LOG.warning(
+                "Iceberg's readers do not see snapshot %d of %s yet: %s",
+                *(snapshot.snapshot_id, self.table.location, error),
+                exc_info=not known,
+            )
+            self.problem, self._published = str(error), None
+        else:
+            self.problem = None
+
+    def bring_up_to(self, snapshot: Snapshot) -> None:
+        """Publish a snapshot, unless it or a later one is published.
+
+        Raises:
+            StreamAppError, OSError: it is not published.
+        """
+        base, following = self._newest(), None
+        if base is not None and self._is_of_table(base) and self._is_there(base.current):
+            if base.current.snapshot_id >= snapshot.snapshot_id:
+                self._published = base
+                return
+            following = self._following(base, snapshot)
+        self._write(following or self._afresh(base, snapshot), snapshot)
+
+    def _newest(self) -> IcebergMetadata | None:
+        version = self.files.newest_version()
+        if self._published is not None and self._published.version == version:
+            return self._published
+        return None if version is None else self.files.read_version(version)
+
+    def _is_of_table(self, base: IcebergMetadata) -> bool:
+        """Whether a version tells of this table, in the way that its options ask for."""
+        return (
+            base.table_uuid == self._table_uuid
+            and base.format_version == self._format_version
+            and base.location == self.table.location
+            and base.properties.get(_VISIBLE) == str(self._levels.least)
+        )
+
+    def _is_there(self, snapshot: IcebergSnapshot) -> bool:
+        """Whether Paimon has this very snapshot: after a rollback another one has its number."""
+        return self.table.snapshots.delta_list(snapshot.snapshot_id) == snapshot.mark is not None
+
+    def _following(self, base: IcebergMetadata, snapshot: Snapshot) -> _Step | None:
+        """The step by the changes since; None: they do not lead from there to the snapshot."""
+        scan, snapshots = FileStoreScan(self.table), self.table.snapshots
+        try:
+            between = range(base.current.snapshot_id + 1, snapshot.snapshot_id)
+            passed = [*map(snapshots.snapshot, between), snapshot]
+            entries = [entry for one in passed for entry in scan.delta(one)]
+            manifests = self.files.read_list(base.current.manifest_list)
+        except (FileNotFoundError, CorruptFileError):
+            return None
+        changes = visible_changes(entries, self._levels, self._path)
+        return _Step(base=base, manifests=manifests, kept=base.snapshots, changes=changes)
+
+    def _afresh(self, base: IcebergMetadata | None, snapshot: Snapshot) -> _Step:
+        """The step by the live files; of the history that stays which Paimon still has."""
+        entries = FileStoreScan(self.table).live(snapshot)
+        changes = visible_changes(entries, self._levels, self._path)
+        is_same = base is not None and base.table_uuid == self._table_uuid
+        kept = [
+            one
+            for one in (base.snapshots if base is not None and is_same else ())
+            if one.snapshot_id < snapshot.snapshot_id and self._is_there(one)
+        ]
+        return _Step(base=base, manifests=(), kept=kept, changes=changes)
+
+    def _path(self, entry: ManifestEntry) -> str:
+        return self.table.paths.data_file(entry.partition, entry.bucket, entry.file)
+
+    def _write(self, step: _Step, snapshot: Snapshot) -> None:
+        version = next_version(step.base, snapshot.snapshot_id)
+        has_lineage = self._format_version >= _ROW_LINEAGE_VERSION
+        next_row_id = step.base.next_row_id if step.base else 0
+        schema = self._schema(snapshot.schema_id)
+        writer = ManifestWriter(
+            files=self.files,
+            keys=self._keys,
+            kind=self._kind(schema),
+            rule=self._merge_rule,
+            snapshot_id=snapshot.snapshot_id,
+            sequence_number=version,
+            first_row_id=next_row_id if has_lineage else None,
+        )
+        added = iceberg_files(self.table, step.changes, next_row_id if has_lineage else None)
+        manifests = writer.write(ManifestContent.DATA, step.manifests, added, step.changes.removed)
+        manifests += self._vectors(writer, step, snapshot)
+        added_rows = sum(file.row_count for file in added.values())
+        iceberg_snapshot = IcebergSnapshot(
+            snapshot_id=snapshot.snapshot_id,
+            parent_id=step.kept[-1].snapshot_id if step.kept else None,
+            sequence_number=version,
+            time_millis=max([snapshot.time_millis, *(one.time_millis for one in step.kept)]),
+            manifest_list=self.files.write_list(manifests, snapshot.snapshot_id),
+            schema_id=snapshot.schema_id,
+            summary=_summary(
+                *(step, snapshot, writer, manifests),
+                merges_by_key=self.table.kind.merges_by_key,
+            ),
+            first_row_id=next_row_id if has_lineage else None,
+            added_rows=added_rows if has_lineage else None,
+        )
+        metadata = self._metadata(step, iceberg_snapshot, version, next_row_id + added_rows)
+        if not self.files.publish(metadata):
+            written = [manifest.path for manifest in writer.written]
+            self.files.delete([*written, iceberg_snapshot.manifest_list])
+            self._published = None
+            return
+        self._published = metadata
+        self._keys.forget_others(manifests)
+        clean(self.files, step.base, metadata)
+
+    @property
+    def _merge_rule(self) -> MergeRule:
+        options = self.table.options
+        return MergeRule(
+            target_size=options[MANIFEST_TARGET_FILE_SIZE],
+            min_count=options[METADATA_ICEBERG_COMPACTION_MIN_FILE_NUM],
+            max_count=options[METADATA_ICEBERG_COMPACTION_MAX_FILE_NUM],
+        )
+
+    def _schema(self, schema_id: int) -> TableSchema:
+        """A schema that Iceberg can hold.
+
+        Raises:
+            UnsupportedTableError: it cannot.
+        """
+        schema = self.table.known_schemas()(schema_id)
+        problems = list(
+            iceberg_problems(schema.fields, schema.primary_keys, self.table.schema.options)
+        )
+        if problems:
+            raise UnsupportedTableError(
+                "; ".join(problems), where=self.table.location, fix="mend columns or options"
+            )
+        return schema
+
+    def _kind(self, schema: TableSchema) -> ManifestKind:
+        return ManifestKind(
+            format_version=self._format_version,
+            schema=_schema_json(schema),
+            partition_type=schema.partition_type,
+            partition_fields=partition_fields_json(_partition_fields(schema)),
+        )
+
+    def _vectors(
+        self, writer: ManifestWriter, step: _Step, snapshot: Snapshot
+    ) -> list[IcebergManifest]:
+        """The manifests of the snapshot's deletion vectors."""
+        if not self._has_vectors:
+            return []
+        vectors = {file.key: file for file in iceberg_vectors(self.table, snapshot)}
+        older = [one for one in step.manifests if one.content is ManifestContent.DELETES]
+        published = frozenset[str]().union(
+            *(self._keys.of(manifest) for manifest in older if manifest.live_files)
+        )
+        added = {key: file for key, file in vectors.items() if key not in published}
+        removed = published - vectors.keys()
+        return writer.write(ManifestContent.DELETES, step.manifests, added, removed)
+
+    def _metadata(
+        self, step: _Step, snapshot: IcebergSnapshot, version: int, next_row_id: int
+    ) -> IcebergMetadata:
+        base, schema = step.base, self.table.known_schemas()(snapshot.schema_id)
+        tags = self._tags.read()
+        earliest = self.table.snapshots.earliest_id() or snapshot.snapshot_id
+        kept = kept_snapshots(step.kept, earliest, tags.values())
+        snapshots = (*kept, snapshot)
+        numbers = {one.snapshot_id for one in snapshots}
+        comment = {} if schema.comment is None else {"comment": schema.comment}
+        is_same = base is not None and base.table_uuid == self._table_uuid
+        return IcebergMetadata(
+            version=version,
+            format_version=self._format_version,
+            table_uuid=self._table_uuid,
+            location=self.table.location,
+            schemas=self._schemas(base if is_same else None, snapshots),
+            last_column_id=schema.highest_field_id,
+            partition_fields=_partition_fields(schema),
+            snapshots=snapshots,
+            tags={name: number for name, number in tags.items() if number in numbers},
+            properties={_VISIBLE: str(self._levels.least), **_NO_GARBAGE_COLLECTION, **comment},
+            older_files=older_files(self.files, base, self.table.options),
+            next_row_id=next_row_id,
+        )
+
+    def _schemas(
+        self, base: IcebergMetadata | None, snapshots: Sequence[IcebergSnapshot]
+    ) -> Mapping[int, Mapping[str, Any]]:
+        """The schemas of the snapshots, those of the version before as they are there."""
+        known, schema_of = base.schemas if base else {}, self.table.known_schemas()
+        schemas = {}
+        for number in sorted({snapshot.schema_id for snapshot in snapshots}):
+            schema = schema_of(number) if number not in known else None
+            schemas[number] = known[number] if schema is None else _schema_json(schema)
+        return schemas
+
+
+def _schema_json(schema: TableSchema) -> dict[str, Any]:
+    return iceberg_schema(schema.schema_id, schema.fields, schema.primary_keys)
+
+
+def _partition_fields(schema: TableSchema) -> tuple[tuple[str, int], ...]:
+    return tuple((field.name, field.field_id) for field in schema.partition_type)
+
+
+def _summary(
+    step: _Step,
+    snapshot: Snapshot,
+    writer: ManifestWriter,
+    manifests: Sequence[IcebergManifest],
+    *,
+    merges_by_key: bool,
+) -> dict[str, str]:
+    """What Iceberg's readers show of a snapshot, with the mark of Paimon's."""
+    data = [one for one in manifests if one.content is ManifestContent.DATA]
+    written = [one for one in writer.written if one.content is ManifestContent.DATA]
+    added, deleted = EntryStatus.ADDED, EntryStatus.DELETED
+    counts = {
+        "added-data-files": sum(one.files[added] for one in written),
+        "added-records": sum(one.rows[added] for one in written),
+        "deleted-data-files": sum(one.files[deleted] for one in written),
+        "deleted-records": sum(one.rows[deleted] for one in written),
+        "total-data-files": sum(one.live_files for one in data),
+        "total-records": sum(one.live_rows for one in data),
+        "total-delete-files": sum(one.live_files for one in manifests if one not in data),
+        "paimon.snapshot-id": snapshot.snapshot_id,
+    }
+    keeps_rows = snapshot.commit_kind is CommitKind.COMPACT and not merges_by_key
+    kind = operation(
+        has_added=bool(step.changes.added),
+        has_removed=bool(step.changes.removed),
+        keeps_rows=keeps_rows,
+    )
+    texts = {name: str(count) for name, count in counts.items()}
+    return {"operation": kind, **texts, MARK: snapshot.delta_manifest_list}

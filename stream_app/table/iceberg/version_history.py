@@ -1,0 +1,68 @@
+"""The past of a version: tags and metadata files that stay, and files that no version needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from stream_app.fileio.file_io import FileStatus
+from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
+from stream_app.model.iceberg import IcebergMetadata
+from stream_app.model.options.core_options import CoreOptions
+from stream_app.model.options.iceberg_options import (
+    METADATA_ICEBERG_DELETE_AFTER_COMMIT_ENABLED,
+    METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX,
+)
+from stream_app.table.file_store_table import FileStoreTable
+
+
+@dataclass(slots=True)
+class TaggedSnapshots:
+    """The snapshots that tags of a table keep; each tag is read once."""
+
+    table: FileStoreTable
+    _known: dict[tuple[str, FileStatus], int] = field(default_factory=dict)
+
+    def read(self) -> dict[str, int]:
+        """Tag → the number of its snapshot."""
+        known, self._known = self._known, {}
+        for key in self.table.tags.statuses().items():
+            number = known.get(key)
+            if number is None and (tag := self.table.tags.tag(key[0])) is not None:
+                number = tag.snapshot.snapshot_id
+            if number is not None:
+                self._known[key] = number
+        return {name: number for (name, _), number in self._known.items()}
+
+
+def older_files(
+    files: IcebergFiles, base: IcebergMetadata | None, options: CoreOptions
+) -> tuple[tuple[str, int], ...]:
+    """The older metadata files that stay beside the version after `base`, oldest first."""
+    if base is None:
+        return ()
+    newest = (files.version_path(base.version), base.current.time_millis)
+    older = (*base.older_files, newest)
+    if not options[METADATA_ICEBERG_DELETE_AFTER_COMMIT_ENABLED]:
+        return older
+    return older[max(0, len(older) - options[METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX]) :]
+
+
+def clean(files: IcebergFiles, base: IcebergMetadata | None, metadata: IcebergMetadata) -> None:
+    """Delete what a published version has dropped of the one before: what nothing names."""
+    if base is None:
+        return
+    kept = {path for path, _ in metadata.older_files}
+    versions = [path for path, _ in base.older_files] + [files.version_path(base.version)]
+    files.delete(path for path in versions if path not in kept)
+    lists = {snapshot.manifest_list for snapshot in metadata.snapshots}
+    dropped = [one.manifest_list for one in base.snapshots if one.manifest_list not in lists]
+    if not dropped:
+        return
+    used = {manifest.path for path in lists for manifest in files.read_list(path)}
+    for path in dropped:
+        try:
+            manifests = files.read_list(path)
+        except FileNotFoundError:  # an earlier deletion ended here
+            continue
+        files.delete(manifest.path for manifest in manifests if manifest.path not in used)
+        files.delete([path])
