@@ -2,9 +2,6 @@
 
 The environment is made once in .venvs/iceberg from conf/requirements-iceberg.lock. This file is
 the caller's side and, started by that environment's Python, the child that reads.
-
-PyIceberg takes every deletion vector for a Puffin file of its own; only DuckDB reads those inside
-of Paimon's index files. DuckDB 1.5 reads versions 2 and 3.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ from stream_app.model.options.iceberg_options import (
 )
 
 _T = TypeVar("_T")
-_DATABASE = ".db"
+_DATABASE, _PUFFIN = ".db", ".puffin"
 
 
 def iceberg_folder(table: str, options: CoreOptions) -> str:
@@ -172,6 +172,23 @@ class IcebergFiles:
             },
             partitions=partition_summaries(entries, kind.partition_type),
         )
+
+    def puffin(self, index_file: str) -> str:
+        """The path of the copy of an index file, by its name."""
+        return f"{self.folder}/{index_file}{_PUFFIN}"
+
+    def copied_index_file(self, path: str) -> str:
+        """The name of the index file that a Puffin file copies."""
+        return path.removeprefix(f"{self.folder}/").removesuffix(_PUFFIN)
+
+    def puffins(self) -> list[str]:
+        """The paths of all Puffin files."""
+        names = self.file_io.list_names(self.folder)
+        return [f"{self.folder}/{name}" for name in names if name.endswith(_PUFFIN)]
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file whose content its name decides."""
+        self.file_io.overwrite(path, data)
 
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files that no version needs."""

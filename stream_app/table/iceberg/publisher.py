@@ -1,7 +1,7 @@
 """Brings a table's Iceberg metadata up to a snapshot of Paimon.
 
-A version of Iceberg names the same data files as the snapshot, and its deletion vectors by their
-place in Paimon's index files. It is made of the version before and the changes since, also those of
+A version of Iceberg names the same data files as the snapshot, and copies of its deletion vectors
+(`vector_files`). It is made of the version before and the changes since, also those of
 other writers; or of the snapshot's live files, when the version before does not lead there. So a
 crash between both commits heals with the next one.
 
@@ -56,8 +56,9 @@ from stream_app.planning.iceberg.visible_files import (
     visible_levels,
 )
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.iceberg.live_files import iceberg_files, iceberg_vectors
+from stream_app.table.iceberg.live_files import iceberg_files
 from stream_app.table.iceberg.manifest_writer import LiveKeys, ManifestWriter
+from stream_app.table.iceberg.vector_files import VectorFiles
 from stream_app.table.iceberg.version_history import TaggedSnapshots, clean, older_files
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -117,6 +118,10 @@ class IcebergPublisher:
     @cached_property
     def _tags(self) -> TaggedSnapshots:
         return TaggedSnapshots(self.table)
+
+    @cached_property
+    def _vector_files(self) -> VectorFiles:
+        return VectorFiles(self.table, self.files)
 
     @cached_property
     def _table_uuid(self) -> str:
@@ -258,7 +263,8 @@ class IcebergPublisher:
             return
         self._published = metadata
         self._keys.forget_others(manifests)
-        clean(self.files, step.base, metadata)
+        if clean(self.files, step.base, metadata) and self._has_vectors:
+            self._vector_files.delete_unused()
 
     @property
     def _merge_rule(self) -> MergeRule:
@@ -299,12 +305,14 @@ class IcebergPublisher:
         """The manifests of the snapshot's deletion vectors."""
         if not self._has_vectors:
             return []
-        vectors = {file.key: file for file in iceberg_vectors(self.table, snapshot)}
+        vectors = self._vector_files.of(snapshot)
         older = [one for one in step.manifests if one.content is ManifestContent.DELETES]
         published = frozenset[str]().union(
             *(self._keys.of(manifest) for manifest in older if manifest.live_files)
         )
-        added = {key: file for key, file in vectors.items() if key not in published}
+        added = self._vector_files.written(
+            {key: file for key, file in vectors.items() if key not in published}
+        )
         removed = published - vectors.keys()
         return writer.write(ManifestContent.DELETES, step.manifests, added, removed)
 

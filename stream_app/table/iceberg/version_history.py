@@ -47,17 +47,20 @@ def older_files(
     return older[max(0, len(older) - options[METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX]) :]
 
 
-def clean(files: IcebergFiles, base: IcebergMetadata | None, metadata: IcebergMetadata) -> None:
-    """Delete what a published version has dropped of the one before: what nothing names."""
+def clean(files: IcebergFiles, base: IcebergMetadata | None, metadata: IcebergMetadata) -> bool:
+    """Delete what a published version has dropped of the one before: what nothing names.
+
+    Returns whether it has dropped snapshots.
+    """
     if base is None:
-        return
+        return False
     kept = {path for path, _ in metadata.older_files}
     versions = [path for path, _ in base.older_files] + [files.version_path(base.version)]
     files.delete(path for path in versions if path not in kept)
     lists = {snapshot.manifest_list for snapshot in metadata.snapshots}
     dropped = [one.manifest_list for one in base.snapshots if one.manifest_list not in lists]
     if not dropped:
-        return
+        return False
     used = {manifest.path for path in lists for manifest in files.read_list(path)}
     for path in dropped:
         try:
@@ -66,3 +69,4 @@ def clean(files: IcebergFiles, base: IcebergMetadata | None, metadata: IcebergMe
             continue
         files.delete(manifest.path for manifest in manifests if manifest.path not in used)
         files.delete([path])
+    return True
