@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import random
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from stream_app.model.schema.data_type import STRING
+from stream_app.planning.schema.schema_changes import AddColumn
+from stream_app.table.job.table_maintenance import TableMaintenance
+from stream_app.table.opening import open_table
+from stream_app.table.schema.alter import alter_table
+from stream_app.table.upkeep.rollback import plan_rollback, roll_back
+from stream_app.table.upkeep.tags import create_tag, new_tag
 from tests.support.iceberg_reader import IcebergReader
 from tests.support.normal_rows import normal_rows
+from tests.support.random_changes import RandomChanges
 from tests.support.small_table import SmallTable, small_table
-from tests.support.table_writer import by_content, read_rows
+from tests.support.table_writer import TableWriter, by_content, read_rows
 
 pytestmark = pytest.mark.usefixtures("unsynced")
 VECTORS = {
@@ -79,3 +90,84 @@ def test_with_deletion_vectors_a_keyed_table_is_seen_at_each_commit(
     assert vectors_of(table) == 2
     assert_same(iceberg.read_by_duckdb(metadata_of(table)), table)
     assert_same(iceberg.read(metadata_of(table)), table)
+
+
+def test_partitions_schema_changes_and_tags_are_iceberg_s(
+    tmp_path: Path, iceberg: IcebergReader
+) -> None:
+    columns = "id INT NOT NULL, dt DATE NOT NULL, total DECIMAL(10, 2), at TIMESTAMP(3)"
+    table = a_table(tmp_path, columns, ["id", "dt"], ["dt"], VECTORS)
+    day, at = dt.date(2024, 1, 2), dt.datetime.fromisoformat("2024-01-02T03:04:05.678")
+    row = {"id": 1, "dt": day, "total": Decimal("1.25"), "at": at}
+    table.commit(("+I", row), ("+I", {**row, "id": 2, "dt": dt.date(2024, 1, 3)}))
+    table.compact()
+    newest = table.table.snapshots.latest()
+    assert newest is not None
+    assert create_tag(table.table, new_tag(table.table, "monday", newest.snapshot_id))
+    alter_table(table.table, [AddColumn(name="note", data_type=STRING, comment="of the clerk")])
+    altered = SmallTable(open_table(table.path), _epoch=1)
+    altered.commit(("+U", {**row, "note": "late"}))
+    altered.compact()
+    assert_same(iceberg.read(metadata_of(altered)), altered)
+    assert_same(iceberg.read_by_duckdb(metadata_of(altered)), altered)
+    rows = iceberg.read(metadata_of(altered), where="dt = '2024-01-03'")
+    assert [one["id"] for one in normal_rows(rows)] == [2]
+    described = iceberg.describe(metadata_of(altered))
+    assert described["identifiers"] == ["dt", "id"]
+    assert described["partitions"] == ["dt"]
+    assert described["docs"]["note"] == "of the clerk"
+    assert described["references"]["monday"] == newest.snapshot_id
+    assert described["properties"]["gc.enabled"] == "false"
+
+
+def test_what_is_not_published_comes_with_the_next_commit(
+    tmp_path: Path, iceberg: IcebergReader
+) -> None:
+    table = a_table(tmp_path, "id INT NOT NULL, name STRING")
+    for number in range(3):
+        table.commit(("+I", {"id": number, "name": "a"}))
+        if number == 1:  # a crash between the table's commit and Iceberg's
+            (metadata_of(table) / "v2.metadata.json").unlink()
+            (metadata_of(table) / "version-hint.text").write_text("1")
+    assert_same(iceberg.read(metadata_of(table)), table)
+
+
+def test_after_a_rollback_iceberg_s_readers_see_the_rows_that_followed_it(
+    tmp_path: Path, iceberg: IcebergReader
+) -> None:
+    table = a_table(tmp_path, "id INT NOT NULL")
+    for number in range(3):
+        table.commit(("+I", {"id": number}))
+    plan = plan_rollback(table.table, table.table.snapshots.snapshot(1))
+    roll_back(table.table, plan, resets_consumers=False)
+    assert_same(iceberg.read(metadata_of(table)), table)
+    again = SmallTable(open_table(table.path))
+    again.commit(("+I", {"id": 10}))
+    assert_same(iceberg.read(metadata_of(again)), again)
+    assert iceberg.describe(metadata_of(again))["snapshots"] == [1, 2]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("options", [VECTORS, {}], ids=["vectors", "highest-level"])
+def test_random_epochs_are_seen_as_paimon_s(
+    tmp_path: Path, iceberg: IcebergReader, seed: int, options: Mapping[str, str]
+) -> None:
+    """With vectors after each compaction; without after a full one."""
+    rng = random.Random(seed)
+    chosen = {
+        "num-sorted-run.compaction-trigger": "3",
+        "snapshot.num-retained.min": "2",
+        "snapshot.num-retained.max": "4",
+        **options,
+    }
+    made = a_table(tmp_path, "id BIGINT, v STRING, w DOUBLE", ["id"], options=chosen)
+    writer = TableWriter(made.table)
+    changes = RandomChanges(made.table.schema, rng, key_count=200)
+    upkeep = TableMaintenance(made.table)
+    for _ in range(8):
+        writer.write(changes.epoch(rng.randrange(1, 120)))
+        writer.commit.drain() if options else writer.commit.compact_whole()
+        upkeep.after_commit()
+        assert_same(iceberg.read(metadata_of(made)), made)
+    assert_same(iceberg.read_by_duckdb(metadata_of(made)), made)
+    assert by_content(read_rows(made.table)) == by_content(writer.model.rows())

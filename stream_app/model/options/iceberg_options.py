@@ -19,15 +19,15 @@ METADATA_ICEBERG_STORAGE = Option(
     "Where each commit also publishes the table as an Iceberg table over the same files: "
     "table-location (in the table's folder) or hadoop-catalog (below iceberg/ in the warehouse, "
     "which is the warehouse of an Iceberg catalog of type hadoop).",
-    only=(DISABLED, TABLE_LOCATION, HADOOP_CATALOG),
+    only=(DISABLED, TABLE_LOCATION, HADOOP_CATALOG, "hive-catalog", "rest-catalog"),
 )
 METADATA_ICEBERG_STORAGE_LOCATION = Option(
     "metadata.iceberg.storage-location",
     CHOICE,
-    None,
+    "",
     "The folder of Iceberg's metadata: table-location or catalog-location (default: as "
     "metadata.iceberg.storage says).",
-    only=(TABLE_LOCATION, CATALOG_LOCATION),
+    only=("", TABLE_LOCATION, CATALOG_LOCATION),
 )
 METADATA_ICEBERG_FORMAT_VERSION = Option(
     "metadata.iceberg.format-version",

@@ -28,6 +28,8 @@ SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
 VALUE_KIND = "_VALUE_KIND"
 KEY_PREFIX = "_KEY_"
 RESERVED_NAMES = frozenset({SEQUENCE_NUMBER, VALUE_KIND, "_LEVEL", "rowkind", "_ROW_ID"})
+FIRST_FIELD_ID = 1
+"""Of a new table; Paimon begins with 0, which some of Iceberg's readers refuse."""
 _BUCKET_KEY_ALONE = "bucket-key needs a number of buckets: give option 'bucket' ≥ 1"
 
 
@@ -149,8 +151,7 @@ def new_table_schema(
             for column in columns
         )
     )
-    if any(column.data_type.is_nested for column in columns):
-        fields = fields.numbered()
+    fields = fields.numbered(FIRST_FIELD_ID)
     return TableSchema(
         schema_id=0,
         fields=fields,
