@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import STRING
 from stream_app.planning.schema.schema_changes import AddColumn
 from stream_app.table.job.table_maintenance import TableMaintenance
@@ -130,6 +131,23 @@ def test_what_is_not_published_comes_with_the_next_commit(
             (metadata_of(table) / "v2.metadata.json").unlink()
             (metadata_of(table) / "version-hint.text").write_text("1")
     assert_same(iceberg.read(metadata_of(table)), table)
+
+
+def test_an_error_of_iceberg_s_side_fails_no_commit(tmp_path: Path, iceberg: IcebergReader) -> None:
+    table = a_table(tmp_path, "id INT NOT NULL")
+    metadata_of(table).write_text("a file where the folder should be")
+    table.commit(("+I", {"id": 1}))
+    metadata_of(table).unlink()
+    table.commit(("+I", {"id": 2}))
+    assert_same(iceberg.read(metadata_of(table)), table)
+
+
+def test_columns_that_iceberg_cannot_hold_are_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="column 'at' is TIME"):
+        a_table(tmp_path, "id INT, at TIME(3)")
+    with pytest.raises(UsageError, match=r"column 'at' is TIMESTAMP.*format-version = 3"):
+        a_table(tmp_path, "id INT, at TIMESTAMP(9)")
+    a_table(tmp_path, "id INT, at TIMESTAMP(9)", options=VECTORS)
 
 
 def test_after_a_rollback_iceberg_s_readers_see_the_rows_that_followed_it(
