@@ -25,12 +25,13 @@ import pyarrow as pa
 from stream_app.clock import SystemClock
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.compact_request import CompactRequest
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
-from stream_app.table.kinds.tasks import CompactRequest, bucket_writer, compact_bucket
+from stream_app.table.kinds.tasks import bucket_writer, compact_bucket
 from stream_app.table.opening import create_or_open
 from stream_app.table.write.bucket_writer import finish
 from tests.support.paimon_java import class_path_of_paimon, java_tool
@@ -139,7 +140,7 @@ def _epoch(table: FileStoreTable, commit: StreamTableCommit, epoch: int, keys: n
     names = [VALUE_KIND, *arrow_schema(table.schema.fields).names]
     kinds = pa.array(np.full(len(keys), int(kind), np.int8))
     columns = [kinds, pa.array(keys), texts, texts, pa.array(keys)]
-    writer = bucket_writer(table, PARTITION, 0, next_sequence_number=commit.begin_epoch())
+    writer = bucket_writer(table, PARTITION, 0, next_sequence_number=commit.follow_and_wait())
     writer.write(pa.RecordBatch.from_arrays(columns, names))
     commit.commit_epoch(epoch, [finish(writer, PARTITION, 0)])
 

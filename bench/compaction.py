@@ -26,12 +26,12 @@ from bench.shop_changes import fresh_folder
 from bench.steps import encode, file_rows, in_turns
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_row
-from stream_app.mergetree.compact.compact_unit import CompactUnit
+from stream_app.model.compact_request import CompactRequest, CompactUnit
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.tasks import CompactRequest, bucket_writer, compact_bucket
+from stream_app.table.kinds.tasks import bucket_writer, compact_bucket
 from stream_app.table.opening import create_or_open
 from stream_app.table.write.bucket_writer import finish
 

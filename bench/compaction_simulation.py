@@ -23,11 +23,11 @@ from pathlib import Path
 
 from stream_app.clock import Clock
 from stream_app.format.binary_row import comparable_key, serialize_row
-from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_task import CompactTask
 from stream_app.mergetree.file_access import WrittenFiles
 from stream_app.mergetree.interval_partition import Section
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.compact_request import CompactRequest
 from stream_app.model.data_file_meta import EMPTY_STATS, DataFileMeta
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema

@@ -126,8 +126,8 @@ class DatabaseJob:
         feeds = list(made.feeds(self._messages(range(self.tables), 1)).feeds)
         tables = JobTables(
             feeds,
-            log=EpochLog(checkpoint, goes_back=False),
-            state=state,
+            epoch_log=EpochLog(checkpoint, goes_back=False),
+            state_file=state,
             now_ms=SystemClock().now_ms,
             on_failure=OnFailure.HOLD,
         )

@@ -114,7 +114,7 @@ def by_the_job(
     stream = TopicStream(
         rules=EpochRules(limit=1, trigger_s=seconds),
         source=offsets_of(bootstrap, topic),
-        log=EpochLog(checkpoint, goes_back=True),
+        epoch_log=EpochLog(checkpoint, goes_back=True),
         writer=EpochLogWriter(checkpoint),
         give=give,
         failure=lambda: None,

@@ -86,7 +86,7 @@ class Arm:
         key = pa.array(np.char.zfill(keys.astype(str), 12)).cast(pa.string()) if is_text else keys
         kinds = pa.array(np.full(len(keys), int(kind), np.int8))
         columns = [kinds, pa.array(key), v, w, pa.array(keys)]
-        number = self._commit.begin_epoch()
+        number = self._commit.follow_and_wait()
         writer = bucket_writer(self.table, PARTITION, 0, next_sequence_number=number)
         writer.write(pa.RecordBatch.from_arrays(columns, [VALUE_KIND, *fields.names]))
         self._commit.commit_epoch(epoch, [finish(writer, PARTITION, 0)])

@@ -16,8 +16,8 @@ import pyarrow as pa
 from bench.compaction import BUCKET, random_rows
 from bench.shop_changes import fresh_folder
 from stream_app.format.bucket_hash import bucket_of
-from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.compact_request import CompactRequest
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
@@ -57,7 +57,7 @@ def runs_table(folder: Path, rows: int) -> FileStoreTable:
     commit = StreamTableCommit(table, "bench", _Here(table))
     rng = np.random.default_rng(7)
     for epoch in range(RUNS):
-        first = commit.begin_epoch()
+        first = commit.follow_and_wait()
         commit.commit_epoch(epoch, list(_messages(table, rng, rows, first)))
     return table
 

@@ -33,9 +33,9 @@ from stream_app.cdc.message_format import FormatSetup
 from stream_app.clock import SystemClock
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_row
-from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.message_formats import message_format
 from stream_app.model.bucket_change import BucketChange, ManifestCommittable
+from stream_app.model.compact_request import CompactRequest
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.spark.epoch.epoch_plan import EpochPlan, EpochShape, TablePlan
@@ -154,7 +154,7 @@ def epochs(
         io.asked.clear()
         io.read.clear()
         began = time.process_time()
-        commit.begin_epoch()
+        commit.follow_and_wait()
         done: EpochCommit = commit.commit_epoch(epoch, changes)
         spent = time.process_time() - began
         kinds = Counter(operation for operation, _ in io.asked)

@@ -37,13 +37,12 @@ from bench.shop_changes import (
 from stream_app.format.arrow_schema import key_value_file_schema
 from stream_app.format.binary_row import serialize_row
 from stream_app.format.key_value_parquet import parquet_writer, placed_batches
-from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.compact_request import CompactRequest, CompactUnit
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.tasks import (
-    CompactRequest,
     bucket_assigner,
     bucket_writer,
     compact_bucket,

@@ -1,7 +1,7 @@
 """`python -m stream_app` is `stream-app`.
 
-Ctrl-C is quiet from the first moment on: before the command line has been read, and after it has
-ended, there is nothing to clear up. In between it is a `KeyboardInterrupt`.
+Ctrl-C is quiet from the first moment on. Before the command line is read, and after it has ended,
+there is nothing to clear up. In between it is a `KeyboardInterrupt`.
 """
 
 import importlib

@@ -128,7 +128,7 @@ class ColumnAliases:
         return renamed.setting_aside(messages, nulls)
 
     def _nulls(self, arrays: list[pa.Array], changes: ChangeBatch) -> dict[int, str]:
-        """Messages whose rows lack a value; old rows may."""
+        """The messages whose new rows lack a value that must be there; old rows may lack it."""
         is_new = ~np.isin(
             changes.rows.column(VALUE_KIND).to_numpy(), (RowKind.DELETE, RowKind.UPDATE_BEFORE)
         )

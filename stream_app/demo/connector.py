@@ -3,7 +3,7 @@
 With the schema envelope (``schemas.enable``), the database's own types
 (``column.propagate.source.type``), REPLICA IDENTITY FULL, and a tombstone behind each delete. An
 update of a key is a delete and an insert. Decimals are base64 of their bytes, timestamps are
-microseconds. tests/unit/app/test_demo_shop.py compares it with a real one.
+microseconds. tests/unit/demo/test_demo_shop.py compares it with a real one.
 """
 
 from __future__ import annotations

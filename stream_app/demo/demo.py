@@ -257,7 +257,7 @@ class _Demo:
         return self._producer.is_done and self._state.newest.read >= self._records
 
     def _compacted(self) -> Callable[[], bool]:
-        """Nothing has been committed for a while."""
+        """A condition: nothing has been committed for a while."""
         quiet: list[tuple[int, float]] = [(0, self._clock.steady_seconds())]
 
         def is_quiet() -> bool:
@@ -325,5 +325,5 @@ def _make_topics(bootstrap: str) -> None:
 
 
 def _short(path: Path) -> str:
-    """As seen from here, where that is shorter."""
+    """The path from the current folder, where that is shorter."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

@@ -117,7 +117,7 @@ def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
 
 
 def _encode(value: object, data_type: DataType, offset: int) -> tuple[bytes, bytes]:
-    """The slot and what stands behind the slots, at `offset`."""
+    """The value's slot, and its bytes behind the slots, which begin at `offset`."""
     if has_long_form(data_type):
         return _encode_long_form(value, data_type, offset)
     if value is None:

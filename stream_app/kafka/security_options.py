@@ -230,7 +230,7 @@ def _bearer(module: LoginModule, java: Mapping[str, str], *, has_handler: bool) 
 
 
 def _unsecured(options: Mapping[str, str]) -> Pairs:
-    """Tokens without a signature: for trials."""
+    """Options for tokens without a signature, which serve trials."""
     subject = options.get(f"{_UNSECURED}StringClaim_sub")
     if subject is None:
         raise _ProblemError(

@@ -21,7 +21,7 @@ class WrittenFiles:
     """The files that a flush or a rewrite made: data files, and changelog files.
 
     Attributes:
-        refused: rows that could not be written, and why; see `unchanged_values`.
+        refused: rows that could not be written, and why; see `fill_unchanged`.
     """
 
     data: tuple[DataFileMeta, ...]

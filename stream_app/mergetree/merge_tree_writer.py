@@ -20,11 +20,11 @@ from stream_app.mergetree.file_access import (
     OldRows,
     WrittenFiles,
 )
+from stream_app.mergetree.fill_unchanged import restored_windows, widened
 from stream_app.mergetree.key_value_batch import KeyValueLayout, is_retract, take
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_window import MergeWindow
 from stream_app.mergetree.row_kinds import check_mergeable, with_kinds_of
-from stream_app.mergetree.unchanged_values import restored_windows, widened
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind

@@ -1,13 +1,14 @@
 """Something in a table that is not as it must be.
 
 Made by the pure rules of `planning.check` and by `table.check`, printed by ``stream-app check``.
-Source: none; the rules are those of Paimon's format.
 """
 
 from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+
+from stream_app.errors import CorruptFileError
 
 
 class FindingKind(enum.Enum):
@@ -56,3 +57,9 @@ class Finding:
     where: str
     fix: str
     needed_by: str = ""
+
+
+def unreadable(error: CorruptFileError, path: str) -> Finding:
+    """The finding of a file that cannot be read; `path` where the error names none."""
+    where = error.where or path
+    return Finding(kind=FindingKind.FILE_UNREADABLE, what=error.what, where=where, fix=error.fix)

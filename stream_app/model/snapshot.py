@@ -19,6 +19,15 @@ class CommitKind(enum.Enum):
     ANALYZE = "ANALYZE"
 
 
+class VersionKind(enum.Enum):
+    """The form in which a version is kept: its file's folder, and how the file's name begins."""
+
+    SNAPSHOT = "snapshot"
+    TAG = "tag"
+    CHANGELOG = "changelog"
+    """One that outlives its snapshot."""
+
+
 SOURCE_END_PROPERTY = "stream_app.source-end"
 """Key of a snapshot's property: where the epoch ends, in the source's own words."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 class BucketMode(enum.Enum):
@@ -33,13 +33,16 @@ class KindTraits:
             in their files, and all of them are inserts.
         bucket_mode: how a row finds its bucket.
         target_file_size: default of ``target-file-size``, bytes.
-        is_written: whether stream_app writes tables of this kind.
+        looks_up_partition: whether the rest of a key finds its row in any partition, because the
+            table has the option ``partition-lookup``.
+        is_supported: whether stream_app reads and writes tables of this kind.
     """
 
     merges_by_key: bool
     bucket_mode: BucketMode
     target_file_size: int
-    is_written: bool = True
+    looks_up_partition: bool = False
+    is_supported: bool = True
 
     @property
     def has_buckets(self) -> bool:
@@ -62,41 +65,43 @@ class KindTraits:
         return self.bucket_mode is BucketMode.HASH_DYNAMIC
 
 
-def _keyed(bucket_mode: BucketMode, *, is_written: bool) -> KindTraits:
-    return KindTraits(
-        merges_by_key=True,
-        bucket_mode=bucket_mode,
-        target_file_size=128 << 20,
-        is_written=is_written,
-    )
+def _keyed(bucket_mode: BucketMode) -> KindTraits:
+    return KindTraits(merges_by_key=True, bucket_mode=bucket_mode, target_file_size=128 << 20)
 
 
 def _append(bucket_mode: BucketMode) -> KindTraits:
     return KindTraits(merges_by_key=False, bucket_mode=bucket_mode, target_file_size=256 << 20)
 
 
-KEYED = _keyed(BucketMode.FIXED, is_written=True)
-DYNAMIC_KEYED = _keyed(BucketMode.HASH_DYNAMIC, is_written=True)
-CROSS_PARTITION_KEYED = _keyed(BucketMode.KEY_DYNAMIC, is_written=True)
-POSTPONE_KEYED = _keyed(BucketMode.POSTPONE, is_written=False)
+KEYED = _keyed(BucketMode.FIXED)
+PARTITION_LOOKUP_KEYED = replace(KEYED, looks_up_partition=True)
+DYNAMIC_KEYED = _keyed(BucketMode.HASH_DYNAMIC)
+CROSS_PARTITION_KEYED = _keyed(BucketMode.KEY_DYNAMIC)
+POSTPONE_KEYED = replace(_keyed(BucketMode.POSTPONE), is_supported=False)
 BUCKETED_APPEND = _append(BucketMode.FIXED)
 APPEND = _append(BucketMode.UNAWARE)
 KIND_TRAITS = (
-    *(KEYED, DYNAMIC_KEYED, CROSS_PARTITION_KEYED, POSTPONE_KEYED),
+    *(KEYED, PARTITION_LOOKUP_KEYED, DYNAMIC_KEYED, CROSS_PARTITION_KEYED, POSTPONE_KEYED),
     *(BUCKETED_APPEND, APPEND),
 )
-"""The traits of all of Paimon's kinds of tables."""
+"""The traits of all kinds of tables: Paimon's, and `PARTITION_LOOKUP_KEYED`."""
 
 
 def kind_traits(
-    primary_keys: Collection[str], partition_keys: Collection[str], bucket: int
+    primary_keys: Collection[str],
+    partition_keys: Collection[str],
+    bucket: int,
+    *,
+    looks_up_partition: bool = False,
 ) -> KindTraits:
-    """The kind that a table has by its keys and its option ``bucket``."""
+    """The kind that a table has by its keys and its options ``bucket``, ``partition-lookup``."""
     if not primary_keys:
         return APPEND if bucket == -1 else BUCKETED_APPEND
     if bucket == -1:
         return DYNAMIC_KEYED if {*partition_keys} <= {*primary_keys} else CROSS_PARTITION_KEYED
-    return KEYED if bucket >= 1 else POSTPONE_KEYED
+    if bucket < 1:
+        return POSTPONE_KEYED
+    return PARTITION_LOOKUP_KEYED if looks_up_partition else KEYED
 
 
 def is_writable(
@@ -104,4 +109,4 @@ def is_writable(
 ) -> bool:
     """Whether stream_app writes tables with these keys and this value of ``bucket``."""
     kind = kind_traits(primary_keys, partition_keys, bucket)
-    return kind.is_written and (bucket >= 1 or bucket == -1)
+    return kind.is_supported and (bucket >= 1 or bucket == -1)

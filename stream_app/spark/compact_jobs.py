@@ -22,9 +22,10 @@ from pyspark.sql import SparkSession
 
 from stream_app.errors import StoppedError
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.compact_request import CompactRequest
 from stream_app.spark.task_errors import readable
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.tasks import CompactRequest, compact_bucket
+from stream_app.table.kinds.tasks import compact_bucket
 from stream_app.table.storage_errors import storage_errors
 
 POOL = "compaction"

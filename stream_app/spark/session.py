@@ -21,7 +21,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from stream_app.spark.internals import jvm_runs
-from stream_app.spark.supported import check_spark
+from stream_app.spark.supported_versions import check_spark
 
 SPARK_LOG_VARIABLE = "STREAM_APP_SPARK_LOG"
 """Environment variable with the file for Spark's own log, or ``-`` for standard error."""

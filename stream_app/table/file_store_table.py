@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stream_app.catalog.environment import NO_CATALOG, CatalogEnvironment
 from stream_app.clock import Clock
 from stream_app.errors import (
     SchemaMismatchError,
@@ -79,6 +80,7 @@ class FileStoreTable:
         branch: name of the branch whose versions these are; empty: the main branch.
         is_emptied: new rows follow a TRUNCATE, so the table has no older rows.
         configured: the options of `with_options`.
+        environment: the catalog that the table was opened by.
     """
 
     location: str
@@ -88,6 +90,7 @@ class FileStoreTable:
     branch: str = ""
     is_emptied: bool = False
     configured: Mapping[str, str] = field(default_factory=dict)
+    environment: CatalogEnvironment = NO_CATALOG
 
     @property
     def label(self) -> str:

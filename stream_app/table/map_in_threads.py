@@ -22,7 +22,7 @@ def thread_count(table: FileStoreTable) -> int:
     return table.options[FILE_OPERATION_THREAD_NUM] or os.cpu_count() or 1
 
 
-def each(threads: int, work: Callable[[_A], _B], items: Iterable[_A]) -> list[_B]:
+def map_in_threads(threads: int, work: Callable[[_A], _B], items: Iterable[_A]) -> list[_B]:
     """Apply `work` to each item; the results have the order of the items.
 
     All started work has ended when it returns or raises. The caller's thread works too.

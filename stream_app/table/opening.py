@@ -5,9 +5,17 @@ Source: Paimon `table/FileStoreTableFactory.java`, `schema/SchemaManager.java`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 
+from stream_app.catalog.catalog import Catalog, CatalogTable
+from stream_app.catalog.catalogs_file import named_catalog, parted_name
+from stream_app.catalog.environment import NO_CATALOG
+from stream_app.catalog.identifier import Identifier
+from stream_app.catalog.registry import catalog_of
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import (
     SchemaMismatchError,
@@ -21,6 +29,7 @@ from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.format.avro.avro_schema import check_known
 from stream_app.mergetree.merge_engines.registry import merge_function_of
 from stream_app.model.options.core_options import check_writable
+from stream_app.model.options.table_options import CATALOG
 from stream_app.model.schema.table_schema import TableSchema, existing_problems
 from stream_app.model.schema.type_widening import keeps_values
 from stream_app.table.file_store_table import FileStoreTable
@@ -56,6 +65,59 @@ def open_table(
     return FileStoreTable(root, schema, file_io, clock or SystemClock(), branch)
 
 
+def open_in_catalog(
+    catalog: Catalog, identifier: Identifier, clock: Clock | None = None
+) -> FileStoreTable:
+    """Open a table of a catalog, through which its snapshots and schemas are then published.
+
+    Raises:
+        TableNotFoundError: the catalog has no such table.
+        UsageError, StorageError: as `open_table`.
+    """
+    place = catalog.table(identifier)
+    if place is None:
+        raise TableNotFoundError(
+            f"the catalog has no table {identifier}",
+            where=catalog.label,
+            fix="see its tables by the catalog's own tools, or let a job create it",
+        )
+    return _opened(place, clock)
+
+
+def open_named_table(
+    name: str,
+    clock: Clock | None = None,
+    *,
+    catalog: Mapping[str, str] | None = None,
+    file_io_options: Mapping[str, str] | None = None,
+) -> FileStoreTable:
+    """Open a table by its path, or by its name in a catalog.
+
+    Args:
+        name: a path or URI; ``CATALOG.DATABASE.TABLE``, whose catalog the file of catalogs has; or,
+            with `catalog`, ``DATABASE.TABLE``.
+        catalog: options of the catalog.
+
+    Raises:
+        TableNotFoundError, UsageError, StorageError: as `open_table` and `open_in_catalog`.
+    """
+    clock = clock or SystemClock()
+    if catalog is not None:
+        database, _, table = name.partition(".")
+        if not (database and table):
+            raise UsageError(f"{name!r} is no name in a catalog", fix="write DATABASE.TABLE")
+        options = {**(file_io_options or {}), **catalog}
+        return open_in_catalog(catalog_of(options, clock), Identifier(database, table), clock)
+    if (parts := parted_name(name)) and not Path(name).exists():
+        return open_in_catalog(named_catalog(parts[0], clock, os.environ), parts[1], clock)
+    return open_table(name, clock, file_io_options=file_io_options)
+
+
+def _opened(place: CatalogTable, clock: Clock | None) -> FileStoreTable:
+    table = open_table(place.location, clock, file_io_options=place.file_io_options)
+    return replace(table, environment=place.environment)
+
+
 def _no_table(why: str, path: str) -> TableNotFoundError:
     return TableNotFoundError(
         f"no Paimon table: {why}",
@@ -74,10 +136,21 @@ def open_for_altering(table: FileStoreTable) -> FileStoreTable:
     with storage_errors(table.location):
         table.file_io.check_atomic_create(table.location)
     schema = table.schema
+    _check_owner(table)
     check_known(schema.unknown_fields, table.location)
     options = {"branch": table.branch or "main", **schema.options}
     check_writable(options, schema.primary_keys, schema.partition_keys, table.location)
     return table
+
+
+def _check_owner(table: FileStoreTable) -> None:
+    owner = table.options[CATALOG]
+    if owner and table.environment is NO_CATALOG:
+        raise UnsupportedTableError(
+            f"the table belongs to the catalog {owner}, through which all its writers commit",
+            where=table.location,
+            fix="name the catalog in [catalog], or give CATALOG.DATABASE.TABLE in place of a path",
+        )
 
 
 def open_for_writing(table: FileStoreTable) -> FileStoreTable:
@@ -132,25 +205,54 @@ def create_or_open(
         SchemaMismatchError: columns, keys or fixed options differ.
         UnsupportedTableError: we cannot write it.
     """
-    check_writable(wanted.options, wanted.primary_keys, wanted.partition_keys)
-    merge_function_of(wanted)
+    place = CatalogTable(
+        location=location, environment=NO_CATALOG, file_io_options=file_io_options or {}
+    )
+    _check_new(wanted)
     path, file_io = file_io_of(location, file_io_options)
     schemas = SchemaManager(file_io, path)
-    with storage_errors(path), _folders(path):
+    with _creating(path):
         if schemas.latest() is None:
             file_io.check_atomic_create(path)
             if schemas.create(wanted):
-                made = FileStoreTable(path, wanted, file_io, clock or SystemClock())
-                return made.with_options(wanted.options)
-    table = open_for_altering(open_table(location, clock, file_io_options=file_io_options))
+                return _opened(place, clock).with_options(wanted.options)
+    return _fitting(_opened(place, clock), wanted)
+
+
+def create_or_open_in_catalog(
+    catalog: Catalog, identifier: Identifier, wanted: TableSchema, clock: Clock | None = None
+) -> FileStoreTable:
+    """As `create_or_open`, for a table of a catalog, which then has the table as its own."""
+    _check_new(wanted)
+    place = catalog.table(identifier)
+    if place is None:
+        place = catalog.new_table(identifier)
+        path, file_io = file_io_of(place.location, place.file_io_options)
+        owned = {**wanted.options, **({CATALOG.key: catalog.owner} if catalog.owner else {})}
+        with _creating(path):
+            file_io.check_atomic_create(path)
+            if catalog.create_table(identifier, replace(wanted, options=owned)):
+                return _opened(place, clock).with_options(wanted.options)
+    return _fitting(_opened(place, clock), wanted)
+
+
+def _check_new(wanted: TableSchema) -> None:
+    check_writable(wanted.options, wanted.primary_keys, wanted.partition_keys)
+    merge_function_of(wanted)
+
+
+def _fitting(table: FileStoreTable, wanted: TableSchema) -> FileStoreTable:
+    """The table with the options of `wanted`, if it fits."""
+    table = open_for_altering(table)
     check_fits(table, wanted)
     return with_configuration(table, wanted.options)
 
 
 @contextmanager
-def _folders(path: str) -> Iterator[None]:
+def _creating(path: str) -> Iterator[None]:
     try:
-        yield
+        with storage_errors(path):
+            yield
     except (NotADirectoryError, FileExistsError):
         raise UsageError(
             "no table can be made: a part of the path is a file, not a folder",

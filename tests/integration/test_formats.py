@@ -16,8 +16,8 @@ import pytest
 from tests.support.job_bench import JobBench
 from tests.support.pypaimon_reader import PyPaimonReader
 from tests.support.schema_registry import encoded, schema_registry
+from tests.unit.cdc.debezium.test_debezium_avro import ENVELOPE, a_row, event
 from tests.unit.cdc.debezium_messages import captured
-from tests.unit.cdc.test_debezium_avro import ENVELOPE, a_row, event
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 

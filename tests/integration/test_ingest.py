@@ -13,15 +13,15 @@ import pytest
 from tests.support.hdfs_cluster import HdfsCluster
 from tests.support.job_bench import JobBench, change
 from tests.support.normal_rows import normal_rows, sorted_rows
-from tests.unit.cdc.debezium_messages import FIXTURES, a_format, captured
-from tests.unit.cdc.test_captured_messages import (
+from tests.unit.cdc.debezium.test_captured_messages import (
     CUSTOMERS,
     DEFAULT_IDENTITY,
     FLAT,
     MARIA_CUSTOMERS,
     ORDERS,
 )
-from tests.unit.cdc.test_captured_types import ALL_TYPES, MARIA_TYPES
+from tests.unit.cdc.debezium.test_captured_types import ALL_TYPES, MARIA_TYPES
+from tests.unit.cdc.debezium_messages import FIXTURES, a_format, captured
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 ID, KEYS_ONLY = ("id",), DEFAULT_IDENTITY

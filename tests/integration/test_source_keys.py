@@ -1,6 +1,6 @@
 """A source's keys and tables beside the table's: told at start, or where the record stands.
 
-The messages are PostgreSQL's, captured with its default identity (tests/unit/cdc/
+The messages are PostgreSQL's, captured with its default identity (tests/unit/cdc/debezium/
 test_replica_identities.py says what was done), sent through the real broker into the whole job.
 """
 
@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.support.job_bench import JobBench, Message
+from tests.unit.cdc.debezium.test_replica_identities import AT_THE_END, COLUMNS, FILE
 from tests.unit.cdc.debezium_messages import captured
-from tests.unit.cdc.test_replica_identities import AT_THE_END, COLUMNS, FILE
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.java, pytest.mark.slow]
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
 from stream_app.spark import internals
 from stream_app.spark.hadoop_files import HadoopFiles
-from stream_app.spark.supported import SUPPORTED, minor_of
+from stream_app.spark.supported_versions import SUPPORTED, minor_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -37,7 +37,7 @@ from stream_app.spark.stream.kafka_source import KafkaSource
 from stream_app.spark.task_errors import readable
 from tests.support.ingest_process import ROOT
 from tests.support.kafka_broker import new_topic, produce
-from tests.unit.spark.test_route_task import a_plan
+from tests.unit.spark.epoch.test_route_task import a_plan
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

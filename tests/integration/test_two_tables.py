@@ -44,7 +44,7 @@ def test_an_epoch_that_one_table_has_is_finished_for_the_other_after_a_restart(
     again = tables.started(runner)
     again(sent[1], 1)
     assert [report.skipped for at in (0, 1) for report in reports(again, at)] == [True, False]
-    assert (again.work.totals.messages, again.work.totals.changes, again.work.totals.bad) == (
+    assert (again.writer.totals.messages, again.writer.totals.changes, again.writer.totals.bad) == (
         51,
         50,
         1,

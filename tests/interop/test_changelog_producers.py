@@ -128,7 +128,7 @@ def epoch_of(chance: random.Random, epoch: int, case: str) -> list[Change]:
 def write_ours(table: FileStoreTable, changes: Sequence[Change], epoch: int) -> None:
     """One epoch; its compactions are published with it, as the options say."""
     commit = StreamTableCommit(table, "ours", CompactInCaller(table))
-    first = commit.begin_epoch()
+    first = commit.follow_and_wait()
     commit.commit_epoch(epoch, write_changes(table, changes, first))
 
 

@@ -66,7 +66,7 @@ def some_changes(chance: random.Random, epoch: int, case: str) -> list[Change]:
 
 def write_ours(table: FileStoreTable, changes: list[Change], epoch: int) -> None:
     commit = StreamTableCommit(table, "ours", CompactInCaller(table))
-    commit.commit_epoch(epoch, write_changes(table, changes, commit.begin_epoch()))
+    commit.commit_epoch(epoch, write_changes(table, changes, commit.follow_and_wait()))
     commit.drain()
 
 

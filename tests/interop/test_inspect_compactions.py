@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_app.app.ops.inspect.compactions import compaction_rows
+from stream_app.app.ops.inspect.compaction_history import compaction_rows
 from stream_app.app.ops.inspect.files import BucketChoice
 from tests.support.compacting_table import a_table, rows
 from tests.support.paimon_java import PaimonJava

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 import stream_app
-from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
+from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.compact_request import CompactRequest
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
@@ -107,7 +108,7 @@ class Turns:
         """Killed behind the epoch's APPEND; the next process finishes what it has begun."""
         table = self.table
         commit = StreamTableCommit(table, "ours", Killed(table))
-        written = write_changes(table, changes, commit.begin_epoch())
+        written = write_changes(table, changes, commit.follow_and_wait())
         try:
             commit.commit_epoch(epoch, written)
         except KilledError:

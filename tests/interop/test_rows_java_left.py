@@ -8,7 +8,7 @@ import pytest
 
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import open_for_writing, open_table
-from stream_app.table.versions.waiting_rows import rows_that_wait
+from stream_app.table.versions.waiting_row_count import rows_that_wait
 from tests.support.paimon_java import PaimonJava
 from tests.support.table_writer import CompactInCaller, TableWriter
 

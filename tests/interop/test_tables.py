@@ -228,7 +228,7 @@ def test_paimon_and_we_write_in_turns(
 
 def attempt(writer: TableWriter, epoch: int, changes: list[Change]) -> None:
     """An epoch of ours beside those of others."""
-    first = writer.commit.begin_epoch()
+    first = writer.commit.follow_and_wait()
     messages = write_changes(writer.table, changes, first)
     writer.commit.commit_epoch(epoch, messages)
 

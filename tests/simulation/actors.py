@@ -23,9 +23,9 @@ from stream_app.errors import (
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of
-from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.compact_request import CompactRequest
 from stream_app.model.schema.table_schema import VALUE_KIND
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, SOURCE_END_PROPERTY
 from stream_app.model.table_kind import BucketMode
@@ -178,7 +178,7 @@ class Job:
         if epoch == len(self.epochs) or commit.state.commit_user not in ("compactor", self.user):
             return
         if not commit.state.is_committed(epoch):
-            first, empties = commit.begin_epoch(), (self.user, epoch) in self.emptying
+            first, empties = commit.follow_and_wait(), (self.user, epoch) in self.emptying
             basis = NO_INDEX if empties else commit.index.basis
             messages = self._write(process, self.epochs[epoch], first, basis, empties=empties)
             commit.commit_epoch(

@@ -12,7 +12,7 @@ from tests.simulation.seeds import scenario
 from tests.simulation.simulation import run
 from tests.simulation.world import World
 
-SEEDS = 300
+SEEDS = 150
 """Always the same: what fails here was broken by the change that is tested. New ones are looked
 for by ``./run.sh simulate --from N``."""
 

@@ -56,7 +56,7 @@ def written(path: Path, messages: Sequence[bytes]) -> SoakCheck:
         model = TopicModel()
         model.apply(messages[end - MESSAGES : end])
         changes = [change for of_key in model.changes.values() for change in of_key]
-        found = write_changes(table, changes, commit.begin_epoch())
+        found = write_changes(table, changes, commit.follow_and_wait())
         text = json.dumps({"orders": {"0": end}})
         commit.commit_epoch(epoch, found, properties={SOURCE_END_PROPERTY: text})
     commit.drain()

@@ -42,7 +42,7 @@ class CrossPartitionJob:
 
     def written(self, changes: Sequence[Change]) -> list[BucketChange]:
         """Begin an epoch, and write its files."""
-        first = self.commit.begin_epoch()
+        first = self.commit.follow_and_wait()
         known = self.commit.index.basis.snapshot_id
         with table_write(
             self.table, next_sequence_number=first, index=None, snapshot_id=known
@@ -53,7 +53,7 @@ class CrossPartitionJob:
 
     def write_into(self, bucket: int, *changes: Change) -> None:
         """An epoch as of a writer with other ways: each row goes to the partition that it names."""
-        first, types = self.commit.begin_epoch(), self.table.schema.partition_type.types
+        first, types = self.commit.follow_and_wait(), self.table.schema.partition_type.types
         written = []
         for number, (kind, row) in enumerate(changes):
             partition = serialize_row([row["p"]], types)

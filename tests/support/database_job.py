@@ -50,9 +50,11 @@ class DatabaseJob:
     Attributes:
         sent: the topic's messages.
         epochs: up to where each epoch reads.
+        restores: tables take values that were not sent from older rows.
     """
 
-    def __init__(self, folder: Path, **sync: Any) -> None:
+    def __init__(self, folder: Path, *, restores: bool = False, **sync: Any) -> None:
+        self.restores = restores
         self.sync = SyncConfig(warehouse=str(folder / "warehouse"), database="ods", **sync)
         self.config = AppConfig(
             source=SourceConfig(topics=(TOPIC,)),
@@ -85,8 +87,8 @@ class DatabaseJob:
         self.runner = EpochHere()
         tables = JobTables(
             known,
-            log=EpochLog(self.checkpoint, goes_back=True),
-            state=state,
+            epoch_log=EpochLog(self.checkpoint, goes_back=True),
+            state_file=state,
             now_ms=self.clock.now_ms,
             on_failure=OnFailure.HOLD,
         )
@@ -183,7 +185,7 @@ class DatabaseJob:
         return TableFeed(
             name=name,
             job=TableJob(table, CompactHere),
-            format_of=lambda seen: job_pipeline(self.database, seen),
+            format_of=lambda seen: job_pipeline(self.database, seen, restores=self.restores),
             quarantine=self._letters(name),
             listener=Reports(),
             evolution=None if rules is None else SchemaEvolution(rules, f"ods.{name}"),

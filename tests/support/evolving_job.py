@@ -62,8 +62,8 @@ class Job:
         )
         tables = JobTables(
             [feed],
-            log=EpochLog(self.checkpoint(), goes_back=True),
-            state=JobStateFile(self.checkpoint()),
+            epoch_log=EpochLog(self.checkpoint(), goes_back=True),
+            state_file=JobStateFile(self.checkpoint()),
             now_ms=table.clock.now_ms,
             on_failure=OnFailure.STOP,
         )

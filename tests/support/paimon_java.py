@@ -24,6 +24,7 @@ from typing import Any
 import orjson
 
 from tests.support.line_server import LineServer
+from tests.support.named_table import TablePath, table_location
 from tests.support.normal_rows import (
     Row,
     decode_json_column,
@@ -87,18 +88,6 @@ class Plan:
 Changelog = list[Plan]
 
 
-def table_location(path: Path | str) -> dict[str, str]:
-    """Warehouse, database and table of …/<database>.db/<table>, of a path or a URI."""
-    if isinstance(path, str) and "://" in path:
-        warehouse, database, table = path.rsplit("/", 2)
-        return {"warehouse": warehouse, "database": database.removesuffix(".db"), "table": table}
-    path = Path(path).resolve()
-    folder = path.parent
-    if folder.suffix != ".db":
-        raise ValueError(f"{path} is not a table path: expected …/<database>.db/<table>")
-    return {"warehouse": str(folder.parent), "database": folder.stem, "table": path.name}
-
-
 class PaimonJava:
     """Starts a JVM at once; close it (or use it in `with`). Calls of several threads take turns."""
 
@@ -122,7 +111,7 @@ class PaimonJava:
         self._directory.cleanup()
 
     def create(
-        self, path: Path | str, columns: Sequence[tuple[str, Any]], *,
+        self, path: TablePath, columns: Sequence[tuple[str, Any]], *,
         primary_keys: Sequence[str] = (), partition_keys: Sequence[str] = (),
         options: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
@@ -132,8 +121,12 @@ class PaimonJava:
             partition_keys=list(partition_keys), options=_texts(options),
         )  # fmt: skip
 
+    def list_tables(self, catalog: Mapping[str, str]) -> dict[str, list[str]]:
+        """The tables of each database of a catalog."""
+        return self.ask("list_tables", catalog=dict(catalog), warehouse=catalog["warehouse"])
+
     def read(
-        self, path: Path | str, *, columns: Sequence[str] | None = None,
+        self, path: TablePath, *, columns: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None, snapshot: int | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> list[Row]:  # fmt: skip
@@ -144,7 +137,7 @@ class PaimonJava:
         ).rows
 
     def read_splits(
-        self, path: Path | str, *, columns: Sequence[str] | None = None,
+        self, path: TablePath, *, columns: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None, snapshot: int | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> ReadResult:  # fmt: skip
@@ -159,7 +152,7 @@ class PaimonJava:
         return ReadResult(rows=rows, splits=untag(answer["splits"]))
 
     def changelog(
-        self, path: Path | str, *, from_snapshot: int = 1,
+        self, path: TablePath, *, from_snapshot: int = 1,
         options: Mapping[str, Any] | None = None, newest_schema: bool = False,
     ) -> Changelog:  # fmt: skip
         """A streaming read from a snapshot until nothing more comes. Other starts by options, as
@@ -179,7 +172,7 @@ class PaimonJava:
         return list(plans.values())
 
     def write(
-        self, path: Path | str, rows: Iterable[RowOfKind], *, identifier: int,
+        self, path: TablePath, rows: Iterable[RowOfKind], *, identifier: int,
         commit_user: str = "paimon-java", wait_compaction: bool = True, recover: bool = False,
         options: Mapping[str, Any] | None = None,
     ) -> int | None:  # fmt: skip
@@ -195,7 +188,7 @@ class PaimonJava:
         return answer["snapshot"]
 
     def batch_write(
-        self, path: Path | str, rows: Iterable[RowOfKind], *, overwrite: bool = False,
+        self, path: TablePath, rows: Iterable[RowOfKind], *, overwrite: bool = False,
         options: Mapping[str, Any] | None = None,
     ) -> int | None:  # fmt: skip
         """One batch commit (random user, largest identifier); overwrite replaces all rows."""
@@ -206,27 +199,31 @@ class PaimonJava:
             )
         return answer["snapshot"]
 
-    def delete_rows(self, path: Path | str, deleted: Mapping[str, Iterable[int]]) -> int | None:
+    def delete_rows(self, path: TablePath, deleted: Mapping[str, Iterable[int]]) -> int | None:
         """One commit that deletes rows of an append table, by data file and place in it; returns
         the latest snapshot."""
         places = {name: [int(row) for row in rows] for name, rows in deleted.items()}
         return self._call("delete_rows", path, deleted=places, options={})["snapshot"]
 
-    def hashes(self, path: Path | str) -> dict[tuple[str, int], list[int]]:
+    def hashes(self, path: TablePath) -> dict[tuple[str, int], list[int]]:
         """Partition's folder and bucket → hashes of its keys, ascending, by Paimon's index."""
         found = self._call("hashes", path, options={})["buckets"]
         assert all(each["row_count"] == len(each["hashes"]) for each in found)
         return {(each["partition"], each["bucket"]): each["hashes"] for each in found}
 
     def compact(
-        self, path: Path | str, *, full: bool = True, options: Mapping[str, Any] | None = None
+        self,
+        path: TablePath,
+        *,
+        full: bool = True,
+        options: Mapping[str, Any] | None = None,
     ) -> int | None:
         """Paimon compacts every bucket and commits; returns the latest snapshot."""
         return self._call("compact", path, full=full, options=_texts(options))["snapshot"]
 
     def expire(
         self,
-        path: Path | str,
+        path: TablePath,
         *,
         retain_max: int = 1,
         retain_min: int = 1,
@@ -237,49 +234,49 @@ class PaimonJava:
             path, retain_max=retain_max, retain_min=retain_min, time_ms=time_retained_ms
         )
 
-    def expire_by_options(self, path: Path | str, options: Mapping[str, Any]) -> int:
+    def expire_by_options(self, path: TablePath, options: Mapping[str, Any]) -> int:
         """Paimon expires snapshots and changelogs as the table's options and these say."""
         return self._expire(path, by_options=True, options=_texts(options))
 
-    def _expire(self, path: Path | str, **given: Any) -> int:
+    def _expire(self, path: TablePath, **given: Any) -> int:
         usual = {"retain_max": 1, "retain_min": 1, "time_ms": 0, "by_options": False, "options": {}}
         return self._call("expire", path, **{**usual, **given})["expired"]
 
-    def alter(self, path: Path | str, *changes: tuple[str, ...]) -> None:
+    def alter(self, path: TablePath, *changes: tuple[str, ...]) -> None:
         """Change columns: ("add", name, type), ("type", name, type), ("rename", old, new),
         ("drop", name), ("default", name, text), or ("option", key, value)."""
         self._call("alter", path, changes=[list(change) for change in changes])
 
-    def tag(self, path: Path | str, name: str, snapshot: int) -> None:
+    def tag(self, path: TablePath, name: str, snapshot: int) -> None:
         """Paimon gives a snapshot a name."""
         self._call("tag", path, name=name, snapshot=snapshot, options={})
 
-    def types(self, path: Path | str) -> list[tuple[str, str]]:
+    def types(self, path: TablePath) -> list[tuple[str, str]]:
         """The columns of a table, or of "<table>$<system table>", and their types in SQL."""
         return [(name, text) for name, text in self._call("types", path, options={})["types"]]
 
-    def collect_statistics(self, path: Path | str) -> None:
+    def collect_statistics(self, path: TablePath) -> None:
         """One commit of statistics: 6 rows of 100 bytes, and of the first column."""
         self._call("statistics", path, options={})
 
-    def branch(self, path: Path | str, name: str, tag: str) -> None:
+    def branch(self, path: TablePath, name: str, tag: str) -> None:
         """Paimon makes a branch of a tag; "<table>$branch_<name>" reads and writes it."""
         self._call("branch", path, name=name, tag=tag, options={})
 
     def roll_back(
-        self, path: Path | str, *, snapshot: int | None = None, tag: str | None = None
+        self, path: TablePath, *, snapshot: int | None = None, tag: str | None = None
     ) -> int | None:
         """Paimon goes back to a snapshot or a tag; returns the latest snapshot."""
         answer = self._call("rollback", path, snapshot=snapshot, tag=tag, options={})
         return answer["snapshot"]
 
-    def snapshots(self, path: Path | str) -> list[dict[str, Any]]:
+    def snapshots(self, path: TablePath) -> list[dict[str, Any]]:
         """Every snapshot as Paimon understood it, in the keys of the snapshot file, by id."""
         snapshots = self._call("snapshots", path)["snapshots"]
         return sorted(snapshots, key=lambda snapshot: snapshot["id"])
 
     def files(
-        self, path: Path | str, *, snapshot: int | None = None, kind: str = "all"
+        self, path: TablePath, *, snapshot: int | None = None, kind: str = "all"
     ) -> list[dict[str, Any]]:
         """The files of a snapshot (kind "all": live ones; "delta": its changes; "changelog"):
         file_name, level, row_count, delete_row_count, min/max_sequence_number, min/max_key,
@@ -294,7 +291,7 @@ class PaimonJava:
         answer = self.ask("options", texts=[list(pair) for pair in texts])
         return {option["key"]: option for option in answer["options"]}, answer["values"]
 
-    def _call(self, command: str, path: Path | str, **arguments: Any) -> Any:
+    def _call(self, command: str, path: TablePath, **arguments: Any) -> Any:
         return self.ask(command, **table_location(path), **arguments)
 
     def ask(self, command: str, **arguments: Any) -> Any:
@@ -363,14 +360,14 @@ def java_tool(name: str) -> str:
 
 
 def class_path_of_paimon() -> str:
-    from tests.support.paimon_jars import paimon_jars
+    from tests.support.paimon_jars import database_drivers, paimon_jars
 
     pyspark = importlib.util.find_spec("pyspark")  # found, not imported: that would take a while
     assert pyspark is not None
     assert pyspark.origin is not None
     spark = Path(pyspark.origin).parent / "jars"
     jars = [jar for name in SPARK_JARS for jar in sorted(spark.glob(f"{name}.jar"))]
-    return ":".join(str(jar) for jar in [*paimon_jars(), *jars])
+    return ":".join(str(jar) for jar in [*paimon_jars(), *database_drivers(), *jars])
 
 
 def _compiled(class_path: str) -> Path:

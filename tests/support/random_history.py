@@ -62,7 +62,7 @@ class RandomHistory:
         user = self.rng.choice(USERS)
         stream = self._stream(user)
         changes = self._changes(DAYS)
-        first = stream.begin_epoch()
+        first = stream.follow_and_wait()
         messages = write_changes(self.table, changes, first) if changes else []
         watermark = self.rng.choice([None, self.rng.randrange(1000)])
         done = stream.commit_epoch(

@@ -14,8 +14,8 @@ from stream_app.clock import Clock
 from stream_app.format.arrow_schema import arrow_schema
 from stream_app.format.binary_row import serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of
-from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.compact_request import CompactRequest
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import VALUE_KIND, new_table_schema
@@ -92,7 +92,7 @@ class SmallTable:
 
     def commit(self, *changes: Change, properties: Mapping[str, str] | None = None) -> None:
         """Write changes, in order, and commit them; compactions that are due begin."""
-        first = self._commit.begin_epoch()
+        first = self._commit.follow_and_wait()
         basis = self._commit.index.basis
         messages = self._messages(changes, first, basis.written_on) if changes else []
         self._commit.commit_epoch(self._epoch, messages, properties=properties, basis=basis)

@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.local_file_io import LocalFileIO
-from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
+from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.compact_request import CompactRequest
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.table.api.paimon_table import PaimonTable
 from stream_app.table.file_store_table import FileStoreTable
@@ -176,7 +177,7 @@ class TableWriter:
         """Process an epoch of the model (again)."""
         if self.commit.state.is_committed(epoch):
             return None
-        first = self.commit.begin_epoch()
+        first = self.commit.follow_and_wait()
         changes, basis = self.model.changes[epoch], self.commit.index.basis
         index = basis.written_on
         messages = write_changes(self.table, changes, first, index) if changes else []

@@ -134,8 +134,8 @@ class TwoTables:
         clock = self.tables[0].clock
         joined = JobTables(
             feeds,
-            log=EpochLog(self.checkpoint(), goes_back=True),
-            state=JobStateFile(self.checkpoint(checkpoint)),
+            epoch_log=EpochLog(self.checkpoint(), goes_back=True),
+            state_file=JobStateFile(self.checkpoint(checkpoint)),
             now_ms=clock.now_ms,
             on_failure=OnFailure.HOLD if each_for_itself else OnFailure.STOP,
         )
@@ -203,7 +203,7 @@ class TwoTables:
 
 def reports(batch: EpochCommitter[Any], table: int) -> list[EpochReport]:
     """What a table's listener was told of epochs."""
-    listener = batch.feeds[table].listener
+    listener = batch.tables.feeds[table].listener
     assert isinstance(listener, Reports)
     return listener.epochs
 

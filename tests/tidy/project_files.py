@@ -36,11 +36,12 @@ def text_files() -> list[str]:
 
 
 def modules(*folders: str) -> list[str]:
-    """Python files, of these top-level folders or of all."""
+    """Python files, of these folders or of all."""
     return [
         name
         for name in project_files()
-        if name.endswith(".py") and (not folders or name.split("/")[0] in folders)
+        if name.endswith(".py")
+        and (not folders or name.startswith(tuple(f"{folder}/" for folder in folders)))
     ]
 
 

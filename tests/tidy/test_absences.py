@@ -6,6 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+import pytest
+
 from tests.tidy.project_files import modules, text_of, tree_of
 
 PAGE = text_of("docs/ARCHITECTURE.md").split("## What there is not")[1].split("\n## ")[0]
@@ -27,7 +29,7 @@ PURE = {
 READ_ONE_BY_ONE = {
     "mergetree.merge_engines.aggregates.unions": "sketches and bitmaps are objects of libraries",
     "mergetree.row_kinds": "four texts of row kinds",
-    "mergetree.unchanged_values": "few sets of columns",
+    "mergetree.fill_unchanged": "few sets of columns",
     "spark.epoch.frame_epochs": "a cell is a block of rows",
 }
 
@@ -55,8 +57,8 @@ def calls(tree: ast.AST, attribute: str) -> bool:
 
 
 def test_snapshots_are_published_by_one_module_and_restored_by_another() -> None:
-    for verb in ("publish", "restore"):
-        pattern = rf"\bsnapshots\.{verb}\("
+    for call in (r"\.environment\.publish_snapshot", r"\bsnapshots\.restore"):
+        pattern = rf"{call}\("
         callers = [
             dotted(name) for name in modules("stream_app") if re.search(pattern, text_of(name))
         ]
@@ -98,7 +100,7 @@ def test_rows_are_no_python_objects_on_their_way() -> None:
 
 def test_time_goes_through_the_clock() -> None:
     users = {dotted(name) for name in BELOW_APP if uses_time(tree_of(name))}
-    assert users - {"clock"} == listed(bullet("Below `app`"))
+    assert users - {"clock"} == listed(bullet("Below `app`, time"))
 
 
 def uses_time(tree: ast.AST) -> bool:
@@ -109,7 +111,34 @@ def uses_time(tree: ast.AST) -> bool:
             case ast.Call(func=ast.Attribute(value=ast.Call(func=made), attr="wait")):
                 if ast.unparse(made).endswith("Event"):  # nobody sets it: it is a sleep
                     return True
+            case ast.Call(func=ast.Attribute(attr="wait" | "awaitTermination"), args=[_, *_]):
+                return True
+            case ast.Call(func=ast.Attribute(value=joined, attr="join"), args=[_]):
+                if ast.unparse(joined).endswith("thread"):  # a text joins, too
+                    return True
     return False
+
+
+@pytest.mark.parametrize(
+    ("code", "is_seen"),
+    [
+        ("time.sleep(1)", True),
+        ("Event().wait()", True),
+        ("self._stopping.wait(left)", True),
+        ("self._thread.join(1)", True),
+        ("query.awaitTermination(1)", True),
+        ("self._sync.wait()", False),
+        ("', '.join(names)", False),
+    ],
+)
+def test_waiting_is_seen(code: str, is_seen: bool) -> None:
+    assert uses_time(ast.parse(code)) == is_seen
+
+
+def test_fresh_names_alone_are_random() -> None:
+    drawing = re.compile(r"\b(import|from) (random|secrets)\b|\burandom\(|np\.random|uuid1\(")
+    assert [dotted(name) for name in BELOW_APP if drawing.search(text_of(name))] == []
+    assert "uuid4" in bullet("Below `app` nothing is random")
 
 
 def test_modules_have_no_state_but_what_the_page_lists() -> None:

@@ -11,7 +11,7 @@ WHOLE = {
     "app/cli/verbs/ingest",
     "app/cli/verbs/quarantine", "app/config/app_config", "app/config/toml_text",
     "app/job/ingest_job", "app/observe/watched_job", "app/ops/doctor/examination",
-    "app/submit/ingest_program", "app/submit/page_of_job", "app/web/job_site",
+    "app/submit/ingest_program", "app/web/job_site",
 }  # fmt: skip
 """They choose and join; what they call takes the values that it needs."""
 PARSING = {"app/config/app_config", "app/config/toml_text"}

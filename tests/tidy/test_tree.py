@@ -50,7 +50,9 @@ def test_modules_are_not_too_long() -> None:
 def test_folders_are_not_too_wide() -> None:
     """A reader takes in a folder at a glance; what does not fit belongs into rooms."""
     widths = Counter(
-        str(Path(name).parent) for name in modules("stream_app") if not name.endswith("__init__.py")
+        str(Path(name).parent)
+        for name in modules("stream_app", "tests/unit")
+        if not name.endswith("__init__.py")
     )
     assert {name: width for name, width in widths.items() if width > FOLDER_MODULES_MAX} == {}
 
@@ -134,6 +136,7 @@ def test_no_file_is_large_or_generated() -> None:
 
 
 def test_unit_tests_mirror_the_packages() -> None:
-    packages = {Path(name).parent.name for name in modules("stream_app")}
-    folders = {Path(name).parent.name for name in modules("tests") if name.startswith("tests/unit")}
-    assert folders - {"unit"} <= packages
+    """A package's tests stand in the folder of its path, or of a package above it."""
+    packages = {str(Path(name).parent) for name in modules("stream_app")}
+    folders = {str(Path(name).parent) for name in modules("tests") if "/unit/" in name}
+    assert {folder.replace("tests/unit", "stream_app") for folder in folders} <= packages

@@ -68,7 +68,7 @@ def main(
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows no Unicode
     quiet_libraries()
     with hiding(Secrets(environment_secrets(os.environ))):
-        return _told(argv, verbs, program)
+        return _exit_code_of(argv, verbs, program)
 
 
 def exit_code(error: BaseException) -> int:
@@ -76,7 +76,7 @@ def exit_code(error: BaseException) -> int:
     return error.exit_code if isinstance(error, StreamAppError) else FAILED
 
 
-def _told(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) -> int:
+def _exit_code_of(argv: Sequence[str], verbs: tuple[Verb, ...], program: str) -> int:
     """Run the verb, and report its error."""
     try:
         return _run(argv, verbs, program)

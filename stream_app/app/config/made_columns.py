@@ -175,7 +175,7 @@ def _chosen(of_table: Names | None, of_all: Names) -> Names:
 def _holding(
     sync: SyncConfig, name: str, columns: Collection[str], *, there: Collection[str] | None
 ) -> Holding:
-    """Args: there: the columns of a table that gets no more; None: it gets them."""
+    """Which made columns a table holds; `there`: the columns of a table that gets no more."""
     own = sync.table_rules.tables.get(name, OneTable())
     asked, lacking = _asked(sync, own), list[str]()
     made = asked.made

@@ -111,6 +111,11 @@ class TablesOfJob(ABC):
         part = self.part(name)
         return f"{quarantine}/{part}" if part else quarantine
 
+    @property
+    def is_of_many(self) -> bool:
+        """Whether it is a job of many tables, which quarantine and history keep apart."""
+        return True
+
     @abstractmethod
     def part(self, name: str) -> str:
         """The name under which quarantine and history keep a table; empty for an only table."""
@@ -162,6 +167,11 @@ class SingleTable(TablesOfJob):
     def source_of(self, _location: str) -> SourceConfig:
         """See `TablesOfJob.source_of`."""
         return self.source
+
+    @property
+    def is_of_many(self) -> bool:
+        """See `TablesOfJob.is_of_many`."""
+        return False
 
     def part(self, _name: str) -> str:
         """See `TablesOfJob.part`."""

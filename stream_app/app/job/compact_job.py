@@ -32,7 +32,7 @@ from stream_app.app.observe.metrics.jvm_metrics import JvmCollector
 from stream_app.app.observe.monitoring.listener import Listeners
 from stream_app.app.observe.monitoring.signs_of_life import Activity, SignsOfLife, signs_of_life
 from stream_app.app.observe.monitoring.watchers import watchers
-from stream_app.app.ops.inspect.levels import planned_compactions
+from stream_app.app.ops.inspect.bucket_trees import planned_compactions
 from stream_app.app.tables.compaction_request import CompactJob
 from stream_app.app.tables.one_table import warn_of_ignored_options
 from stream_app.app.text.listing import size_text

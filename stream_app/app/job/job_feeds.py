@@ -31,7 +31,7 @@ class JobFeeds:
     """Makes feeds, and closes them.
 
     Attributes:
-        state: the job's state.
+        state_file: the job's state.
         open_folder: opens a folder, such as the quarantine's.
         of_no_table: number of messages that were quarantined without a table.
         stopping: whether the job shall end.
@@ -39,11 +39,11 @@ class JobFeeds:
 
     tables: TablesOfJob
     stream: StreamConfig
-    state: JobStateFile
+    state_file: JobStateFile
     open_folder: Callable[[str], Folder]
     compactions: SparkCompactions
     stopping: Callable[[], bool]
-    log: EventLog
+    events: EventLog
     of_no_table: int = field(init=False, default=0)
     _jobs: list[TableJob] = field(init=False, default_factory=list)
     _unassigned: QuarantineWriter | None = field(init=False, default=None)
@@ -51,12 +51,12 @@ class JobFeeds:
     def only(self, table: FileStoreTable) -> TableFeed:
         """The feed of a job of one table."""
         takes_all = self.tables.source.merge_shards
-        sources = None if takes_all else SourceTableCheck(self.state)
-        return self._feed(ONLY_TABLE, table, self.log, sources)
+        sources = None if takes_all else SourceTableCheck(self.state_file)
+        return self._feed(ONLY_TABLE, table, self.events, sources)
 
     def of_table(self, name: str, table: FileStoreTable) -> TableFeed:
         """The feed of one table of a database; the source table decides its messages."""
-        return self._feed(name, table, self.log.of_table(name))
+        return self._feed(name, table, self.events.of_table(name))
 
     def quarantine(self, epoch: int, messages: pa.Table) -> None:
         """Keep messages that belong to no table.
@@ -71,7 +71,7 @@ class JobFeeds:
             self._unassigned = self._quarantine_writer("")
         self.of_no_table += messages.num_rows
         if (kept := self._unassigned.write(epoch, messages)) is not None:
-            self.log.unassigned(epoch, kept)
+            self.events.unassigned(epoch, kept)
 
     def close(self) -> None:
         """Wait for upkeep that runs beside the job."""
@@ -82,19 +82,19 @@ class JobFeeds:
         self,
         name: str,
         table: FileStoreTable,
-        log: EventLog,
+        events: EventLog,
         sources: SourceTableCheck | None = None,
     ) -> TableFeed:
-        if self.log.metrics is not None:
-            table = table.counted(self.log.metrics.store.requests)
+        if self.events.metrics is not None:
+            table = table.counted(self.events.metrics.store.requests)
         executor_of = functools.partial(SparkCompactExecutor, self.compactions)
         takes_repeats = self.stream.repeated_records == "store"
         job = TableJob(table, executor_of, self.stopping, takes_repeats)
         rules = job_rows(self.tables, table).evolution
         self._jobs.append(job)
-        log.watch_maintenance(job.upkeep.metrics)
-        log.watch_compactions(job.compaction_metrics)
-        log.history.watch(log.table or "", job)
+        events.watch_maintenance(job.upkeep.metrics)
+        events.watch_compactions(job.compaction_metrics)
+        events.history.watch(events.table or "", job)
         return TableFeed(
             name=name,
             job=job,
@@ -107,7 +107,7 @@ class JobFeeds:
             ),
             sources=sources,
             quarantine=self._quarantine_writer(name),
-            listener=log,
+            listener=events,
             evolution=None
             if rules is None
             else SchemaEvolution(rules, self.tables.full_name(name), self.tables.full_key),

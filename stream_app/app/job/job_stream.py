@@ -72,12 +72,12 @@ def stream_of(
     clock: Clock,
 ) -> Stream:
     """The stream that cuts the source into epochs and gives them to the sink."""
-    batch, topics = running.batch, tables.source
+    committer, topics = running.committer, tables.source
     if isinstance(runner, FrameEpochs):
         return SparkStream(
             messages=source.read_stream(runner.spark),
             name=tables.name,
-            batch=batch,
+            committer=committer,
             checkpoint=spark_location(checkpoint.location),
             trigger=None if stream.is_available_now else stream.trigger,
             stop_requested=running.stop_requested,
@@ -92,10 +92,10 @@ def stream_of(
         source=ClusterOffsets(
             dict(runner.settings.client), topics=topics.topics, pattern=topics.topic_pattern
         ),
-        log=batch.log,
+        epoch_log=committer.epoch_log,
         writer=EpochLogWriter(checkpoint),
-        give=batch,
-        failure=lambda: batch.failure,
+        give=committer,
+        failure=lambda: committer.failure,
         jobs=JobGroup(runner.spark, f"stream {tables.name}"),
         clock=clock,
     )

@@ -32,10 +32,10 @@ class WatchedJob:
     """The observers of a job.
 
     Attributes:
-        log: gets the job's events and passes them on.
+        events: gets the job's events and passes them on.
     """
 
-    log: EventLog
+    events: EventLog
     metrics: JobMetrics
 
 
@@ -68,13 +68,13 @@ def watched_job(config: AppConfig, clock: Clock) -> Iterator[WatchedJob]:
                 hide=config.secrets.hide, ends_by_itself=stream.is_available_now,
             )
         )  # fmt: skip
-        log = EventLog(
+        events = EventLog(
             clock, metrics=metrics, message_format=format_named(config.source.format),
             health=health, listeners=listeners,
         )  # fmt: skip
         if stream.metrics_port is not None:
             stack.enter_context(watching(_quarantine(config, clock, metrics)))
-        yield WatchedJob(log, metrics)
+        yield WatchedJob(events, metrics)
 
 
 def _local_folders(warehouse: str, stream: StreamConfig) -> dict[str, Path]:

@@ -74,16 +74,16 @@ def needs_sparks_source(source: SourceConfig) -> bool:
 def _judged(source: SourceConfig) -> tuple[dict[str, str], list[str]]:
     """librdkafka's options, and the obstacles to the native reader."""
     try:
-        found_library = library()
+        librdkafka = library()
     except LibraryMissingError as error:
         return {}, [f"librdkafka of confluent-kafka cannot be used: {error}"]
-    judged = client_options(source.bootstrap_servers, source.kafka_options, found_library.features)
+    judged = client_options(source.bootstrap_servers, source.kafka_options, librdkafka.features)
     problems = [f"source.kafka.{key}: {what}" for key, what in judged.problems.items()]
     for key, why in judged.ignored.items():
         _LOG.debug("source.kafka.%s means nothing to the native reader: %s", key, why)
     if not problems:
         try:
-            found_library.conf_destroy(found_library.configured(judged.options))
+            librdkafka.conf_destroy(librdkafka.configured(judged.options))
         except UsageError as error:
             problems.append(error.what)
     return dict(judged.options), problems

@@ -22,7 +22,7 @@ from stream_app.app.source.preflight import (
     reachable_servers,
 )
 from stream_app.app.source.source_reader import reader_without_spark
-from stream_app.app.source.uncompared import Uncompared
+from stream_app.app.source.uncompared_findings import Uncompared
 from stream_app.kafka.offset_ranges import OffsetRange
 from stream_app.kafka.range_reader import RangeReader
 from stream_app.table.check.metadata_check import Progress

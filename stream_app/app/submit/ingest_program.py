@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -14,11 +15,17 @@ from stream_app.app.cli.arguments.configuration import add_ingest_arguments
 from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.config.secrets import hiding
 from stream_app.app.job.ingest_job import ingest, job_folder
-from stream_app.app.observe.monitoring.job_log import log_as, log_to_stderr, told
+from stream_app.app.launch.optional_packages import serving_module
+from stream_app.app.observe.events.epoch_history import EpochHistory
+from stream_app.app.observe.monitoring.job_log import exit_code_of, log_as, log_to_stderr
 from stream_app.app.observe.watched_job import watched_job
-from stream_app.app.submit.page_of_job import page_of_job
+from stream_app.app.web.actions import token_of
+from stream_app.app.web.job_site import JobSite
 from stream_app.clock import Clock, SystemClock
 from stream_app.errors import UsageError
+from stream_app.spark.job_folder import Folder
+
+_LOG = logging.getLogger("stream_app")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     log_as(config.stream.log_format)
     with hiding(config.secrets):
-        return told(lambda: run(config, SystemClock(), args.events))
+        return exit_code_of(lambda: run(config, SystemClock(), args.events))
 
 
 def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
@@ -49,5 +56,28 @@ def run(config: AppConfig, clock: Clock, events: Path | None = None) -> None:
     with ExitStack() as stack:
         watched = stack.enter_context(watched_job(config, clock))
         checkpoint = partial(job_folder, config, config.stream.checkpoint)
-        stack.enter_context(page_of_job(config, checkpoint, clock, watched.log.history))
+        stack.enter_context(page_of_job(config, checkpoint, clock, watched.events.history))
         ingest(config, clock, watched, events)
+
+
+@contextmanager
+def page_of_job(
+    config: AppConfig, checkpoint: Callable[[], Folder], clock: Clock, history: EpochHistory
+) -> Iterator[None]:
+    """Serve the page within the block, if the configuration has a port.
+
+    Args:
+        checkpoint: opens the job's; asked only for a page.
+
+    Raises:
+        UsageError: the port is taken, the token too short, or a package is missing.
+    """
+    if config.stream.web_port is None:
+        yield
+        return
+    token, host, port = token_of(os.environ), config.stream.web_host, config.stream.web_port
+    names = config.stream.web_names
+    site = JobSite(config, checkpoint(), clock, history)
+    with serving_module().serving(site, host, port, token, names=names) as address:
+        _LOG.info("the page of the job: %s", address)
+        yield

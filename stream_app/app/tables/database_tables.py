@@ -45,7 +45,7 @@ from stream_app.planning.sync.column_remarks import remarks_of_new, shard_differ
 from stream_app.planning.sync.new_tables import new_table, options_for
 from stream_app.planning.sync.target_tables import LeftOut, Refusal, decide
 from stream_app.spark.epoch.origin_splitter import OriginSplitter
-from stream_app.spark.ingest.held_tables import is_temporary
+from stream_app.spark.ingest.held_table import is_temporary
 from stream_app.spark.ingest.job_state import JobStateFile, JobWarning
 from stream_app.spark.ingest.table_feed import Arrived, TableFeed
 from stream_app.table.file_store_table import FileStoreTable

@@ -3,8 +3,8 @@
 Spark keeps its part of a checkpoint through Hadoop's file systems; ours is beside it. On local
 disks, S3 and HDFS the job uses the `FileIO` of tables. Its promises are tested. It needs no JVM, so
 the job detects a wrong checkpoint before it starts one. Its writes survive a crash of the machine,
-which Hadoop's local file system does not promise. For any other scheme `HadoopFiles` reach whatever
-Spark reaches.
+which Hadoop's local file system does not promise. For any other scheme `spark.hadoop_files`
+reaches whatever Spark reaches.
 
 Source: Hadoop's S3A settings.
 """
@@ -15,10 +15,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import pyspark
-from pyspark.sql import SparkSession
-
 from stream_app.app.config.tables_of_job import TablesOfJob
+from stream_app.app.launch.jars import installed_spark_version
 from stream_app.errors import StorageError, UsageError
 from stream_app.fileio.atomic_create import probe_atomic_create
 from stream_app.fileio.file_io import FileIO
@@ -34,8 +32,7 @@ from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.local_file_io import local_path
 from stream_app.fileio.reference import NotThereError
 from stream_app.fileio.s3.s3_options import s3_options
-from stream_app.spark.hadoop_files import HadoopFiles
-from stream_app.spark.job_folder import Folder
+from stream_app.spark.job_folder import Folder, FolderFiles
 from stream_app.table.storage_errors import storage_errors
 
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
@@ -87,13 +84,13 @@ def probe_local(location: str) -> tuple[FileIO, str]:
 
 
 def open_folder(
-    location: str, options: Mapping[str, str], session: Callable[[], SparkSession]
+    location: str, options: Mapping[str, str], hadoop_files: Callable[[], FolderFiles]
 ) -> Folder:
     """The folder, which need not exist yet.
 
     Args:
         options: of the section ``[file-system]``.
-        session: Spark's session; started only if Hadoop alone knows the file system.
+        hadoop_files: called only if Hadoop alone knows the file system, because it starts Spark.
 
     Raises:
         UsageError: a wrong location or option.
@@ -101,7 +98,7 @@ def open_folder(
     """
     if can_open(location):
         return Folder(*file_io_of(location, options))
-    return Folder(location.rstrip("/"), HadoopFiles(session()))
+    return Folder(location.rstrip("/"), hadoop_files())
 
 
 def checkpoint_of(tables: TablesOfJob, *, fix: str) -> Folder:
@@ -167,7 +164,7 @@ def hadoop_settings(
         }
     if is_on_s3(location):
         return _s3a_settings(location, options, environ)
-    return {_FILE_MANAGER: _file_manager(pyspark.__version__)} if is_local(location) else {}
+    return {_FILE_MANAGER: _file_manager(installed_spark_version())} if is_local(location) else {}
 
 
 def _file_manager(version: str) -> str:

@@ -20,9 +20,9 @@ from stream_app.app.tables.format_setup import (
 )
 from stream_app.cdc.column_aliases import parse_aliases
 from stream_app.cdc.column_drift import COLUMN_ALIASES
+from stream_app.cdc.computed.change_filter import FilterStep, Knowledge
 from stream_app.cdc.computed.definition import DefinitionError
 from stream_app.cdc.computed.generated_columns import generated_columns
-from stream_app.cdc.computed.row_filter import FilterStep, Knowledge
 from stream_app.cdc.insert_only import InsertOnly
 from stream_app.cdc.message_format import FormatSetup
 from stream_app.cdc.own_table import OwnTable, SourceChoice

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Generic, TypeVar
 
 from stream_app.app.config.app_config import AppConfig
 from stream_app.app.config.secrets import Secrets, is_secret
@@ -22,23 +23,22 @@ from stream_app.app.ops.inspect.job_status import (
     with_waiting_rows,
 )
 from stream_app.app.ops.inspect.table_facts import RememberedFacts
-from stream_app.app.ops.quarantine.choice import Choice
 from stream_app.app.ops.quarantine.job_replay import job_replays
 from stream_app.app.ops.quarantine.later_changes import ReadRange
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, open_quarantine
+from stream_app.app.ops.quarantine.record_choice import Choice
 from stream_app.app.ops.quarantine.replay import replay_lines
 from stream_app.app.ops.resume import resume_tables
 from stream_app.app.source.preflight import source_ends
-from stream_app.app.web.homeless import (
+from stream_app.app.web.job_glance import JobGlance, compactions_of_all, messages_per_s
+from stream_app.app.web.site import Site
+from stream_app.app.web.table_parts import QUARANTINED_READ
+from stream_app.app.web.unassigned_records import (
     Homeless,
     HomelessRecords,
     refused_reason,
     with_refused,
 )
-from stream_app.app.web.job_glance import JobGlance, compactions_of_all, messages_per_s
-from stream_app.app.web.rested import Rested
-from stream_app.app.web.site import Site
-from stream_app.app.web.table_parts import QUARANTINED_READ
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.fileio.file_io_registry import can_open
@@ -50,6 +50,30 @@ from stream_app.table.opening import open_table
 
 _COUNT_S = 1.0
 """Seconds for which a page waits for a new count of the quarantine."""
+_PAUSE_S = 5.0
+_PAUSE_RATIO = 4
+"""The pause after a question, as a multiple of its duration."""
+_Answer = TypeVar("_Answer")
+
+
+class _CachedAnswer(Generic[_Answer]):
+    """Caches an answer that is slow to get, and asks again after a pause. Any thread may look."""
+
+    def __init__(self, ask: Callable[[], _Answer], clock: Clock) -> None:
+        self._ask, self._clock = ask, clock
+        self._answers: list[_Answer] = []
+        self._until = float("-inf")
+        self._lock = threading.Lock()
+
+    def look(self) -> _Answer:
+        """The present answer, or one from a moment ago."""
+        with self._lock:
+            began = self._clock.steady_seconds()
+            if began >= self._until:
+                self._answers[:] = [self._ask()]
+                now = self._clock.steady_seconds()
+                self._until = now + max(_PAUSE_S, _PAUSE_RATIO * (now - began))
+            return self._answers[0]
 
 
 class JobSite(Site):
@@ -76,8 +100,8 @@ class JobSite(Site):
         self.config, self.checkpoint, self.clock = config, checkpoint, clock
         self._history, self._read = history, read
         self._ask_ends = ask_ends or partial(source_ends, config.source)
-        self._ends = Rested(self._asked_ends, clock)
-        self._newest = Rested(lambda: self._status(None).newest_ms(), clock)
+        self._ends = _CachedAnswer(self._asked_ends, clock)
+        self._newest = _CachedAnswer(lambda: self._status(None).newest_ms(), clock)
         self._facts = RememberedFacts(self._open, clock, of_job=True, counts_runs=self._counts_runs)
         self._homeless = HomelessRecords(
             partial(self.quarantine, ""),
@@ -144,7 +168,7 @@ class JobSite(Site):
     def quarantine(self, name: str) -> Quarantine | None:
         """See `Site.quarantine`."""
         folder, tables = self.config.stream.quarantine, self.config.tables
-        if folder is None or (isinstance(tables, SingleTable) and not name):
+        if folder is None or not (name or tables.is_of_many):
             return None
         own = (name and tables.own_name(name)) or ""
         return open_quarantine(tables.quarantine_of(folder, own), tables.file_system)
@@ -223,7 +247,7 @@ class JobSite(Site):
         return now is None or not now.numbers.buckets
 
     def _judge(self, tables: Sequence[TableStatus]) -> JobGlance:
-        """What tells whether tables are behind; of one table alone the newest commit is unknown."""
+        """The glance at all tables by which pages judge whether one is behind."""
         ages = [one.changed_s for one in tables if one.changed_s is not None]
         return JobGlance(
             is_here=self._history is not None,

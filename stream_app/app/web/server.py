@@ -187,7 +187,7 @@ class _Pages:
             except UsageError as error:
                 problem = error
             return self._page(
-                "rows", name=name, where=where, limit=limit, found=shown, problem=problem,
+                "rows", name=name, where=where, limit=limit, shown=shown, problem=problem,
                 read_s=READ_S,
             )  # fmt: skip
 

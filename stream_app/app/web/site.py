@@ -20,13 +20,13 @@ from stream_app.app.ops.inspect.job_status import (
 )
 from stream_app.app.ops.inspect.table_facts import RememberedFacts, freshness_s
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine
-from stream_app.app.web.homeless import Homeless
 from stream_app.app.web.job_glance import JobGlance
+from stream_app.app.web.unassigned_records import Homeless
 from stream_app.clock import Clock
 from stream_app.errors import StreamAppError, TableNotFoundError, UsageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.map_in_threads import each
+from stream_app.table.map_in_threads import map_in_threads
 from stream_app.table.opening import open_table
 
 LOCAL_HOST = "127.0.0.1"
@@ -162,7 +162,7 @@ class WarehouseSite(Site):
 
     def tables(self) -> Sequence[TableStatus]:
         """See `Site.tables`; of a table whose rows may wait it reads the manifests too."""
-        statuses = each(_THREADS, self._status, sorted(self._paths().items()))
+        statuses = map_in_threads(_THREADS, self._status, sorted(self._paths().items()))
         return [one for one in statuses if one is not None]
 
     def status(self, name: str) -> TableStatus | None:

@@ -12,9 +12,9 @@ from itertools import islice
 import pyarrow as pa
 
 from stream_app.app.observe.events.epoch_history import CompactionsNow
-from stream_app.app.ops.inspect.compactions import CompactionRow, compactions_of
-from stream_app.app.ops.inspect.levels import LevelRow, next_compactions, run_rows
-from stream_app.app.ops.inspect.options import OptionRow, option_rows
+from stream_app.app.ops.inspect.bucket_trees import LevelRow, next_compactions, run_rows
+from stream_app.app.ops.inspect.compaction_history import CompactionRow, compactions_of
+from stream_app.app.ops.inspect.option_list import OptionRow, option_rows
 from stream_app.app.ops.inspect.overview import Overview, overview
 from stream_app.app.ops.inspect.views import listing
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine
@@ -36,12 +36,12 @@ from stream_app.app.web.table_parts import (
     quarantined_kinds,
     schema_versions,
     space_amplification,
-    traits_told,
+    trait_texts,
 )
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.read.stream_step import stream_start
 from stream_app.table.api.paimon_table import first_rows
-from stream_app.table.commit.job_epochs import newest_epochs
+from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.changelog_follow import ChangelogFollow, Following, changelog_batches
 from stream_app.table.follow.stream_read import StreamRead
@@ -120,7 +120,7 @@ def table_page(
         name=name,
         is_empty=latest is None and not parts.problems(),
         overview=parts.one("overview", lambda: None if latest is None else overview(table, latest)),
-        traits=traits_told(table.schema),
+        traits=trait_texts(table.schema),
         trees=trees[:BUCKETS_SHOWN],
         more_trees=max(0, len(trees) - BUCKETS_SHOWN),
         write_amplification=parts.one(
@@ -182,7 +182,7 @@ def rows_of(
             raise _StoppedError
         looked_at += 0 if batch is None else batch.num_rows
 
-    def found() -> Iterator[pa.RecordBatch]:
+    def pages() -> Iterator[pa.RecordBatch]:
         for split in SplitScan(table, wanted).splits(table.snapshots.latest()):
             look(None)
             yield from read.read(split)
@@ -191,7 +191,7 @@ def rows_of(
     read = SplitRead(table, row_filter=wanted, watch=look)
     kept: list[pa.RecordBatch] = []
     try:
-        kept.extend(first_rows(found(), limit))
+        kept.extend(first_rows(pages(), limit))
     except _StoppedError:
         stopped = True
     return FoundRows(

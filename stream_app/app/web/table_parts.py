@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import TypeVar
 
+from stream_app.app.ops.inspect.bucket_trees import LevelRow
 from stream_app.app.ops.inspect.files import live_files
-from stream_app.app.ops.inspect.levels import LevelRow
 from stream_app.app.ops.inspect.views import file_listing
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, QuarantinedRecord
 from stream_app.app.text.listing import Listing, time_text
@@ -128,7 +128,7 @@ def column_rows(schema: TableSchema) -> list[ColumnRow]:
     ]
 
 
-def traits_told(schema: TableSchema) -> list[str]:
+def trait_texts(schema: TableSchema) -> list[str]:
     """The kind of table in few words, the most important first."""
     options, columns = schema.core_options, len(schema.fields)
     keys = ", ".join(schema.primary_keys)
@@ -189,7 +189,7 @@ def quarantined_kinds(
     """The newest `QUARANTINED_READ` waiting records by kind of reason, the most frequent first.
 
     Args:
-        committed: as `Quarantine.each_waiting`.
+        committed: as `Quarantine.waiting_records`.
 
     Raises:
         CorruptFileError: a file of the folder is no quarantine's.
@@ -197,7 +197,7 @@ def quarantined_kinds(
     opened = quarantine()
     if opened is None:
         return []
-    waiting = opened.each_waiting(committed, newest_first=True)
+    waiting = opened.waiting_records(committed, newest_first=True)
     return by_kind(list(islice(waiting, QUARANTINED_READ)))
 
 

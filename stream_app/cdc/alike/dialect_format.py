@@ -34,7 +34,7 @@ from stream_app.model.schema.data_type import DataType, RowType
 
 
 def _fits_together(_checked: CheckedOptions, _columns: RowType) -> None:
-    """Options that are right together when each is right by itself."""
+    """Accept all options: those of most formats do not depend on each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,6 @@ class DialectFormat:
         name, section, introduction, options: as `Format` has them.
         origins, change_times: as `SourceReader` has them.
         dialect: makes the dialect of a table's options.
-        plain: the dialect without options, which surveys and describes.
         encoding: of a column, by its type.
         has_whole_before, tells_changes, signs: as `Format` has them.
         check_together: raises `UsageError` when options do not fit each other or the columns.
@@ -57,7 +56,6 @@ class DialectFormat:
     options: tuple[Option[Any], ...]
     origins: Callable[[pa.RecordBatch], Origins]
     dialect: Callable[[CheckedOptions], Dialect]
-    plain: Dialect
     encoding: Callable[[DataType], Encoding]
     change_times: Callable[[pa.RecordBatch], pa.Array] | None = None
     has_whole_before: Callable[[Mapping[str, str]], bool] = promises_nothing
@@ -66,7 +64,10 @@ class DialectFormat:
     check_together: Callable[[CheckedOptions, RowType], None] = _fits_together
 
     def declared(self) -> Format:
-        """The format for the registry."""
+        """The format for the registry; its dialect without options surveys and describes."""
+        plain = self.dialect(
+            checked_options(self.name, self.section, self.options, {}, RowType(()))
+        )
         return Format(
             name=self.name,
             section=self.section,
@@ -74,19 +75,19 @@ class DialectFormat:
             options=self.options,
             check=self._checked,
             make=self._made,
-            survey=partial(survey, self.plain),
-            reader=self._reader,
+            survey=partial(survey, plain),
+            reader=partial(self._reader, plain),
             tells_times=self.change_times is not None,
             has_whole_before=self.has_whole_before,
             tells_changes=self.tells_changes,
             signs=self.signs,
         )
 
-    def _reader(self, _options: Mapping[str, str]) -> SourceReader:
+    def _reader(self, plain: Dialect, _options: Mapping[str, str]) -> SourceReader:
         return SourceReader(
             origins=self.origins,
-            describe=partial(describe, self.plain),
-            versions=partial(versions, self.plain),
+            describe=partial(describe, plain),
+            versions=partial(versions, plain),
             change_times=self.change_times,
         )
 

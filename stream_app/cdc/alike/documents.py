@@ -154,7 +154,7 @@ def json_text(value: Any) -> str:
 
 
 def _write(value: Any, put: Callable[[str], None]) -> None:
-    """Calls itself at each level, of which there are `NESTING_MAX` at most."""
+    """Write a value; the function calls itself at each of `NESTING_MAX` levels at most."""
     if isinstance(value, JsonNumber):
         put(value)
     elif isinstance(value, dict):

@@ -232,7 +232,6 @@ CANAL_JSON = DialectFormat(
     "messages are read.",
     options=_OPTIONS,
     dialect=lambda _: CanalDialect(),
-    plain=CanalDialect(),
     encoding=_default,
     origins=_ORIGINS.origins,
     change_times=partial(change_times, pa.schema([("es", pa.int64())]), lambda columns: columns[0]),

@@ -1,7 +1,7 @@
 """Converts values of columns whose `mysqlType` gives them another meaning.
 
-Canal sends the number of an ENUM's member, of a SET the bits of its members, a BIT as its number,
-and a geometry as MySQL's bytes. So such a value is read by the type of its own message.
+Canal sends an ENUM as its member's number, a SET as the bits of its members, and a BIT as its
+number. A geometry comes as MySQL's bytes. So such a value is read by the type of its own message.
 
 Source: Paimon `format/canal/CanalFieldParser.java` and `mysql/MySqlTypeUtils.java`. Different here:
 a SET becomes MySQL's own text, names with commas between them. For geometries OGC "Simple

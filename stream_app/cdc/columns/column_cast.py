@@ -1,9 +1,9 @@
 """Parsed JSON columns → columns of the table's types, whole columns at a time.
 
 Called by the formats after a parser has read each column as `ColumnReading.wire_type`. A value
-that does not fit its column exactly fails; it is never rounded, wrapped or cut, with two
-exceptions that follow Paimon: fractional seconds finer than the column's precision are cut off,
-and CHAR(n)/VARCHAR(n)/BINARY(n) lengths are not enforced.
+that does not fit its column exactly fails; it is never rounded, wrapped or cut. Two exceptions
+follow Paimon. Digits of a second beyond the column's precision are cut off. The lengths of CHAR(n),
+VARCHAR(n) and BINARY(n) are not enforced.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Called by `column_cast`, whose casts serve for the scalars inside. A value of which any part does
 not fit fails as a whole. Scalars inside have the plain form of JSON, whatever the source does to
-columns: numbers as they are, times as ISO 8601 text, bytes as base64.
+columns. Numbers are as they are, times ISO 8601 text, and bytes base64.
 
 1. Arrays and objects without a MAP come from the parser in columns, and are cast level by level.
 2. Texts (PostgreSQL's ``jsonb``, MySQL's ``JSON``) are parsed together, then step 1.
@@ -49,7 +49,7 @@ class Casts:
 
 
 def cast_nested(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
-    """Step 1.
+    """Step 1: cast what the parser has read in columns.
 
     Args:
         wire: of the reading's nested wire type.
@@ -64,7 +64,7 @@ def cast_nested(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
 
 
 def cast_texts(reading: ColumnReading, wire: pa.Array, casts: Casts) -> Casted:
-    """Steps 2 and 3.
+    """Steps 2 and 3: read texts of JSON, and cast their parts.
 
     Args:
         wire: texts of JSON, one document each.

@@ -139,7 +139,7 @@ def _date_format(argument: DataType, literals: tuple[str, ...], _: ArrowTypeOf) 
 
 
 def _precision(argument: DataType, literals: tuple[str, ...]) -> int | None:
-    """What numbers count; None for columns that are no numbers."""
+    """The precision that numbers count in; None for columns that are no numbers."""
     if argument.root not in _TEMPORAL:
         raise DefinitionError(f"takes {_TEMPORAL_WORDS}, not a column of type {argument}")
     if not literals:

@@ -1,9 +1,9 @@
 """Makes the columns of a table that its messages' rows do not have.
 
-The format reads the columns of the source. Both images of an update get the made
-columns by the same functions. So an update that changes a computed key or partition is a -U of the
-old row and a +U of the new one, in whichever partitions they are. The format proves the row of each
-change by the columns from which the key is computed: `Generation.origins_of`.
+The format reads the columns of the source. Both images of an update get the made columns by the
+same functions. So an update that changes a computed key or partition is a -U of the old row and a
++U of the new one. Each goes to its own partition. The format proves the row of each change by the
+columns from which the key is computed: `Generation.origins_of`.
 
 Source: Paimon `flink/action/cdc/format/AbstractRecordParser.java#evalComputedColumns`.
 """

@@ -142,7 +142,7 @@ class DebeziumJson:
         return self._keys.reads_keys
 
     def _uncertain(self, outcome: Outcome) -> dict[int, str]:
-        """Step 4."""
+        """Step 4: the changes whose row nothing proves, each with the reason."""
         if not outcome.asked:
             return {}
         index, questions = (np.concatenate(parts) for parts in zip(*outcome.asked, strict=True))

@@ -121,7 +121,7 @@ def _object(payload: bytes) -> dict[str, Any] | None:
 
 
 def _of_schema(rows: _Rows, options: MappingOptions, *, keeps_nulls: bool) -> SourceTable | None:
-    """Step 1."""
+    """Step 1: the columns by the schema envelope."""
     if not has_columns(rows.schema):
         return None
     connector = _connector(rows.payloads)
@@ -137,7 +137,7 @@ def _of_schema(rows: _Rows, options: MappingOptions, *, keeps_nulls: bool) -> So
 def _column(
     name: str, field: ConnectField, connector: str, options: MappingOptions, *, loses_nulls: bool
 ) -> SourceColumn:
-    """Args: loses_nulls: whether a null of it may have been replaced by its DEFAULT."""
+    """A column; `loses_nulls`: the converter may have replaced its nulls by its DEFAULT."""
     stored = connect_type(field.literal, field.semantic, field.parameters, connector, options)
     is_nullable = field.optional or MappingMode.TO_NULLABLE in options
     return SourceColumn(

@@ -7,10 +7,10 @@ records are compared with it by bytes. Only images remain for the columnar parse
     {"before":{…},"after":{…},"source":{"version":"3.7.0.Final",…,"lsn":22330072},"op":"u",…}
     ╰ start ╯ ╰─╯╰ middle ╯╰─╯╰────────── tail: a pattern of bytes, with an op and digits ────────╯
 
-Nothing is taken on trust: if the tail is members of a JSON object, and the parser finds each image
-to be one object, then the record is one object with these fields, each once.
-Called by `debezium_json`. A record without a known frame, say with blanks or with other fields, is
-decoded as a whole.
+Nothing is taken on trust. The tail must be members of a JSON object, and the parser must find each
+image to be one object. Then the record is one object with these fields, each once. Called by
+`debezium_json`. A record without a known frame, say with blanks or with other fields, is decoded as
+a whole.
 
 Source: Debezium `data/Envelope.java` and `connector/AbstractSourceInfo.java` for the fields.
 """

@@ -280,7 +280,6 @@ DMS_JSON = DialectFormat(
     "how the messages are read.",
     options=_OPTIONS,
     dialect=lambda options: DmsDialect(options.values[_UPDATE_KEYS] == "unchanged"),
-    plain=DmsDialect(),
     encoding=partial(texts_and_numbers, binary=Encoding.HEX),
     origins=OriginFields(_texts_of_metadata(*_METADATA), _told).origins,
     change_times=partial(change_times, _texts_of_metadata(*_TIME_NAMES), _millis_of),

@@ -180,7 +180,6 @@ PLAIN_JSON = DialectFormat(
     "the messages are read.",
     options=_OPTIONS,
     dialect=lambda options: PlainDialect(options.values[_KEY_COLUMNS]),
-    plain=PlainDialect(),
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_origins,
     check_together=_check_keys,

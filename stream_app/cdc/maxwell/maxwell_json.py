@@ -170,7 +170,6 @@ MAXWELL_JSON = DialectFormat(
     "tells how the messages are read.",
     options=_OPTIONS,
     dialect=lambda _: MaxwellDialect(),
-    plain=MaxwellDialect(),
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
     change_times=partial(change_times, pa.schema([("ts", pa.int64())]), _millis_of),

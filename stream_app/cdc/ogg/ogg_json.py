@@ -266,7 +266,6 @@ OGG_JSON = DialectFormat(
     "tells how the messages are read.",
     options=_OPTIONS,
     dialect=lambda options: OggDialect(options.values[_COMPRESSED] == "null"),
-    plain=OggDialect(),
     encoding=partial(texts_and_numbers, binary=Encoding.BASE64),
     origins=_ORIGINS.origins,
     change_times=partial(change_times, _TIME, lambda columns: millis_of_text(columns[0])),

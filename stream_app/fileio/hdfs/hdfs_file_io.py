@@ -1,8 +1,8 @@
 """Files of HDFS, by a client that speaks the NameNode's own protocol, without Java.
 
 `create_if_absent` writes a temporary file beside the target and renames it. The NameNode refuses
-that when the name is taken, so any number of writers of any engine may race. The client syncs
-content to the disks of its DataNodes (`hsync`) before it closes a file, and the NameNode answers
+that when the name is taken, so any number of writers of any engine may race. Before it closes a
+file, the client syncs the content to the disks of its DataNodes (`hsync`). The NameNode answers
 when its journal has the change. So `sync` has nothing to do.
 
 The client waits for a NameNode that is down, on standby or in safe mode, and repeats idempotent

@@ -1,9 +1,8 @@
 """The keys of an S3 client: fixed ones, and ones that are renewed while a job runs.
 
 Keys that expire stand in files (``${file:PATH}``) that another program rewrites, or in a profile of
-AWS. The client reads them again as they age, and at once when the store refuses them. Roles of a
-machine, of a container or of a web identity are no matter of ours: obstore's client asks for their
-keys, and again before they end.
+AWS. The client reads them again as they age, and at once when the store refuses them. Keys of roles
+(of a machine, a container or a web identity) are the care of obstore's client, which renews them.
 
 Source: AWS SDKs' standard chain of credential providers; `botocore/credentials.py`.
 """

@@ -59,7 +59,7 @@ def copies_bytes(root: Path) -> int:
 
 
 def _uncounted(_: Mapping[str, int]) -> None:
-    """Does not count: for tables whose copies nobody counts."""
+    """Count nothing."""
 
 
 @dataclass(frozen=True, slots=True)

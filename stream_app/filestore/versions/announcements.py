@@ -3,8 +3,6 @@
 Each announcement is a JSON file of its own, so that no process withdraws another's. They lie beside
 the tags. Paimon's orphan removal deletes unknown files from the folders of snapshots and
 changelogs. In this folder every engine ignores names without the prefix ``tag-``.
-
-Source: none; these files are ours.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 fastavro encodes the records, and this module frames the file, so that the codecs are Arrow's. (Each
 version of fastavro requires another zstd library.)
 
-What is written has a digest of its schema and records among the metadata of its header, where Avro
-leaves room for what is not its own: neither zstd's frames, as Java writes them, nor Avro's records
-would tell a bit that has changed.
+The writer puts a digest of schema and records into the header's metadata, where Avro leaves room
+for keys of others. Without it nothing shows a changed bit: neither zstd's frames, as Java writes
+them, nor Avro's records.
 
 Source: Avro specification 1.11, "Object Container Files"; Paimon `format/avro/AvroFileFormat.java`.
 """

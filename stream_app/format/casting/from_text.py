@@ -99,7 +99,7 @@ def text_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Array
 
 
 def _decimal(text: str, wanted: DataType) -> decimal.Decimal | None:
-    """One of any length, with or without exponent."""
+    """Parse a decimal of any length, with or without exponent."""
     mantissa, _, exponent = text.lower().partition("e")
     power = exponent.lstrip("+-") or "0"
     if not _FLOAT.fullmatch(text) or len(power) > _EXPONENT_DIGITS_MAX:

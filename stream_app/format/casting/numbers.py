@@ -100,7 +100,7 @@ def float_to_decimal(values: pa.Array, _: DataType, wanted: DataType) -> pa.Arra
 
 
 def _decimals(texts: pa.Array, chosen: Bools, *, scale: int) -> pa.Array:
-    """The chosen ones; the others are null."""
+    """The chosen texts as decimals; the others are null."""
     kept = pc.if_else(pa.array(chosen), texts, pa.scalar(None, pa.string()))
     return kept.cast(pa.decimal256(_WIDE_DIGITS, scale))
 

@@ -1,7 +1,7 @@
 """Texts as dates, times and timestamps, as Paimon reads them.
 
-A text of nothing but digits, with or without a minus, is the number by which Paimon stores the
-value: days, milliseconds, or for a TIMESTAMP ticks of its precision.
+A text of digits alone, with or without a minus, is the number by which Paimon stores the value. It
+counts days, milliseconds, or for a TIMESTAMP ticks of its precision.
 
 Source: Paimon `casting/StringToDateCastRule.java`, `StringToTimeCastRule.java`,
 `StringToTimestampCastRule.java`, `utils/BinaryStringUtils.java`, `utils/DateTimeUtils.java`.
@@ -149,7 +149,7 @@ def _spelled(matched: pa.StructArray) -> tuple[Int64s, Int64s, Bools]:
 
 
 def _from_seconds(seconds: Int64s, nanos: Int64s, like: pa.Array, wanted: DataType) -> pa.Array:
-    """With as many digits of the second as the type has."""
+    """Timestamps with as many digits of the second as the type has."""
     step = 10 ** (9 - wanted.precision)
     nanos = nanos - nanos % step
     if wanted.precision <= 6:

@@ -61,7 +61,7 @@ def number_to_text(values: pa.Array, stored: DataType, wanted: DataType) -> pa.A
 
 
 def _decimal_texts(values: pa.Array, scale: int) -> pa.Array:
-    """Never with an exponent."""
+    """Decimals as texts, never with an exponent."""
     unscaled = pa.Array.from_buffers(
         pa.decimal128(38, 0), len(values), values.buffers(), offset=values.offset
     ).cast(pa.string())

@@ -15,12 +15,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from stream_app.errors import UsageError
-from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
-from stream_app.mergetree.compact.compact_unit import CompactUnit
+from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.mergetree.compact.picker import Picker
 from stream_app.mergetree.levels import Levels
 from stream_app.mergetree.sorted_run import KeyOrder, LevelSortedRun
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.compact_request import CompactRequest, CompactUnit
 from stream_app.model.data_file_meta import DataFileMeta
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.mergetree.sorted_run import LevelSortedRun
+from stream_app.model.compact_request import CompactUnit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

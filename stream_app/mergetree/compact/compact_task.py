@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.file_access import KeyValueFileAccess, WrittenFiles
 from stream_app.mergetree.interval_partition import Section, partition_into_sections
 from stream_app.mergetree.sorted_run import KeyOrder, SortedRun
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.compact_request import CompactRequest
 from stream_app.model.data_file_meta import DataFileMeta
 
 

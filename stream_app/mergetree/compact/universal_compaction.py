@@ -23,8 +23,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from stream_app.mergetree.compact.compact_strategy import PickTime
-from stream_app.mergetree.compact.compact_unit import CompactUnit, unit_from_runs
 from stream_app.mergetree.sorted_run import LevelSortedRun
+from stream_app.model.compact_request import CompactUnit
 from stream_app.model.data_file_meta import DataFileMeta
 
 Runs = tuple[LevelSortedRun, ...]
@@ -62,7 +62,7 @@ class UniversalCompaction:
         oldest = runs[-1].run.total_size
         if newer * 100 <= self.max_size_amplification_percent * oldest:
             return None
-        return unit_from_runs(max_level, runs, "size amplification")
+        return _unit_of_runs(max_level, runs, "size amplification")
 
     def _pick_for_size_ratio(self, max_level: int, runs: Runs, ratio: int) -> CompactUnit | None:
         if len(runs) < self.run_count_trigger:
@@ -104,7 +104,7 @@ def create_unit(runs: Runs, max_level: int, count: int, reason: str) -> CompactU
                 break
     if count == len(runs):
         output_level = max_level
-    return unit_from_runs(output_level, runs[:count], reason)
+    return _unit_of_runs(output_level, runs[:count], reason)
 
 
 def pick_full(
@@ -127,7 +127,7 @@ def pick_full(
             return None
         # A unit must have no gap: a file between joined neighbours would overlap the joined file.
         return CompactUnit(max_level, files[due[0] : due[-1] + 1], "rewrite")
-    return unit_from_runs(max_level, runs, "full compaction")
+    return _unit_of_runs(max_level, runs, "full compaction")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,15 +156,15 @@ class EarlyFullCompaction:
         if self.interval_ms is not None and (
             time.full_age_ms is None or time.full_age_ms > self.interval_ms
         ):
-            return unit_from_runs(max_level, runs, "interval")
+            return _unit_of_runs(max_level, runs, "interval")
         if self.total_size is not None:
             total = sum(run.run.total_size for run in runs)
             if total < self.total_size:
-                return unit_from_runs(max_level, runs, "small in total")
+                return _unit_of_runs(max_level, runs, "small in total")
         if self.incremental_size is not None:
             increment = sum(run.run.total_size for run in runs if run.level != max_level)
             if increment > self.incremental_size:
-                return unit_from_runs(max_level, runs, "increment too large")
+                return _unit_of_runs(max_level, runs, "increment too large")
         return None
 
 
@@ -235,3 +235,9 @@ class ForceUpLevel0Compaction:
             return None
         count = extend_by_ratio(runs, level0, self.universal.ratio_at(time))
         return create_unit(runs, num_levels - 1, count, LEVEL0_UPWARDS)
+
+
+def _unit_of_runs(output_level: int, runs: tuple[LevelSortedRun, ...], reason: str) -> CompactUnit:
+    """A unit of all files of the runs, to be merged into `output_level`."""
+    files = tuple(file for run in runs for file in run.run.files)
+    return CompactUnit(output_level, files, reason)

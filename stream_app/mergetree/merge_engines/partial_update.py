@@ -1,7 +1,7 @@
 """Each column keeps its newest value that is not null.
 
-With sequence groups, the columns of a group take a row's values only when the row is not older than
-the last one that they took, and nulls count too (`sequence_groups`).
+The columns of a sequence group take a row's values, nulls too, unless the row is older than the
+last one that they took (`sequence_groups`).
 
 Source: Paimon `mergetree/compact/PartialUpdateMergeFunction.java`.
 """

@@ -6,7 +6,7 @@ kinds of tables that another key refuses. The kind of value is known, because a 
 cannot read closes the table to it.
 
 With ``write.sequence-number-init-mode = snapshot`` Paimon's writers look for the largest sequence
-number in a snapshot's properties, and scan the files when it is not there, as in ours.
+number in a snapshot's properties. Our snapshots lack it, and then they scan the files.
 
 Source: `CoreOptions.java` of Paimon 1.4.2, 2.0.0 and the development of 2.1, and PyPaimon 2.1.0's
 `core_options.py`; `FlinkConnectorOptions.java`, `SparkConnectorOptions.java` and
@@ -36,76 +36,101 @@ from stream_app.model.options.option import (
 )
 
 _INTEGERS = """
-clustering.history-partition.limit global-index.build.max-parallelism global-index.build.max-shard
+bitmap-index.compression-level clustering.history-partition.limit format-table.scan.list-parallelism
+global-index.build.max-parallelism global-index.build.max-shard global-index.build.parallelism
 global-index.thread-num local-sort.max-num-file-handles lookup.merge-records-threshold
-lookup.remote-file.level-threshold metadata.stats-keep-first-n-columns parquet.enable.dictionary
-postpone.batch-write-fixed-bucket.max-parallelism postpone.default-bucket-num read.batch-size
-scan.manifest.parallelism scan.max-splits-per-task sort-compaction.local-sample.magnification
-spill-compression.zstd-level variant.shredding.maxInferBufferRow variant.shredding.maxSchemaDepth
-variant.shredding.maxSchemaWidth write-max-writers-to-spill write.batch-size
-zorder.var-length-contribution
+lookup.remote-file.level-threshold metadata.stats-keep-first-n-columns mosaic.num-buckets
+parquet.enable.dictionary postpone.batch-write-fixed-bucket.max-parallelism
+postpone.batch-write-fixed-bucket.rescale-load-factor postpone.default-bucket-num read.batch-size
+read.parallelism scan.bucket scan.manifest.parallelism scan.max-splits-per-task
+sort-compaction.local-sample.magnification sorted-index.records-per-file
+spill-compression.zstd-level variant.shredding.adaptive.maxInferBufferRow
+variant.shredding.maxInferBufferRow variant.shredding.maxSchemaDepth
+variant.shredding.maxSchemaWidth vector-search.lateral-join.batch-size write-max-writers-to-spill
+write.batch-size zorder.var-length-contribution
 """
 
 _LONGS = """
-commit.strict-mode.last-safe-snapshot global-index.row-count-per-shard scan.bounded.watermark
-scan.creation-time-millis scan.file-creation-time-millis
+commit.strict-mode.last-safe-snapshot data-evolution.reassign.skip-contiguous-row-count
+data-evolution.row-sidecar.max-selected-rows global-index.row-count-per-shard
+postpone.target-row-num-per-bucket scan.bounded.watermark scan.creation-time-millis
+scan.file-creation-time-millis target-file-row-num
 """
 
 _REALS = """
+compaction.small-file-ratio data-evolution.row-sidecar.max-selection-ratio
 lookup.cache.bloom.filter.fpp lookup.cache.high-priority-pool-ratio lookup.hash-load-factor
-variant.shredding.minFieldCardinalityRatio
+variant.shredding.adaptive.retentionRatio variant.shredding.minFieldCardinalityRatio
 """
 
 _SIZES = """
-blob.target-file-size cache-page-size file-index.in-manifest-threshold file-reader-async-threshold
-file.block-size local-merge-buffer-size lookup.cache-max-memory-size lookup.merge-buffer-size
-page-size sort-spill-buffer-size vector.target-file-size write.batch-memory
+bitmap-index.dictionary-block-size bitmap-index.fallback-scan-max-size blob.copy-buffer-size
+blob.target-file-size cache-page-size data-evolution.row-id-conflict-rewrite.max-size
+file-index.in-manifest-threshold file-reader-async-threshold file.block-size local-cache.block-size
+local-cache.max-size local-kv-db.block-size local-merge-buffer-size lookup.cache-max-memory-size
+lookup.merge-buffer-size manifest-sort.max-rewrite-size page-size postpone.target-size-per-bucket
+sort-spill-buffer-size vector.target-file-size write.batch-memory
 """
 
 _DURATIONS = """
 clustering.history-partition.idle-to-full-sort partition.idle-time-to-report-statistic
-snapshot.watermark-idle-timeout streaming.read.snapshot.delay visibility-callback.check-interval
-visibility-callback.timeout
+scan.plan-auto-tag-for-read.time-retained snapshot.watermark-idle-timeout
+streaming.read.snapshot.delay visibility-callback.check-interval visibility-callback.timeout
 """
 
 _SWITCHES = """
 add-column-before-partition alter-column-null-to-not-null.disabled async-file-write auto-create
-blob-as-descriptor blob.split-by-file-size bucket-append-ordered chain-table.enabled
-clustering.incremental clustering.incremental.optimize-write commit.discard-duplicate-files
-commit.force-create-snapshot data-evolution.enabled delete.force-produce-changelog
-deletion-vectors.modifiable disable-explicit-type-casting dynamic-partition-overwrite
-end-input.check-partition-expire file-index.read.enabled file.suffix.include.compression
-format-table.partition-path-only-value global-index.enabled incremental-between-tag-to-snapshot
-index-file-in-data-file-dir key-value.sequence_number.enabled lookup.cache.bloom.filter.enabled
-lookup.remote-file.enabled manifest.delete-file-drop-stats metadata.stats-dense-store
-metastore.partitioned-table overwrite-upgrade partition.end-input-to-done pk-clustering-override
-postpone.batch-write-fixed-bucket query-auth.enabled row-tracking.enabled scan.ignore-corrupt-files
-scan.ignore-lost-files scan.plan-sort-partition snapshot.ignore-empty-commit
-table-read.sequence-number.enabled variant.inferShreddingSchema visibility-callback.enabled
-write-buffer-for-append
+blob-as-descriptor blob-compaction.enabled blob-view.resolve.enabled
+blob-write-null-on-fetch-failure blob-write-null-on-missing-file blob.split-by-file-size
+bucket-append-ordered chain-table.enabled chain-table.split.key-range-enabled
+chain-table.streaming.merge-snapshot clustering.incremental clustering.incremental.optimize-write
+commit.discard-duplicate-files commit.force-create-snapshot commit.native.enabled
+compaction.skip-expired-partitions data-evolution.compaction.rewrite-row-ids data-evolution.enabled
+data-evolution.merge-into.file-pruning data-evolution.merge-into.source-persist
+data-evolution.row-sidecar.enabled data-evolution.write-cols-optimization.enabled
+delete.force-produce-changelog deletion-vectors.merge-on-read deletion-vectors.modifiable
+disable-explicit-type-casting dynamic-partition-overwrite end-input.check-partition-expire
+file-index.read.enabled file.suffix.include.compression format-table.partition-path-only-value
+global-index.enabled global-index.filter.refine-from-data incremental-between-tag-to-snapshot
+index-file-in-data-file-dir key-value.sequence_number.enabled local-cache.enabled
+lookup.blob-as-descriptor lookup.cache.bloom.filter.enabled lookup.remote-file.enabled
+manifest-sort.enabled manifest.delete-file-drop-stats manifest.merge-optimize.enabled
+manifest.sidecar.enabled metadata.stats-dense-store metastore.partitioned-table overwrite-upgrade
+partition.end-input-to-done pk-clustering-override postpone.batch-write-fixed-bucket
+postpone.merge-on-read primary-key.nullable query-auth.enabled read.native.enabled
+row-tracking.enabled row-tracking.partition-group-on-commit scan.fallback-branch.read-fail-fast
+scan.ignore-corrupt-files scan.ignore-lost-files scan.native-plan.enabled scan.plan-sort-partition
+sequence.snapshot-ordering snapshot.ignore-empty-commit table-read.sequence-number.enabled
+variant.inferShreddingSchema vector-search.distribute.enabled visibility-callback.enabled
+write-buffer-for-append write.native.enabled
 """
 
 _TEXTS = """
-batch-scan-mode blob-descriptor-field blob-external-storage-field blob-external-storage-path
-blob-field branch chain-table.chain-partition-keys changelog-file.compression changelog-file.format
+batch-scan-mode bitmap-index.compression blob-descriptor-field blob-descriptor.source-table
+blob-external-storage-field blob-external-storage-path blob-field blob-view-field branch
+chain-table.chain-partition-keys changelog-file.compression changelog-file.format
 changelog-file.stats-mode clustering.columns clustering.incremental.mode clustering.strategy
 commit.callbacks commit.user-prefix data-file.external-paths data-file.external-paths.specific-fs
 data-file.external-paths.strategy data-file.external-paths.weights file.compression.per.level
 file.format.per.level format-table.commit-hive-sync-url format-table.file.compression
-format-table.implementation global-index.column-update-action global-index.external-path
-incremental-between incremental-between-scan-mode incremental-between-timestamp
-incremental-to-auto-tag lookup.cache-spill-compression materialized-table.definition-query
-materialized-table.interval-freshness materialized-table.interval-freshness.time-unit
-materialized-table.logical-refresh-mode materialized-table.refresh-handler-bytes
-materialized-table.refresh-handler-description materialized-table.refresh-mode
-materialized-table.refresh-status metadata.stats-mode.per.level metastore.tag-to-partition
-metastore.tag-to-partition.preview partition partition.mark-done-action
-partition.mark-done-action.custom.class partition.mark-done-action.http.params
-partition.mark-done-action.http.url partition.sink-strategy path primary-key scan.fallback-branch
-scan.fallback-delta-branch scan.fallback-snapshot-branch scan.primary-branch
+format-table.implementation full-text-index.search-mode global-index.column-update-action
+global-index.external-path global-index.search-mode incremental-between
+incremental-between-scan-mode incremental-between-timestamp incremental-to-auto-tag local-cache.dir
+local-cache.whitelist lookup.cache-spill-compression manifest-sort.partition-field
+materialized-table.definition-query materialized-table.interval-freshness
+materialized-table.interval-freshness.time-unit materialized-table.logical-refresh-mode
+materialized-table.refresh-handler-bytes materialized-table.refresh-handler-description
+materialized-table.refresh-mode materialized-table.refresh-status metadata.stats-mode.per.level
+metastore.tag-to-partition metastore.tag-to-partition.preview mosaic.stats-columns partition
+partition.mark-done-action partition.mark-done-action.custom.class
+partition.mark-done-action.http.params partition.mark-done-action.http.url partition.sink-strategy
+path pk-bitmap.index.columns pk-btree.index.columns pk-full-text.index.columns
+pk-multivalue.index.columns pk-vector.index.columns primary-key scalar-index.search-mode
+scan.fallback-branch scan.fallback-delta-branch scan.fallback-snapshot-branch scan.primary-branch
 sort-compaction.range-strategy sort-engine spill-compression stream-scan-mode
-tag.batch.customized-name tag.callbacks type upsert-key variant.shreddingSchema vector-field
-vector.file.format
+tag.batch.customized-name tag.callbacks type upsert-key variant.shredding.inferenceMode
+variant.shreddingSchema vector-field vector-index.search-mode vector.file.format video-frame-field
+write.sequence-number-init-mode
 """
 
 _OLDER = """
@@ -119,8 +144,10 @@ streaming-read.shuffle-bucket-with-partition write-manifest-cache
 
 _ENGINES = """
 changelog-producer.compaction-interval changelog.precommit-compact.buffer-size
-changelog.precommit-compact.thread-num commit.custom-listeners end-input.watermark
-filesystem.job-level-settings.enabled lookup.async lookup.async-thread-number
+changelog.precommit-compact.thread-num commit.custom-listeners
+compaction.bucket-distribution-strategy end-input.watermark filesystem.job-level-settings.enabled
+format-table.repair.collect-statistics format-table.statistics.parallelism
+legacy-timestamp-mapping.enabled lookup.async lookup.async-thread-number
 lookup.bootstrap-parallelism lookup.cache lookup.cache-rows lookup.continuous.discovery-interval
 lookup.dynamic-partition.refresh-interval lookup.dynamic-partition.refresh.async
 lookup.refresh.async lookup.refresh.async.pending-snapshot-count lookup.refresh.full-load-threshold
@@ -135,92 +162,32 @@ scan.split-enumerator.batch-size scan.split-enumerator.mode scan.watermark.align
 scan.watermark.alignment.max-drift scan.watermark.alignment.update-interval
 scan.watermark.emit.strategy scan.watermark.idle-timeout sink.clustering.sample-factor
 sink.clustering.sort-in-cluster sink.committer-cpu sink.committer-memory
-sink.committer-operator-chaining sink.cross-partition.managed-memory
-sink.managed.writer-buffer-memory sink.operator-uid.suffix sink.parallelism sink.savepoint.auto-tag
-sink.use-managed-memory-allocator sink.writer-coordinator.cache-memory
-sink.writer-coordinator.enabled sink.writer-coordinator.page-size sink.writer-cpu sink.writer-memory
-sink.writer-refresh-detectors source.checkpoint-align.enabled source.checkpoint-align.timeout
-source.operator-uid.suffix source.split.target-size-with-column-pruning
-unaware-bucket.compaction.parallelism write.merge-schema write.merge-schema.explicit-cast
-write.use-v2-write
-"""
-
-_NEWER_INTEGERS = """
-bitmap-index.compression-level format-table.scan.list-parallelism global-index.build.parallelism
-mosaic.num-buckets postpone.batch-write-fixed-bucket.rescale-load-factor read.parallelism
-scan.bucket sorted-index.records-per-file variant.shredding.adaptive.maxInferBufferRow
-vector-search.lateral-join.batch-size
-"""
-
-_NEWER_LONGS = """
-data-evolution.reassign.skip-contiguous-row-count data-evolution.row-sidecar.max-selected-rows
-postpone.target-row-num-per-bucket target-file-row-num
-"""
-
-_NEWER_REALS = """
-compaction.small-file-ratio data-evolution.row-sidecar.max-selection-ratio
-variant.shredding.adaptive.retentionRatio
-"""
-
-_NEWER_SIZES = """
-bitmap-index.dictionary-block-size bitmap-index.fallback-scan-max-size blob.copy-buffer-size
-data-evolution.row-id-conflict-rewrite.max-size local-cache.block-size local-cache.max-size
-local-kv-db.block-size manifest-sort.max-rewrite-size postpone.target-size-per-bucket
-"""
-
-_NEWER_DURATIONS = """
-scan.plan-auto-tag-for-read.time-retained
-"""
-
-_NEWER_SWITCHES = """
-blob-compaction.enabled blob-view.resolve.enabled blob-write-null-on-fetch-failure
-blob-write-null-on-missing-file chain-table.split.key-range-enabled
-chain-table.streaming.merge-snapshot commit.native.enabled compaction.skip-expired-partitions
-data-evolution.compaction.rewrite-row-ids data-evolution.merge-into.file-pruning
-data-evolution.merge-into.source-persist data-evolution.row-sidecar.enabled
-data-evolution.write-cols-optimization.enabled deletion-vectors.merge-on-read
-global-index.filter.refine-from-data local-cache.enabled lookup.blob-as-descriptor
-manifest-sort.enabled manifest.merge-optimize.enabled manifest.sidecar.enabled
-postpone.merge-on-read primary-key.nullable read.native.enabled
-row-tracking.partition-group-on-commit scan.fallback-branch.read-fail-fast scan.native-plan.enabled
-sequence.snapshot-ordering vector-search.distribute.enabled write.native.enabled
-"""
-
-_NEWER_TEXTS = """
-bitmap-index.compression blob-descriptor.source-table blob-view-field full-text-index.search-mode
-global-index.search-mode local-cache.dir local-cache.whitelist manifest-sort.partition-field
-mosaic.stats-columns pk-bitmap.index.columns pk-btree.index.columns pk-full-text.index.columns
-pk-multivalue.index.columns pk-vector.index.columns scalar-index.search-mode
-variant.shredding.inferenceMode vector-index.search-mode video-frame-field
-write.sequence-number-init-mode
-"""
-
-_NEWER_ENGINES = """
-compaction.bucket-distribution-strategy format-table.repair.collect-statistics
-format-table.statistics.parallelism legacy-timestamp-mapping.enabled sink.coordinator-commit.enabled
-sink.key-only-deletes.enabled sink.writer-coordinator.cache-expire-after-access
-sink.writer-coordinator.cache-soft-values sink.writer-coordinator.prefetch-manifests
+sink.committer-operator-chaining sink.coordinator-commit.enabled sink.cross-partition.managed-memory
+sink.key-only-deletes.enabled sink.managed.writer-buffer-memory sink.operator-uid.suffix
+sink.parallelism sink.savepoint.auto-tag sink.use-managed-memory-allocator
+sink.writer-coordinator.cache-expire-after-access sink.writer-coordinator.cache-memory
+sink.writer-coordinator.cache-soft-values sink.writer-coordinator.enabled
+sink.writer-coordinator.page-size sink.writer-coordinator.prefetch-manifests sink.writer-cpu
+sink.writer-memory sink.writer-refresh-detectors source.checkpoint-align.enabled
+source.checkpoint-align.timeout source.operator-uid.suffix
+source.split.target-size-with-column-pruning unaware-bucket.compaction.parallelism
 unaware-bucket.no-shuffle vector-search.lateral-join.parallelism
 write.data-evolution.update-conflict-retry.max-attempts
 write.data-evolution.update-conflict-retry.wait-ms write.hive-style-dynamic-partition.enabled
-write.merge-schema.type-widening
+write.merge-schema write.merge-schema.explicit-cast write.merge-schema.type-widening
+write.use-v2-write
 """
 
 FIELD_KEYS = (
     *("aggregate-function", "count-limit", "default-aggregate-function", "distinct"),
-    *("ignore-retract", "list-agg-delimiter", "nested-key", "sequence-group", "stats-mode"),
-    "ts-field",
+    *("ignore-retract", "list-agg-delimiter", "map.shared-shredding.column-placement-policy"),
+    *("map.shared-shredding.max-columns", "map.storage-layout", "nested-key"),
+    *("nested-key-null-strategy", "nested-sequence-field", "pk-bitmap.index.options"),
+    *("pk-btree.index.options", "pk-full-text.index.options", "pk-multivalue.index.options"),
+    *("pk-vector.distance.metric", "pk-vector.index.options", "pk-vector.index.type"),
+    *("sequence-group", "stats-mode", "ts-field"),
 )
 """Ends of the options of a column: ``fields.<column>.aggregate-function``."""
-
-NEWER_FIELD_KEYS = (
-    *("map.shared-shredding.column-placement-policy", "map.shared-shredding.max-columns"),
-    *("map.storage-layout", "nested-key-null-strategy", "nested-sequence-field"),
-    *("pk-bitmap.index.options", "pk-btree.index.options", "pk-full-text.index.options"),
-    *("pk-multivalue.index.options", "pk-vector.distance.metric", "pk-vector.index.options"),
-    "pk-vector.index.type",
-)
-"""Further ends since Paimon 2.0."""
 
 PREFIXES = (
     "fields.",  # of a column: `FIELD_KEYS`
@@ -241,21 +208,6 @@ PREFIXES = (
 )
 """Beginnings of keys whose rest Paimon does not list."""
 
-NEWER_KEYS: dict[str, OptionKind[object]] = {
-    key: kind
-    for keys, kind in (
-        (_NEWER_INTEGERS, INTEGER),
-        (_NEWER_LONGS, LONG),
-        (_NEWER_REALS, REAL),
-        (_NEWER_SIZES, SIZE),
-        (_NEWER_DURATIONS, DURATION),
-        (_NEWER_SWITCHES, BOOLEAN),
-        (_NEWER_TEXTS, TEXT),
-    )
-    for key in keys.split()
-}
-"""Options that Paimon 1.4 does not know and a later version does."""
-
 CORE_KEYS: dict[str, OptionKind[object]] = {
     key: kind
     for keys, kind in (
@@ -268,7 +220,7 @@ CORE_KEYS: dict[str, OptionKind[object]] = {
         (_TEXTS, TEXT),
     )
     for key in keys.split()
-} | NEWER_KEYS
+}
 """Options of Paimon's core that stream_app does not read, and the kind of each one's value."""
 
 
@@ -371,7 +323,5 @@ metadata.iceberg.hive-skip-update-stats metadata.iceberg.manifest-legacy-version
 metadata.iceberg.table metadata.iceberg.uri
 """
 
-PAIMON_KEYS = CORE_KEYS.keys() | frozenset(
-    f"{_OLDER} {_ENGINES} {_NEWER_ENGINES} {_ICEBERG}".split()
-)
+PAIMON_KEYS = CORE_KEYS.keys() | frozenset(f"{_OLDER} {_ENGINES} {_ICEBERG}".split())
 """Paimon's keys, their former names, and keys of Flink, Spark and the catalogs."""

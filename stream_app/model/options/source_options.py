@@ -29,6 +29,8 @@ from stream_app.model.options.option import (
 )
 
 PATH = "path"
+CATALOG_PREFIX = "catalog."
+"""The prefix of options of the table's catalog; then the path is `DATABASE.TABLE`."""
 
 
 _OF_FILE_SYSTEM = {
@@ -144,7 +146,7 @@ def read_source_options(given: Mapping[str, str]) -> SourceOptions:
     known: dict[str, str] = {}
     problems = []
     for name, text in given.items():
-        if name.lower() == PATH:
+        if name.lower() == PATH or name.lower().startswith(CATALOG_PREFIX):
             continue
         key = _BY_LOWER_CASE.get(name.lower())
         if key is None:

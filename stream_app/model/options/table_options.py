@@ -247,3 +247,11 @@ COMMIT_MIN_RETRY_WAIT = Option(
 COMMIT_MAX_RETRY_WAIT = Option(
     "commit.max-retry-wait", DURATION, 10 * SECOND, "Longest wait after a lost commit race."
 )
+CATALOG = Option(
+    "stream-app.catalog",
+    TEXT,
+    "",
+    "The catalog that owns the table; stream_app sets it when it creates a table in a catalog, and "
+    "refuses to write such a table by its path.",
+    is_own=True,
+)

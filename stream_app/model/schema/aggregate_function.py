@@ -8,7 +8,7 @@ Source: Paimon 1.4 `mergetree/compact/aggregate/factory/*.java`, `utils/Internal
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stream_app.model.schema.data_type import (
     FLOAT_ROOTS,
@@ -31,6 +31,7 @@ class FunctionTraits:
         roots: types of columns that it takes.
         unbounded: of texts it takes STRING alone, because its results grow.
         takes_back: it can undo a row of kind -U or -D.
+        divides: it undoes a row by a division.
         of_rows: the elements of the ARRAY, or the values of the MAP, must be ROWs.
         counts: a value that comes again changes the result.
         once_by: the column's option with which it does not.
@@ -39,6 +40,7 @@ class FunctionTraits:
     roots: frozenset[TypeRoot] = _ALL
     unbounded: bool = False
     takes_back: bool = False
+    divides: bool = False
     of_rows: bool = False
     counts: bool = False
     once_by: str = ""
@@ -89,7 +91,7 @@ AGGREGATE_FUNCTIONS: Mapping[str, FunctionTraits] = {
         roots=_ARRAY, of_rows=True, takes_back=True, counts=True, once_by="nested-key"
     ),
     "primary-key": _KEEPS,
-    "product": _SUMS,
+    "product": replace(_SUMS, divides=True),
     "rbm32": _UNIONS,
     "rbm64": _UNIONS,
     "sum": _SUMS,

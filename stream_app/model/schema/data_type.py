@@ -1,7 +1,7 @@
 """Logical types of columns, as Paimon's schema files spell them.
 
-Used by every layer. Knows texts only: what a type is in JSON stands in `format.schema_json`, what
-it is in Arrow in `format.arrow_schema`, what it is in bytes in `format.binary_row`.
+Used by every layer. Knows types as text only. `format.schema_json` has them in JSON,
+`format.arrow_schema` in Arrow, and `format.binary_row` in bytes.
 
 Source: Paimon `types/DataTypeJsonParser.java`, `types/{Array,Map,Row}Type.java`,
 `types/ReassignFieldId.java`, `docs/concepts/spec/schema.md`.

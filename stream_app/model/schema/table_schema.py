@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from stream_app.errors import UsageError
+from stream_app.model.options.bucket_options import PARTITION_LOOKUP
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.table_options import BUCKET_KEY, SEQUENCE_FIELD, TARGET_FILE_SIZE
 from stream_app.model.schema.data_type import (
@@ -63,7 +64,13 @@ class TableSchema:
     @cached_property
     def kind(self) -> KindTraits:
         """The table's kind."""
-        return kind_traits(self.primary_keys, self.partition_keys, self.core_options.bucket)
+        options = self.core_options
+        return kind_traits(
+            self.primary_keys,
+            self.partition_keys,
+            options.bucket,
+            looks_up_partition=options[PARTITION_LOOKUP],
+        )
 
     @property
     def bucket_numbers(self) -> range:
@@ -234,7 +241,7 @@ def _key_problems(
             "or -1 for buckets as keys come (postpone buckets are not "
             "supported)"
         )
-    if kind.is_written and not kind.has_bucket_number and core.columns(BUCKET_KEY):
+    if kind.is_supported and not kind.has_bucket_number and core.columns(BUCKET_KEY):
         problems.append(_BUCKET_KEY_ALONE)
     problems += [
         f"bucket-key names {key!r}, which is not in the primary key without the partition keys"

@@ -113,7 +113,7 @@ def cannot_undo(function: str) -> str:
 
 
 def _changes(refused: RefusedRows) -> str:
-    """Changes that every source has; few have updates of keys that a message tells as one."""
+    """The refused changes, in words; an update counts only where any -U row is refused."""
     is_update = RowKind.UPDATE_BEFORE in refused.kinds and not refused.updates_alone
     failing = {"an update": is_update, "a delete": RowKind.DELETE in refused.kinds}
     return " or ".join(change for change, fails in failing.items() if fails)

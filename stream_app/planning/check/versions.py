@@ -8,7 +8,7 @@ Source: Paimon `Snapshot.java`, `utils/SnapshotManager.java`, `utils/HintFileUti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -33,77 +33,76 @@ class RecordCounts:
     changelog: int | None
 
 
-def count_findings(snapshot: Snapshot, counted: RecordCounts, where: str) -> list[Finding]:
+def count_findings(snapshot: Snapshot, counted: RecordCounts, where: str) -> Iterator[Finding]:
     """The counts of a snapshot against those of its manifests; unknown counts are skipped.
 
     A wrong count does no harm to rows, but readers plan and users decide by it.
     """
-    pairs = (
+    for name, claimed, in_files in (
         ("totalRecordCount", snapshot.total_record_count, counted.total),
         ("deltaRecordCount", snapshot.delta_record_count, counted.delta),
         ("changelogRecordCount", snapshot.changelog_record_count, counted.changelog),
-    )
-    return [
-        Finding(
-            kind=FindingKind.RECORD_COUNT,
-            what=f"snapshot {snapshot.snapshot_id} says {name} = {claimed}, "
-            f"its files have {in_files}",
-            where=where,
-            fix="a wrong count loses no rows; the next snapshots continue from it until the "
-            f"table is rolled back before it, so: {_ROLL_BACK}",
-        )
-        for name, claimed, in_files in pairs
-        if claimed is not None and in_files is not None and claimed != in_files
-    ]
+    ):
+        if None not in (claimed, in_files) and claimed != in_files:
+            number = snapshot.snapshot_id
+            yield Finding(
+                kind=FindingKind.RECORD_COUNT,
+                what=f"snapshot {number} says {name} = {claimed}, its files have {in_files}",
+                where=where,
+                fix="a wrong count loses no rows; the next snapshots continue from it until the "
+                f"table is rolled back before it, so: {_ROLL_BACK}",
+            )
 
 
-def compaction_findings(snapshot: Snapshot, gained: int, where: str) -> list[Finding]:
+def compaction_findings(snapshot: Snapshot, gained: int, where: str) -> Iterator[Finding]:
     """Problems of a compaction of a table without a key, which must keep the number of rows.
 
     Args:
         gained: rows of the files that the snapshot added, less those of the ones it deleted.
     """
-    if snapshot.commit_kind is not CommitKind.COMPACT or not gained:
-        return []
-    did = f"added {gained} rows" if gained > 0 else f"lost {-gained} rows"
-    return [
-        Finding(
+    if snapshot.commit_kind is CommitKind.COMPACT and gained:
+        did = f"added {gained} rows" if gained > 0 else f"lost {-gained} rows"
+        yield Finding(
             kind=FindingKind.CHANGELOG,
             what=f"the compaction of snapshot {snapshot.snapshot_id} has {did}",
             where=where,
             fix="roll the table back to a snapshot or tag before the compaction (stream-app "
             "rollback-to), and let the job write what came since anew",
         )
-    ]
 
 
 def chain_findings(
     numbers: Sequence[int], latest: int | None, earliest: int | None, where: str
-) -> list[Finding]:
+) -> Iterator[Finding]:
     """Problems of the numbers of existing snapshots, ascending, and of the hints.
 
     Args:
         latest, earliest: what the hints say; None when they are absent or unreadable.
     """
-    findings = [
-        Finding(
+    for left, right, s, missing in gaps(numbers):
+        kept = sum(number >= right for number in numbers)
+        yield Finding(
             kind=FindingKind.SNAPSHOTS,
-            what=f"snapshots {left + 1} to {right - 1} are missing between {left} and {right}"
-            if right > left + 2
-            else f"snapshot {left + 1} is missing between {left} and {right}",
+            what=f"snapshot{s} {missing} missing between {left} and {right}",
             where=where,
             fix="restore it from a backup; or expire the snapshots before the gap: "
-            f"stream-app expire-snapshots --retain-max {len([n for n in numbers if n >= right])}",
+            f"stream-app expire-snapshots --retain-max {kept}",
         )
-        for left, right in pairwise(numbers)
-        if right != left + 1
-    ]
-    return findings + hint_findings("snapshot", numbers, (latest, earliest), where)
+    yield from hint_findings("snapshot", numbers, (latest, earliest), where)
+
+
+def gaps(numbers: Sequence[int]) -> Iterator[tuple[int, int, str, str]]:
+    """The gaps in ascending numbers: both neighbours, the plural's s, and ``5 to 7 are``."""
+    for left, right in pairwise(numbers):
+        if right > left + 2:
+            yield left, right, "s", f"{left + 1} to {right - 1} are"
+        elif right > left + 1:
+            yield left, right, "", f"{left + 1} is"
 
 
 def hint_findings(
     what: str, numbers: Sequence[int], hints: tuple[int | None, int | None], where: str
-) -> list[Finding]:
+) -> Iterator[Finding]:
     """Problems of the hints of a folder of numbered files.
 
     Args:
@@ -111,38 +110,31 @@ def hint_findings(
         numbers: of those that are there, ascending.
         hints: what LATEST and EARLIEST say; None when they are absent or unreadable.
     """
-    findings = []
     latest, earliest = hints
     # Paimon believes only what is above 0, and writes -1 when no changelog is left.
     is_believed = latest is not None and latest > 0 and latest + 1 not in numbers
     if is_believed and latest not in numbers:
-        findings.append(
-            Finding(
-                kind=FindingKind.HINT,
-                what=f"the hint LATEST says {latest}, but the newest {what} is "
-                f"{numbers[-1] if numbers else 'none'}",
-                where=f"{where}/LATEST",
-                fix=f"delete the file: Paimon trusts this stale hint unless the next {what} "
-                f"exists, and would miss the newest one; without the hint readers list the folder",
-            )
+        newest = numbers[-1] if numbers else "none"
+        yield Finding(
+            kind=FindingKind.HINT,
+            what=f"the hint LATEST says {latest}, but the newest {what} is {newest}",
+            where=f"{where}/LATEST",
+            fix=f"delete the file: Paimon trusts this stale hint unless the next {what} exists, "
+            "and would miss the newest one; without the hint readers list the folder",
         )
     if earliest is not None and earliest in numbers[1:]:
-        findings.append(
-            Finding(
-                kind=FindingKind.HINT,
-                what=f"the hint EARLIEST says {earliest}, but {what} {numbers[0]} is there",
-                where=f"{where}/EARLIEST",
-                fix=f"delete the file: with this stale hint readers and expiry never find the "
-                f"older {what}s; without it they list the folder",
-            )
+        yield Finding(
+            kind=FindingKind.HINT,
+            what=f"the hint EARLIEST says {earliest}, but {what} {numbers[0]} is there",
+            where=f"{where}/EARLIEST",
+            fix="delete the file: with this stale hint readers and expiry never find the older "
+            f"{what}s; without it they list the folder",
         )
-    return findings
 
 
-def identity_findings(snapshots: Iterable[Snapshot], where: str) -> list[Finding]:
+def identity_findings(snapshots: Iterable[Snapshot], where: str) -> Iterator[Finding]:
     """Findings of epochs that a commit user has committed twice, or out of order."""
     newest: dict[str, Snapshot] = {}
-    findings = []
     for snapshot in snapshots:
         if (
             snapshot.commit_kind is not CommitKind.APPEND
@@ -151,16 +143,13 @@ def identity_findings(snapshots: Iterable[Snapshot], where: str) -> list[Finding
             continue
         before = newest.get(snapshot.commit_user)
         if before is not None and snapshot.commit_identifier <= before.commit_identifier:
-            findings.append(
-                Finding(
-                    kind=FindingKind.SNAPSHOTS,
-                    what=f"snapshot {snapshot.snapshot_id} is commit {snapshot.commit_identifier} "
-                    f"of {snapshot.commit_user}, whose commit {before.commit_identifier} is "
-                    f"snapshot {before.snapshot_id} already: an epoch may have been written twice",
-                    where=f"{where}/snapshot-{snapshot.snapshot_id}",
-                    fix="use each checkpoint in one job only; rows of a table with a primary key "
-                    f"are right nevertheless, else {_ROLL_BACK}",
-                )
+            yield Finding(
+                kind=FindingKind.SNAPSHOTS,
+                what=f"snapshot {snapshot.snapshot_id} is commit {snapshot.commit_identifier} "
+                f"of {snapshot.commit_user}, whose commit {before.commit_identifier} is "
+                f"snapshot {before.snapshot_id} already: an epoch may have been written twice",
+                where=f"{where}/snapshot-{snapshot.snapshot_id}",
+                fix="use each checkpoint in one job only; rows of a table with a primary key "
+                f"are right nevertheless, else {_ROLL_BACK}",
             )
         newest[snapshot.commit_user] = snapshot
-    return findings

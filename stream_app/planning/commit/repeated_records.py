@@ -1,6 +1,6 @@
 """Finds records that a job is about to read, and that the table has from another job.
 
-This happens after the loss of a checkpoint: the new one begins at `source.starting-offsets`, and
+This happens after the loss of a checkpoint. The new one begins at `source.starting-offsets`, and
 the table's snapshots record the ends of the earlier job's epochs. Called before the first epoch of
 a job in a table, by `table.job.checkpoint_checks`. Plain values in and out.
 """

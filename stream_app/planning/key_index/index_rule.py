@@ -14,11 +14,10 @@ from stream_app.model.merge_engine import Existing, traits_of
 from stream_app.model.options.bucket_options import (
     DYNAMIC_BUCKET_ASSIGNER_PARALLELISM,
     DYNAMIC_BUCKET_MAX_BUCKETS,
-    PARTITION_LOOKUP,
     most_buckets,
 )
 from stream_app.model.schema.table_schema import TableSchema
-from stream_app.model.table_kind import BucketMode
+from stream_app.model.table_kind import CROSS_PARTITION_KEYED, PARTITION_LOOKUP_KEYED
 
 DEFAULT_SHARES = 4
 """Enough for some hundred million keys, and few enough for small partitions."""
@@ -57,25 +56,32 @@ class IndexRule:
 
 def index_rule(schema: TableSchema) -> IndexRule | None:
     """The index that writers of a table need; None: they need none."""
+    make = _RULES.get(schema.kind)
+    return None if make is None else make(schema)
+
+
+def _of_own_buckets(schema: TableSchema) -> IndexRule:
     options = schema.core_options
-    if schema.kind.bucket_mode is BucketMode.KEY_DYNAMIC:
-        shares = options[DYNAMIC_BUCKET_ASSIGNER_PARALLELISM] or DEFAULT_SHARES
+    shares = options[DYNAMIC_BUCKET_ASSIGNER_PARALLELISM] or DEFAULT_SHARES
+    engine = traits_of(options.merge_engine)
+    return IndexRule(
+        keys=schema.primary_keys,
         # Each share fills its own buckets.
-        shares = min(shares, most_buckets(options[DYNAMIC_BUCKET_MAX_BUCKETS]))
-        engine = traits_of(options.merge_engine)
-        return IndexRule(
-            keys=schema.primary_keys,
-            shares=shares,
-            fills_buckets=True,
-            existing=engine.existing,
-            deletes_end=engine.keeps_newest or schema.merge_rules.removes_on_delete,
-        )
-    if options[PARTITION_LOOKUP]:
-        return IndexRule(
-            keys=schema.trimmed_primary_keys,
-            shares=options.bucket,
-            fills_buckets=False,
-            existing=Existing.MOVES,
-            deletes_end=True,
-        )
-    return None
+        shares=min(shares, most_buckets(options[DYNAMIC_BUCKET_MAX_BUCKETS])),
+        fills_buckets=True,
+        existing=engine.existing,
+        deletes_end=engine.keeps_newest or schema.merge_rules.removes_on_delete,
+    )
+
+
+def _of_fixed_buckets(schema: TableSchema) -> IndexRule:
+    return IndexRule(
+        keys=schema.trimmed_primary_keys,
+        shares=schema.core_options.bucket,
+        fills_buckets=False,
+        existing=Existing.MOVES,
+        deletes_end=True,
+    )
+
+
+_RULES = {CROSS_PARTITION_KEYED: _of_own_buckets, PARTITION_LOOKUP_KEYED: _of_fixed_buckets}

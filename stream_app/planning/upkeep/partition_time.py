@@ -58,7 +58,7 @@ class PartitionTime:
 
 
 def time_of_partitions(options: CoreOptions) -> PartitionTime:
-    """What reads times as a table's options say.
+    """The reader of times that a table's options ask for.
 
     Raises:
         UsageError: the formatter has an unsupported letter.
@@ -68,7 +68,7 @@ def time_of_partitions(options: CoreOptions) -> PartitionTime:
 
 
 def partition_time(pattern: str | None, formatter: str | None) -> PartitionTime:
-    """What reads times as the two options say.
+    """The reader of times that the two options ask for.
 
     Raises:
         UsageError: the formatter has a letter that we do not know.
@@ -189,7 +189,7 @@ class DatedPartition:
 def expired_partitions(
     partitions: Iterable[DatedPartition], *, before_ms: int, at_most: int
 ) -> list[DatedPartition]:
-    """Those from before a time, in the order of their values; the first ones, if there are many."""
+    """The partitions from before a time, in the order of their values; `at_most` of them."""
     expired = [
         partition
         for partition in partitions

@@ -69,7 +69,7 @@ class BlockKind(IntEnum):
     FAILURE = 4
     """The error that excludes one table from its epoch."""
     INCOMPLETE_CHANGES = 5
-    """Changes of which some omit values; see `unchanged_values`."""
+    """Changes of which some omit values; see `partial_changes`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -212,7 +212,7 @@ def counts_of_refused(refused: Iterable[pa.RecordBatch]) -> DecodeCounts:
     """Counts to subtract from those of decoding tasks: rows that the writer refused.
 
     Args:
-        refused: the columns of `mergetree.unchanged_values.RestoredRows.refused`.
+        refused: the columns of `mergetree.fill_unchanged.RestoredRows.refused`.
     """
     kinds = sum((_kinds(rows.column(VALUE_KIND)) for rows in refused), np.zeros(len(RowKind), int))
     rows = int(kinds.sum())

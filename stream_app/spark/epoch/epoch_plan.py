@@ -34,36 +34,40 @@ class TablePlan:
         table: the table with the schema of this epoch's rows.
         message_format: makes rows of that schema.
         next_sequence_number: greater than any sequence number in the table.
-        begins: Kafka partition → the first offset that counts. It is that of a TRUNCATE, so the
-            messages before it are left out.
+        first_offsets: Kafka partition → the first offset that counts. It is that of a TRUNCATE, so
+            the messages before it are left out.
         basis: the index of keys on which the rows rest, in tables that have one.
     """
 
     table: FileStoreTable
     message_format: MessageFormat
     next_sequence_number: int = 0
-    begins: Mapping[Where, int] = field(default_factory=dict)
+    first_offsets: Mapping[Where, int] = field(default_factory=dict)
     basis: IndexBasis = NO_INDEX
     _packed: list[bytes] = field(default_factory=list, compare=False, repr=False)
 
     def of_next_epoch(self, next_sequence_number: int, basis: IndexBasis) -> TablePlan:
         """The same table and format in a later epoch; returns itself if the table got no rows."""
         is_same = next_sequence_number == self.next_sequence_number and basis == self.basis
-        if is_same and not self.begins:
+        if is_same and not self.first_offsets:
             return self
-        return replace(self, next_sequence_number=next_sequence_number, begins={}, basis=basis)
+        return replace(
+            self, next_sequence_number=next_sequence_number, first_offsets={}, basis=basis
+        )
 
-    def from_offsets(self, begins: Mapping[Where, int]) -> TablePlan:
+    def counting_from(self, first_offsets: Mapping[Where, int]) -> TablePlan:
         """The same plan, without messages before these offsets and without keys of earlier rows."""
-        if begins == self.begins:
+        if first_offsets == self.first_offsets:
             return self
-        return replace(self, begins=begins, basis=NO_INDEX if begins else self.basis)
+        return replace(
+            self, first_offsets=first_offsets, basis=NO_INDEX if first_offsets else self.basis
+        )
 
     def of_routed(self, routed: TablePlan) -> TablePlan:
         """The same plan for rows that an earlier plan routed."""
         basis = replace(self.basis, routed_on=routed.basis.routed_on)
         plan = self if basis == self.basis else replace(self, basis=basis)
-        return plan.from_offsets(routed.begins)
+        return plan.counting_from(routed.first_offsets)
 
     def packed(self) -> PackedPlan:
         """The plan as bytes; they are made once for all epochs with this table and format.
@@ -75,7 +79,7 @@ class TablePlan:
             self._packed.append(pickle.dumps((table, self.message_format)))
         return (
             *(self._packed[0], self.table.file_io),
-            *(self.next_sequence_number, self.begins, self.basis),
+            *(self.next_sequence_number, self.first_offsets, self.basis),
         )
 
     def assigner(self) -> BucketAssigner:
@@ -108,13 +112,13 @@ class _PackedPlans(Sequence[TablePlan | None]):
         if packed is None:
             return None
         if index not in self._plans:
-            data, file_io, next_sequence_number, begins, basis = packed
+            data, file_io, next_sequence_number, first_offsets, basis = packed
             table, message_format = _unpacked_table(data)
             self._plans[index] = TablePlan(
                 table=replace(table, file_io=file_io),
                 message_format=message_format,
                 next_sequence_number=next_sequence_number,
-                begins=begins,
+                first_offsets=first_offsets,
                 basis=basis,
             )
         return self._plans[index]

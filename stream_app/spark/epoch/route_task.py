@@ -26,7 +26,7 @@ from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE, Block, BlockKin
 from stream_app.spark.epoch.decode_counts import DecodeCounts, Where, counts_of_batch
 from stream_app.spark.epoch.epoch_plan import EpochPlan
 from stream_app.spark.epoch.epoch_seconds import TaskSeconds
-from stream_app.spark.epoch.unchanged_values import is_incomplete, with_messages
+from stream_app.spark.epoch.partial_changes import is_incomplete, with_messages
 from stream_app.spark.task_errors import failure_bytes
 
 _WORTHWHILE_BLOCK_BYTES = 256 << 10
@@ -114,7 +114,7 @@ class _Router:
 
     def _that_count(self, table: int, where: Where, messages: pa.RecordBatch) -> pa.RecordBatch:
         """The messages at or behind the TRUNCATE with which the table's epoch begins."""
-        begin = self._plan.table(table).begins.get(where)
+        begin = self._plan.table(table).first_offsets.get(where)
         if begin is None:
             return messages
         before = int(np.searchsorted(messages.column("offset").to_numpy(), begin))

@@ -25,7 +25,7 @@ from stream_app.format.arrow_schema import arrow_schema
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE, BlockKind
 from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of_refused
 from stream_app.spark.epoch.epoch_plan import EpochPlan
-from stream_app.spark.epoch.unchanged_values import bad_records_of_refused, incomplete_schema
+from stream_app.spark.epoch.partial_changes import bad_records_of_refused, incomplete_schema
 from stream_app.spark.task_errors import failure_bytes
 from stream_app.table.kinds.tasks import table_write
 from stream_app.table.storage_errors import storage_errors
@@ -81,7 +81,7 @@ class _TableWriting:
         self._isolates = plan.shape.isolates
         of_table = plan.table(index)
         # Rows before a TRUNCATE must not serve as older rows; the newest snapshot still has them.
-        self._table = replace(of_table.table, is_emptied=bool(of_table.begins))
+        self._table = replace(of_table.table, is_emptied=bool(of_table.first_offsets))
         self._first = of_table.next_sequence_number
         self._basis = of_table.basis
         self._stack = ExitStack()

@@ -13,35 +13,35 @@ from stream_app.errors import StoppedError
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.epoch_runner import Messages
 from stream_app.spark.ingest.epoch_writer import EpochWriter
-from stream_app.spark.ingest.held_tables import HeldTable, with_new_partitions
+from stream_app.spark.ingest.held_table import HeldTable, with_new_partitions
 from stream_app.spark.ingest.table_feed import TableFeed
 
 
 class CatchUp(Generic[Messages]):
     """Tries held tables again."""
 
-    def __init__(self, work: EpochWriter[Messages]) -> None:
-        self._work = work
-        self._tables = work.tables
+    def __init__(self, writer: EpochWriter[Messages]) -> None:
+        self._writer = writer
+        self._tables = writer.tables
 
     def open_all(self) -> None:
         """A run begins: open the tables that are not held, and make all others due."""
         tables = self._tables
         tables.await_next()
         tables.open(tables.ready())
-        tables.try_all()
-        if self._work.newcomers is not None and tables.newest_begun >= 0:
+        tables.held.make_all_due()
+        if self._writer.newcomers is not None and tables.newest_begun >= 0:
             known = {feed.name for feed in tables.feeds}
-            for name, waiting in sorted(tables.held.items()):
+            for name, waiting in sorted(tables.held.by_name.items()):
                 if name not in known:
                     self._make(name, waiting, releases=True)
-            self._work.see_held()
+            self._writer.see_held()
 
     def run(self) -> None:
         """Bring the tables that are due up to the newest epoch."""
         tables = self._tables
-        due = {} if tables.newest_begun < 0 else tables.due()
-        if self._work.newcomers is not None:
+        due = {} if tables.newest_begun < 0 else tables.held.due()
+        if self._writer.newcomers is not None:
             for name in sorted(due.keys() - {feed.name for feed in tables.feeds}):
                 self._make(name, due[name], releases=False)
         together: dict[str, list[TableFeed]] = {}
@@ -52,7 +52,7 @@ class CatchUp(Generic[Messages]):
         for text, feeds in together.items():
             self._read_on(json.loads(text), feeds)
         if not together:
-            tables.save()
+            tables.state_file.save()
 
     def _make(self, name: str, waiting: HeldTable, *, releases: bool) -> None:
         """Create a table that could not be created before; then it is held like others.
@@ -61,20 +61,20 @@ class CatchUp(Generic[Messages]):
             releases: whether no epoch that leaves out the table's messages has been decoded yet.
         """
         tables = self._tables
-        source_end = tables.log.source_end(tables.newest_begun)
+        source_end = tables.epoch_log.source_end(tables.newest_begun)
         end: Offsets = json.loads(source_end)
         try:
-            messages = self._work.runner.between(waiting.begin, end)
-            if not self._work.make(name, tables.newest_begun, messages, source_end):
+            messages = self._writer.runner.between(waiting.begin, end)
+            if not self._writer.make(name, tables.newest_begun, messages, source_end):
                 # The table lacks nothing any more, for instance because the topic has dropped it.
-                tables.go_on(name, end)
+                tables.held.advance(name, end)
                 if releases:
-                    tables.release(name)
+                    tables.held.release(name)
         except StoppedError:
             raise
         except Exception as error:
             tables.hold(name, error)
-        tables.save()
+        tables.state_file.save()
 
     def _begin_of(self, feed: TableFeed, waiting: HeldTable) -> Offsets | None:
         """The offsets where a table resumes; None: it cannot, or it must wait."""
@@ -96,19 +96,17 @@ class CatchUp(Generic[Messages]):
     def _read_on(self, begin: Offsets, feeds: Sequence[TableFeed]) -> None:
         """Read what the tables lack; release those that get it and hold the others on."""
         tables = self._tables
-        tables.take_failed()
-        epoch, source_end = tables.newest_begun, tables.log.source_end(tables.newest_begun)
+        epoch, source_end = tables.newest_begun, tables.epoch_log.source_end(tables.newest_begun)
+        complete: Sequence[TableFeed] = ()
         try:
-            messages = self._work.runner.between(begin, json.loads(source_end))
-            decoded = self._work.decode(epoch, messages, feeds, source_end)
-            self._work.finish(decoded, feeds)
+            messages = self._writer.runner.between(begin, json.loads(source_end))
+            decoded = self._writer.decode(epoch, messages, feeds, source_end)
+            complete = self._writer.finish(decoded, feeds)
         except StoppedError:
             raise
         except Exception as error:
             for feed in feeds:
                 tables.fail(feed, error)
-        failed = tables.take_failed()
-        whole = [feed for feed in feeds if feed.name not in failed]
-        for feed in whole:
-            tables.release(feed.name)
-        tables.finish({feed.name: feed.job.last_epoch for feed in whole})
+        for feed in complete:
+            tables.held.release(feed.name)
+        tables.finish(complete)

@@ -2,9 +2,9 @@
 
 The stream calls `EpochCommitter` for each epoch, on the driver: `stream.topic_stream`, or Spark by
 `foreachBatch`. It decodes the epoch, and leaves writing and committing to a thread, so that the
-next epoch can be decoded meanwhile. One epoch at most waits there. When the job ends before it is
-committed, the checkpoint has it as done, and the table does not: the next job reads it again, from
-the offsets in the checkpoint.
+next epoch can be decoded meanwhile. One epoch at most waits there. When the job ends before the
+commit, the checkpoint has the epoch as done and the table lacks it. The next job reads it again,
+from the offsets in the checkpoint.
 
 One lock makes that thread and the main thread one committer: the latter publishes compactions, does
 upkeep and tries held tables between two epochs. When the job ended between the commits of two
@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic
 
@@ -40,21 +40,21 @@ class EpochCommitter(Generic[Messages]):
     """Writes and commits epochs.
 
     Attributes:
-        work: brings an epoch into tables.
+        writer: brings an epoch into tables.
         tables: those of the job, and which of them wait.
         lock: held by the only committer: for an epoch, or for work between epochs.
         failure: the error that stopped the query, with its own text.
         epoch_at_work: the newest epoch in progress; None: there is none.
     """
 
-    def __init__(self, work: EpochWriter[Messages]) -> None:
-        self.work = work
-        self.tables = work.tables
-        self.log = work.tables.log
+    def __init__(self, writer: EpochWriter[Messages]) -> None:
+        self.writer = writer
+        self.tables = writer.tables
+        self.epoch_log = writer.tables.epoch_log
         self.lock = threading.Lock()
         self.failure: BaseException | None = None
         self.epoch_at_work: int | None = None
-        self._catch_up = CatchUp(work)
+        self._catch_up = CatchUp(writer)
         self._committer = ThreadPoolExecutor(1, thread_name_prefix="commit")
         self._pending: Future[None] | None = None
         self._begun: Offsets | None = None
@@ -78,7 +78,7 @@ class EpochCommitter(Generic[Messages]):
             decoded = self._decode(messages, epoch)
             self.settle()
             self._pending = self._committer.submit(self._finish, decoded)
-            if not self.work.runner.overlaps:
+            if not self.writer.runner.overlaps:
                 self.settle()
             return decoded.read
         except StoppedError as error:
@@ -100,11 +100,6 @@ class EpochCommitter(Generic[Messages]):
             raise self.failure or error
 
     @property
-    def feeds(self) -> Sequence[TableFeed]:
-        """The tables of the job, each with its source."""
-        return self.tables.feeds
-
-    @property
     def position(self) -> JobOffsets | None:
         """How far this run is; None: no epoch has begun, or the source has no offsets."""
         begun, committed = self._begun, self._committed
@@ -120,21 +115,21 @@ class EpochCommitter(Generic[Messages]):
     def while_idle(self) -> None:
         """Publish finished compactions, or do upkeep, unless an epoch is being committed.
 
-        Tables that are held back are tried again, when their time has come. Behind an epoch that
-        has failed as a whole nothing is done: the job is about to end, and the next one finishes
-        that epoch first.
+        Tables that are held back are tried again, when their time has come. After an epoch that
+        failed as a whole this does nothing: the job is about to end. The next job finishes that
+        epoch first.
         """
         if not self.lock.acquire(blocking=False):
             return
         try:
             if self._is_amid_epoch:
                 return
-            self._resume()
-            for feed in self.feeds:
+            self._open_tables()
+            for feed in self.tables.feeds:
                 with self._by_itself(feed):
                     if report := feed.job.while_idle():
                         feed.listener.idle_commit(report)
-            now = self.work.clock.steady_seconds()
+            now = self.writer.clock.steady_seconds()
             if now - self._looked_at >= _LOOK_S:
                 self._looked_at = now
                 self._catch_up.run()
@@ -148,15 +143,15 @@ class EpochCommitter(Generic[Messages]):
             CompactionError: rows of a table still wait for a compaction; the others do not.
         """
         with self.lock:
-            self._resume()
-            for feed in self.feeds:
+            self._open_tables()
+            for feed in self.tables.feeds:
                 self._drain(feed)
-            waiting = frozenset(self.tables.held)
+            waiting = frozenset(self.tables.held.by_name)
             self._catch_up.run()
-            for feed in self.feeds:
+            for feed in self.tables.feeds:
                 if feed.name in waiting:
                     self._drain(feed)
-            for feed in self.feeds:
+            for feed in self.tables.feeds:
                 feed.job.check_none_waits()
 
     def stop(self) -> None:
@@ -184,39 +179,43 @@ class EpochCommitter(Generic[Messages]):
         """Open the tables, and check that they fit the first epoch of this run."""
         with self.lock:
             self._check_not_stopping()
-            self._resume()
+            self._open_tables()
             self._is_begun = True
             self.tables.check_next(epoch)
 
-    def _resume(self) -> None:
-        """Open the tables, and finish the epoch that the checkpoint has as done, and they not.
-
-        An older epoch is missing only where the table or the checkpoint is an older copy.
-        """
-        if self._is_open or not self.log.is_begun():
+    def _open_tables(self) -> None:
+        """Open the tables once, when the checkpoint has a query."""
+        if self._is_open or not self.epoch_log.is_begun():
             return
         self._is_open = True
         self._catch_up.open_all()
-        lacks = self.tables.epoch + 1
-        if self.log.goes_back and self.log.is_done(lacks) and not self.log.is_done(lacks + 1):
-            end: Offsets = json.loads(self.log.source_end(lacks))
-            messages = self.work.runner.between(self.log.source_begin(lacks), end)
+        self._repeat_lost_epoch()
+
+    def _repeat_lost_epoch(self) -> None:
+        """Finish the epoch that the checkpoint has as done, and the tables not.
+
+        An older epoch is missing only where the table or the checkpoint is an older copy.
+        """
+        log, lost = self.epoch_log, self.tables.epoch + 1
+        if log.goes_back and log.is_done(lost) and not log.is_done(lost + 1):
+            end: Offsets = json.loads(log.source_end(lost))
+            messages = self.writer.runner.between(log.source_begin(lost), end)
             try:
-                self._commit(self._decode(messages, lacks))
+                self._commit(self._decode(messages, lost))
             except Exception as error:
                 self.failure = readable(error)
                 raise self.failure from None
 
     def _decode(self, messages: Messages, epoch: int) -> DecodedEpoch[Messages]:
         """Decode an epoch, for the tables that seem to lack it."""
-        feeds = [feed for feed in self.feeds if feed.job.seems_to_lack(epoch)]
-        end = self.log.source_end(epoch)
-        if self.log.goes_back:
+        feeds = [feed for feed in self.tables.feeds if feed.job.seems_to_lack(epoch)]
+        end = self.epoch_log.source_end(epoch)
+        if self.epoch_log.goes_back:
             if self._committed is None:
                 with contextlib.suppress(FileNotFoundError):  # the first commit makes it known
-                    self._committed = self.log.source_begin(epoch)
+                    self._committed = self.epoch_log.source_begin(epoch)
             self._begun = json.loads(end)
-        return self.work.decode(epoch, messages, feeds, end)
+        return self.writer.decode(epoch, messages, feeds, end)
 
     def _finish(self, decoded: DecodedEpoch[Messages]) -> None:
         """Write and commit an epoch, in the committer's thread."""
@@ -240,23 +239,22 @@ class EpochCommitter(Generic[Messages]):
     def _commit(self, decoded: DecodedEpoch[Messages]) -> None:
         """Bring an epoch into the tables that lack it, and held ones up to it."""
         self._is_amid_epoch = True
-        self.log.sync(decoded.epoch)
+        self.epoch_log.sync(decoded.epoch)
         begin, end = self._offsets(decoded)
         self.tables.begin(decoded.epoch, begin, end)
         if not self.tables.have(decoded.epoch):
             lacking = self.tables.lacking(decoded.epoch, decoded.source_end)
-            committed = self.work.finish(decoded, lacking, self.work.newcomers)
-            self.tables.finish({feed.name: decoded.epoch for feed in committed})
+            self.tables.finish(self.writer.finish(decoded, lacking, self.writer.newcomers))
         self._is_amid_epoch = False
         self._catch_up.run()
-        if self.log.goes_back:
+        if self.epoch_log.goes_back:
             self._committed = end
 
     def _offsets(self, decoded: DecodedEpoch[Messages]) -> tuple[Offsets, Offsets]:
         """Where an epoch begins and ends; a source without offsets has none."""
-        if not self.log.goes_back:
+        if not self.epoch_log.goes_back:
             return {}, {}
         begin = self._committed
         if begin is None:
-            begin = self.log.source_begin(decoded.epoch)
+            begin = self.epoch_log.source_begin(decoded.epoch)
         return begin, json.loads(decoded.source_end)

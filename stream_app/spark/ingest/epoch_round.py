@@ -30,9 +30,9 @@ from stream_app.spark.epoch.epoch_seconds import EpochSeconds
 from stream_app.spark.ingest.job_tables import COMMIT_THREADS, JobTables
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
-from stream_app.spark.ingest.truncation import counts_from, partition_counts
+from stream_app.spark.ingest.truncation import first_counting_offsets, partition_counts
 from stream_app.table.compact.metrics import CompactionMetrics
-from stream_app.table.map_in_threads import each
+from stream_app.table.map_in_threads import map_in_threads
 
 _LOG = logging.getLogger(__name__)
 OFFSETS_PROPERTY = "stream_app.offsets"
@@ -80,19 +80,21 @@ class Round(Generic[Messages]):
 
     Attributes:
         times: seconds of the parts before the commits.
-        room: how many sequence numbers the rows leave to other writers.
-        begins: first offsets of tables that their source emptied; this round adds some.
-        totals, committed: results of the tables that this round has committed.
+        reserve: how many sequence numbers the rows leave to other writers.
+        first_offsets: first offsets of tables that their source emptied; this round adds some.
+        totals: of the tables that are complete.
+        complete: the tables that have the epoch, some without a snapshot, because it has no rows
+            for them.
     """
 
     decoded: DecodedEpoch[Messages]
     times: EpochSeconds
-    room: int
-    begins: dict[str, Mapping[Where, int]]
+    reserve: int
+    first_offsets: dict[str, Mapping[Where, int]]
     clock: Clock
     tables: JobTables
     totals: DecodeCounts = field(default_factory=DecodeCounts)
-    committed: list[TableFeed] = field(default_factory=list)
+    complete: list[TableFeed] = field(default_factory=list)
 
     def commit(self, results: Sequence[TableResult]) -> list[TableFeed]:
         """Commit all results; returns the tables whose rows must be written anew.
@@ -100,12 +102,16 @@ class Round(Generic[Messages]):
         Raises:
             BaseException: the error of a table, if it stops the job.
         """
-        pending = [result for result in results if self._makes_snapshot(result)]
-        outdated = []
+        pending, outdated = list[TableResult](), []
+        for result in results:
+            if self.tables.stops or not result.output.is_empty:
+                pending.append(result)
+            else:
+                self._complete(result)
         try:
-            self._meet_sources(pending)
+            self._note_sources(pending)
             for result, outcome in self._outcomes(pending):
-                self.tables.warn(result.feed)
+                self.tables.state_file.warn(result.feed.take_warnings())
                 if isinstance(outcome, StoppedError):
                     raise outcome
                 if isinstance(outcome, BaseException):
@@ -113,27 +119,24 @@ class Round(Generic[Messages]):
                 elif outcome is None:
                     outdated.append(result.feed)
                 else:
-                    self._report(result, outcome)
+                    self._complete(result)
+                    result.feed.listener.epoch(outcome)
         finally:
             for result in pending:
                 result.feed.job.table.discard(result.output.changes)
         return outdated
 
-    def _makes_snapshot(self, result: TableResult) -> bool:
-        """Whether a result is committed: in a job of many tables an empty one is only counted."""
-        if self.tables.stops or not result.output.is_empty:
-            return True
-        if result.output.counts.messages:
-            self.totals = self.totals.plus(result.output.counts)
-        return False
-
-    def _meet_sources(self, results: Sequence[TableResult]) -> None:
+    def _note_sources(self, results: Sequence[TableResult]) -> None:
         """Persist new source tables before their rows are committed.
 
         A feed that chooses among source tables persists its own choice.
         """
-        chosen = [result for result in results if result.feed.sources is None]
-        self.tables.meet({result.feed.name: result.output.counts.tables for result in chosen})
+        seen = {
+            result.feed.name: result.output.counts.tables
+            for result in results
+            if result.feed.sources is None
+        }
+        self.tables.state_file.add_source_tables(seen)
 
     def _outcomes(self, pending: list[TableResult]) -> Iterator[tuple[TableResult, _Outcome]]:
         """Commit results side by side; one after the other where the first error ends the job.
@@ -144,7 +147,7 @@ class Round(Generic[Messages]):
         while pending:
             begun = pending[:1] if self.tables.stops else pending[:]
             del pending[: len(begun)]
-            yield from zip(begun, each(COMMIT_THREADS, self._outcome, begun), strict=True)
+            yield from zip(begun, map_in_threads(COMMIT_THREADS, self._outcome, begun), strict=True)
 
     def _outcome(self, result: TableResult) -> _Outcome:
         """Commit a table's result, in a thread."""
@@ -183,23 +186,24 @@ class Round(Generic[Messages]):
         feed, counts = result.feed, result.output.counts
         if feed.has_others(result.plan, counts):
             return True
-        self.begins[feed.name] = {}
+        self.first_offsets[feed.name] = {}
         if counts.truncated:
             partitions = partition_counts(self.decoded.source_end)
-            self.begins[feed.name] = counts_from(counts, self.tables.met(feed), partitions)
-        has_rows_too_many = self.begins[feed.name] != result.plan.begins
+            met = self.tables.state_file.state.source_tables_of(feed.name)
+            self.first_offsets[feed.name] = first_counting_offsets(counts, met, partitions)
+        has_rows_too_many = self.first_offsets[feed.name] != result.plan.first_offsets
         return feed.follow_source(result.plan, result.output) or has_rows_too_many
 
     def _is_overtaken(self, result: TableResult, least: int) -> bool:
         """Whether another writer has come between, so that rows must be written anew.
 
-        Rows that took values from older rows leave no room: the other writer may have changed them.
+        Rows that took values from older rows leave none: the other writer may have changed them.
 
         Args:
             least: the least sequence number that rows may take.
         """
-        room = self.room if result.output.counts.restored else 0
-        is_late = least > result.plan.next_sequence_number - room
+        reserve = self.reserve if result.output.counts.restored else 0
+        is_late = least > result.plan.next_sequence_number - reserve
         return is_late or result.feed.job.table is not result.plan.table
 
     def _commit(self, result: TableResult) -> EpochReport:
@@ -235,10 +239,10 @@ class Round(Generic[Messages]):
             metrics=feed.job.compaction_metrics() or CompactionMetrics(),
         )
 
-    def _report(self, result: TableResult, report: EpochReport) -> None:
-        self.totals = self.totals.plus(result.output.counts)
-        self.committed.append(result.feed)
-        result.feed.listener.epoch(report)
+    def _complete(self, result: TableResult) -> None:
+        if result.output.counts.messages:
+            self.totals = self.totals.plus(result.output.counts)
+        self.complete.append(result.feed)
 
 
 def _properties(counts: DecodeCounts, source_end: str, times: EpochSeconds) -> dict[str, str]:

@@ -9,8 +9,10 @@ Source: Paimon `table/sink/StreamTableCommit.java`, `flink/sink/MultiTableCommit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
 from typing import Generic
 
 from stream_app.clock import Clock
@@ -25,7 +27,7 @@ from stream_app.spark.ingest.job_tables import JobTables
 from stream_app.spark.ingest.table_feed import Arrived, Newcomers, TableFeed
 
 _ROUNDS_MAX = 20
-_ROOM = 1_000_000
+_RESERVE = 1_000_000
 """Number of sequence numbers that a further round leaves to other writers.
 
 Without them a writer that commits during each round would outdate each. It still does so for rows
@@ -40,18 +42,18 @@ class _Unfinished(Generic[Messages]):
     Attributes:
         lacking: the tables that need another round.
         newcomers: creates tables that appear; None: all messages are of known tables.
-        begins: tables that their source emptied in this epoch → the first offsets that count.
+        first_offsets: tables that their source emptied in this epoch → see `TablePlan`.
         untold: source tables whose messages do not suffice to create their table → why.
-        committed: the tables that have the epoch.
+        complete: the tables that have the epoch.
         rounds: number of finished rounds.
     """
 
     decoded: DecodedEpoch[Messages]
     lacking: list[TableFeed]
     newcomers: Newcomers | None
-    begins: dict[str, Mapping[Where, int]] = field(default_factory=dict)
+    first_offsets: dict[str, Mapping[Where, int]] = field(default_factory=dict)
     untold: dict[Origin, str] = field(default_factory=dict)
-    committed: list[TableFeed] = field(default_factory=list)
+    complete: list[TableFeed] = field(default_factory=list)
     rounds: int = 0
 
     @property
@@ -89,7 +91,7 @@ class EpochWriter(Generic[Messages]):
         messages: Messages,
         feeds: Iterable[TableFeed],
         source_end: str,
-        begins: Mapping[str, Mapping[Where, int]] | None = None,
+        first_offsets: Mapping[str, Mapping[Where, int]] = MappingProxyType({}),
         shape: EpochShape | None = None,
     ) -> DecodedEpoch[Messages]:
         """Read, decode and sort out an epoch's messages for some of the tables.
@@ -98,22 +100,13 @@ class EpochWriter(Generic[Messages]):
         has no plan, and decodes anew what an outdated plan has decoded.
 
         Args:
-            begins: table's name → see `TablePlan.begins`.
-            shape: shape of this epoch alone; None: the shape of all epochs.
+            first_offsets, shape: as in `plan`.
         """
         began, began_ms = self.clock.steady_seconds(), self.clock.now_ms()
         wanted = {feed.name for feed in feeds}
         # The shape comes first: its splitter must not know more tables than the plan.
         shape = shape or self.shape
-        begins = begins or {}
-
-        def planned() -> EpochPlan:
-            parts = (
-                self._plan_of(feed, begins.get(feed.name, {})) if feed.name in wanted else None
-                for feed in self.tables.feeds
-            )
-            return EpochPlan(tables=tuple(parts), shape=shape)
-
+        planned = partial(self.plan, wanted, first_offsets, shape)
         plan = planned()
         try:
             routed = self.runner.route(epoch, messages, plan)
@@ -153,7 +146,7 @@ class EpochWriter(Generic[Messages]):
         epoch = _Unfinished(decoded=decoded, lacking=list(feeds), newcomers=newcomers)
         while epoch.rounds < _ROUNDS_MAX:
             if epoch.is_done:
-                return epoch.committed
+                return epoch.complete
             output, outdated = self._round(epoch)
             epoch.lacking = [*outdated, *self._arrived(epoch, output)]
             epoch.rounds += 1
@@ -171,7 +164,7 @@ class EpochWriter(Generic[Messages]):
                 f"unknown tables appear in each of {_ROUNDS_MAX} rounds of epoch {decoded.epoch}",
                 fix="start the job again: it goes on with this epoch",
             )
-        return epoch.committed
+        return epoch.complete
 
     def _round(self, epoch: _Unfinished[Messages]) -> tuple[EpochOutput, list[TableFeed]]:
         """Write and commit the tables that can be; returns also those that need another round."""
@@ -193,8 +186,8 @@ class EpochWriter(Generic[Messages]):
         commits = Round(
             decoded=decoded,
             times=times,
-            room=epoch.rounds * _ROOM,
-            begins=epoch.begins,
+            reserve=epoch.rounds * _RESERVE,
+            first_offsets=epoch.first_offsets,
             clock=self.clock,
             tables=self.tables,
         )
@@ -202,7 +195,7 @@ class EpochWriter(Generic[Messages]):
             outdated = commits.commit(results)
         finally:
             self.totals = self.totals.plus(commits.totals)
-        epoch.committed += commits.committed
+        epoch.complete += commits.complete
         return output, [*others, *outdated]
 
     def _arrived(self, epoch: _Unfinished[Messages], output: EpochOutput) -> Sequence[TableFeed]:
@@ -222,20 +215,21 @@ class EpochWriter(Generic[Messages]):
         arrived = newcomers.feeds(output.newcomers)
         epoch.untold.update(arrived.untold)
         self._take(arrived, newcomers)
-        return [feed for feed in arrived.feeds if feed.name not in self.tables.held]
+        return [feed for feed in arrived.feeds if feed.name not in self.tables.held.by_name]
 
     def _decoded_again(self, epoch: _Unfinished[Messages]) -> DecodedEpoch[Messages]:
         """Read and decode the epoch's messages again, for the tables that need another round."""
         decoded, newcomers = epoch.decoded, epoch.newcomers
         shape = self._shape_of(newcomers, epoch.untold) if newcomers and epoch.untold else None
+        first = epoch.first_offsets
         return self.decode(
-            decoded.epoch, decoded.messages, epoch.lacking, decoded.source_end, epoch.begins, shape
+            decoded.epoch, decoded.messages, epoch.lacking, decoded.source_end, first, shape
         )
 
     def make(self, name: str, epoch: int, messages: Messages, source_end: str) -> bool:
         """Create a table that could not be created before; return whether it has messages."""
         assert self.newcomers is not None, "the job has made tables before"
-        waiting = self.tables.held.keys() - {name}
+        waiting = self.tables.held.by_name.keys() - {name}
         splitter = self.newcomers.splitter(self.tables.feeds, frozenset(waiting))
         decoded = self.decode(
             epoch, messages, [], source_end, shape=self.shape.with_splitter(splitter)
@@ -250,15 +244,29 @@ class EpochWriter(Generic[Messages]):
         if self.newcomers is not None:
             self.shape = self._shape_of(self.newcomers, {})
 
-    def plan(self) -> EpochPlan:
-        """The plan for all tables, before the first epoch."""
-        parts = tuple(self._plan_of(feed, {}) for feed in self.tables.feeds)
-        return EpochPlan(tables=parts, shape=self.shape)
+    def plan(
+        self,
+        names: Collection[str] | None = None,
+        first_offsets: Mapping[str, Mapping[Where, int]] = MappingProxyType({}),
+        shape: EpochShape | None = None,
+    ) -> EpochPlan:
+        """The plan by which messages of some tables are decoded; without names, of all.
 
-    def _plan_of(self, feed: TableFeed, begins: Mapping[Where, int]) -> TablePlan | None:
+        Args:
+            first_offsets: table's name → see `TablePlan.first_offsets`.
+        """
+        plans = (
+            self._plan_of(feed, first_offsets.get(feed.name, {}))
+            if names is None or feed.name in names
+            else None
+            for feed in self.tables.feeds
+        )
+        return EpochPlan(tables=tuple(plans), shape=shape or self.shape)
+
+    def _plan_of(self, feed: TableFeed, first_offsets: Mapping[Where, int]) -> TablePlan | None:
         """The table's plan for decoding; None: it has none, and `_part` fails it when it is due."""
         try:
-            return feed.plan().from_offsets(begins)
+            return feed.plan().counting_from(first_offsets)
         except Exception:
             if self.tables.stops:
                 raise
@@ -267,26 +275,22 @@ class EpochWriter(Generic[Messages]):
     def _ready(self, epoch: _Unfinished[Messages]) -> tuple[EpochPlan, list[TableFeed]]:
         """The plan of the tables that can be written now, and those without blocks that fit."""
         planned, wanted = epoch.decoded.plan, {feed.name for feed in epoch.lacking}
-        room = epoch.rounds * _ROOM
+        reserve = epoch.rounds * _RESERVE
         parts: list[TablePlan | None] = []
         others: list[TableFeed] = []
         for index, feed in enumerate(self.tables.feeds):
             routed = planned.tables[index] if index < len(planned.tables) else None
-            part = self._part(feed, room) if feed.name in wanted else None
+            part = self._part(feed, reserve) if feed.name in wanted else None
             if part is not None and (routed is None or _is_outdated(routed, part, feed)):
                 others.append(feed)
                 part = None
             parts.append(part and routed and part.of_routed(routed))
         return EpochPlan(tables=tuple(parts), shape=planned.shape), others
 
-    def _part(self, feed: TableFeed, room: int) -> TablePlan | None:
-        """The table's part of the plan, once the table takes rows; None: it has failed.
-
-        Args:
-            room: how many sequence numbers are left to other writers.
-        """
+    def _part(self, feed: TableFeed, reserve: int) -> TablePlan | None:
+        """The table's part of the plan, once the table takes rows; None: it has failed."""
         try:
-            return feed.plan(self.tables.next_sequence_number(feed) + room)
+            return feed.plan(self.tables.next_sequence_number(feed) + reserve)
         except StoppedError:
             raise
         except Exception as error:
@@ -304,10 +308,8 @@ class EpochWriter(Generic[Messages]):
         self.tables.open(feeds)
 
     def _shape_of(self, newcomers: Newcomers, untold: Mapping[Origin, str]) -> EpochShape:
-        tables = self.tables
-        return self.shape.with_splitter(
-            newcomers.splitter(tables.feeds, frozenset(tables.held), untold)
-        )
+        held = frozenset(self.tables.held.by_name)
+        return self.shape.with_splitter(newcomers.splitter(self.tables.feeds, held, untold))
 
 
 def _is_outdated(routed: TablePlan, part: TablePlan, feed: TableFeed) -> bool:
@@ -317,4 +319,4 @@ def _is_outdated(routed: TablePlan, part: TablePlan, feed: TableFeed) -> bool:
     """
     if routed.message_format is not part.message_format:
         return True
-    return not routed.begins and not feed.job.committer.index.fits(routed.basis)
+    return not routed.first_offsets and not feed.job.committer.index.fits(routed.basis)

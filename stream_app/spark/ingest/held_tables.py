@@ -1,95 +1,107 @@
-"""Held tables: why a table of a job waits, and the offsets where it resumes. Pure.
+"""The held tables of a job, and the requests to try one again: ``resume/NAME.json``.
 
-A table that fails does not stop the others. Its changes stay in the topic until the cause has
-passed or is mended; then one epoch of its own brings it up to the others. The job's state has these
-offsets before the missed epoch ends, so nothing is lost.
+Another process makes requests while the job runs and writes its state. Two writers of one file
+would lose each other's changes, so each request is a file of its own in the job's checkpoint.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from stream_app.errors import (
-    CommitError,
-    CompactionError,
-    NoAccessError,
-    StorageError,
-    StreamAppError,
-    UnsupportedTableError,
-)
 from stream_app.kafka.offset_ranges import Offsets
+from stream_app.spark.ingest.held_table import HeldTable, held_after
+from stream_app.spark.ingest.job_state import JobStateFile, state_of
+from stream_app.spark.job_folder import Folder
+from stream_app.spark.task_errors import readable
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 5, 600
 
+def resume(folder: Folder, name: str, now_ms: int) -> None:
+    """Ask the running job, or the next one, to try a held table again.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldTable:
-    """A table that waits.
-
-    Attributes:
-        since_epoch: the first epoch that it lacks.
-        begin: the first offsets that it lacks; newer partitions are missing.
-        reason: the error, in its own words.
-        since_ms, retry_ms: when it was first held back, and when the job tries again; UTC. None:
-            only a person can mend the cause, and then resumes it, or starts the job again.
-        tries: failures in a row; 0: the table only waits for its compactions.
+    Raises:
+        KeyError: the table is not held.
     """
+    state = state_of(folder)
+    document = {"at_ms": now_ms, "tries": state.held[name].tries}
+    folder.files.overwrite(folder.path(f"resume/{name}.json"), json.dumps(document).encode())
 
-    since_epoch: int
-    begin: Offsets
-    reason: str
-    since_ms: int
-    retry_ms: int | None
-    tries: int = 1
+
+def _is_resumed(folder: Folder, name: str, table: HeldTable) -> bool:
+    """Whether there is a request since the table's last failure."""
+    try:
+        request = json.loads(folder.files.read_bytes(folder.path(f"resume/{name}.json")))
+    except FileNotFoundError:
+        return False
+    return bool(request["at_ms"] > table.since_ms and request["tries"] == table.tries)
+
+
+class HeldTables:
+    """The held tables of a running job, in its state; `JobStateFile.save` persists them."""
+
+    def __init__(
+        self,
+        state: JobStateFile,
+        now_ms: Callable[[], int],
+        on_change: Callable[[str, HeldTable | None], None],
+    ) -> None:
+        """Start from the job's remembered state.
+
+        Args:
+            on_change: called with a table's name, and its state if it is held.
+        """
+        self._file = state
+        self._now_ms = now_ms
+        self._on_change = on_change
+        for name, table in self.by_name.items():
+            on_change(name, table)
 
     @property
-    def has_failed(self) -> bool:
-        """Whether the table has failed; otherwise it only waits for its compactions."""
-        return self.tries > 0
+    def by_name(self) -> Mapping[str, HeldTable]:
+        """The held tables; one may not exist yet."""
+        return self._file.state.held
 
+    def hold(self, name: str, error: BaseException, *, epoch: int, begin: Offsets) -> HeldTable:
+        """Hold a table back.
 
-class CompactionWaitError(CompactionError):
-    """A bucket has too many sorted runs; its compaction is under way."""
-
-    def __init__(self, where: str) -> None:
-        super().__init__(
-            "a bucket has too many sorted runs: the table waits for its compactions", where=where
+        Args:
+            epoch, begin: the first epoch and the first offsets that it lacks.
+        """
+        table = held_after(
+            readable(error),
+            epoch=epoch,
+            begin=begin,
+            now_ms=self._now_ms(),
+            before=self.by_name.get(name),
         )
+        self._file.note(held={**self.by_name, name: table})
+        self._on_change(name, table)
+        return table
 
+    def release(self, name: str) -> None:
+        """Release a held table, which has all epochs again."""
+        others = {other: table for other, table in self.by_name.items() if other != name}
+        self._file.note(held=others)
+        self._on_change(name, None)
 
-def is_temporary(error: BaseException) -> bool:
-    """Whether the cause may pass by itself."""
-    if isinstance(error, (NoAccessError, UnsupportedTableError)):
-        return False
-    if isinstance(error, (StorageError, CommitError, CompactionError, OSError)):
-        return True
-    return not isinstance(error, StreamAppError)
+    def advance(self, name: str, begin: Offsets) -> None:
+        """Note that a held table lacks nothing before some offsets."""
+        table = replace(self.by_name[name], begin=begin)
+        self._file.note(held={**self.by_name, name: table})
 
+    def make_all_due(self) -> None:
+        """Let all held tables be tried: at a start the cause may have been mended."""
+        now = self._now_ms()
+        due = {name: replace(table, retry_ms=now) for name, table in self.by_name.items()}
+        self._file.note(held=due)
 
-def held(
-    error: BaseException, *, epoch: int, begin: Offsets, now_ms: int, before: HeldTable | None
-) -> HeldTable:
-    """The state of a table that has failed; `before` is its earlier state, if it was held."""
-    tries = 1 if before is None else before.tries + 1
-    pause_ms = 1000 * min(FIRST_PAUSE_S * 2 ** (tries - 1), LONGEST_PAUSE_S)
-    if isinstance(error, CompactionWaitError):
-        tries = pause_ms = 0
-    retry_ms = now_ms + pause_ms if is_temporary(error) else None
-    reason = str(error) or type(error).__name__
-    if before is not None:
-        return replace(before, reason=reason, retry_ms=retry_ms, tries=tries)
-    return HeldTable(
-        since_epoch=epoch,
-        begin=begin,
-        reason=reason,
-        since_ms=now_ms,
-        retry_ms=retry_ms,
-        tries=tries,
-    )
-
-
-def with_new_partitions(begin: Offsets, of_epoch: Offsets) -> Offsets:
-    """Offsets to resume at, with partitions that appear in a later epoch."""
-    return {
-        topic: {**of_epoch.get(topic, {}), **begin.get(topic, {})} for topic in {*begin, *of_epoch}
-    }
+    def due(self) -> Mapping[str, HeldTable]:
+        """The held tables whose next try is due."""
+        now, folder = self._now_ms(), self._file.folder
+        return {
+            name: table
+            for name, table in self.by_name.items()
+            if (table.retry_ms is not None and table.retry_ms <= now)
+            or _is_resumed(folder, name, table)
+        }

@@ -2,7 +2,7 @@
 
 One versioned document, which only the job writes. `status`, `check`, `doctor`, replays and the page
 read it with this module. A request to resume a table comes from another process, so it is a file of
-its own (`resume_requests`).
+its own (`held_tables`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 from stream_app.errors import CheckpointError
 from stream_app.model.schema.origin import Origin
-from stream_app.spark.ingest.held_tables import HeldTable
-from stream_app.spark.ingest.truncation import SourcesMet
+from stream_app.spark.ingest.held_table import HeldTable
+from stream_app.spark.ingest.truncation import SourcesMet, with_seen
 from stream_app.spark.job_folder import Folder
 
 _LOG = logging.getLogger("stream_app")
@@ -79,10 +79,9 @@ class JobState:
     refused: Mapping[Origin, str] = field(default_factory=dict)
     warnings: tuple[JobWarning, ...] = ()
 
-    @property
-    def own_source_tables(self) -> SourcesMet:
-        """The source tables of a job of one table, by topic."""
-        return self.source_tables.get(ONLY_TABLE, {})
+    def source_tables_of(self, name: str = ONLY_TABLE) -> SourcesMet:
+        """All source tables whose rows a table may have."""
+        return self.source_tables.get(name, {})
 
 
 def read_state(folder: Folder) -> JobState | None:
@@ -125,6 +124,15 @@ class JobStateFile:
         """Change fields, and persist them if they differ."""
         self.note(**changes)
         self.save()
+
+    def add_source_tables(self, seen: Mapping[str, Iterable[tuple[str, str]]]) -> None:
+        """Persist which source tables each table, by its name, is about to get rows from."""
+        merged = {
+            name: with_seen(self.state.source_tables_of(name), tables)
+            for name, tables in seen.items()
+            if tables
+        }
+        self.update(source_tables={**self.state.source_tables, **merged})
 
     def begin(self) -> None:
         """A job begins: forget warnings that each start finds anew."""

@@ -1,7 +1,7 @@
-"""The tables of a job: which of them take part in an epoch, and how failed tables are treated.
+"""The tables of a job: which of them take part in an epoch, and what a table's error means.
 
-The policy `OnFailure` decides what an error means. A table that is held back catches up later
-(`catch_up`). `epoch_committer` calls this under its lock; to decode, it reads `feeds` without it.
+`OnFailure` decides the latter. A table that is held back catches up later (`catch_up`).
+`epoch_committer` calls this under its lock; to decode, it reads `feeds` without it.
 """
 
 from __future__ import annotations
@@ -9,25 +9,20 @@ from __future__ import annotations
 import contextlib
 import enum
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 
 from stream_app.errors import CheckpointError
 from stream_app.kafka.offset_ranges import Offsets, begins_for
-from stream_app.spark.epoch.decode_counts import TablesSeen
 from stream_app.spark.ingest.epoch_log import EpochLog
-from stream_app.spark.ingest.held_tables import (
+from stream_app.spark.ingest.held_table import (
     CompactionWaitError,
     HeldTable,
-    held,
     with_new_partitions,
 )
+from stream_app.spark.ingest.held_tables import HeldTables
 from stream_app.spark.ingest.job_state import FILE, JobStateFile
-from stream_app.spark.ingest.resume_requests import is_resumed
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
-from stream_app.spark.ingest.truncation import SourcesMet, with_seen
-from stream_app.spark.task_errors import readable
-from stream_app.table.map_in_threads import each
+from stream_app.table.map_in_threads import map_in_threads
 
 COMMIT_THREADS = 8
 
@@ -46,11 +41,14 @@ class OnFailure(enum.Enum):
 
 
 class JobTables:
-    """The tables, and which of them wait.
+    """The tables of a job.
 
     Attributes:
         feeds: all tables; a table's place here is its index in blocks. Newcomers are appended.
-        log: the checkpoint's log of epochs; the query's id there is the commit user.
+        epoch_log: the checkpoint's log of epochs; the query's id there is the commit user.
+        state_file: the job's state.
+        held: the tables that wait.
+        stops: whether a table's error stops the job.
         newest_begun: the newest epoch that the tables were to take; -1: none.
     """
 
@@ -58,8 +56,8 @@ class JobTables:
         self,
         feeds: Iterable[TableFeed],
         *,
-        log: EpochLog,
-        state: JobStateFile,
+        epoch_log: EpochLog,
+        state_file: JobStateFile,
         now_ms: Callable[[], int],
         on_failure: OnFailure,
         on_change: Callable[[str, HeldTable | None], None] = lambda _name, _held: None,
@@ -67,52 +65,44 @@ class JobTables:
         """Start from the job's remembered state.
 
         Args:
-            on_change: called with a table's name, and its state if it is held.
+            on_change: see `HeldTables`.
         """
         self.feeds = list(feeds)
-        self.log = log
+        self.epoch_log = epoch_log
+        self.state_file = state_file
+        self.held = HeldTables(state_file, now_ms, on_change)
         self.stops = on_failure is OnFailure.STOP
-        self.newest_begun = state.state.epoch
-        self._file = state
-        self._now_ms = now_ms
-        self._on_change = on_change
+        self.newest_begun = state_file.state.epoch
         self._begin: Offsets = {}
-        self._checked, self._failed = set[str](), set[str]()
-        for name, waiting in self.held.items():
-            on_change(name, waiting)
-
-    @property
-    def held(self) -> Mapping[str, HeldTable]:
-        """The tables that wait, by name."""
-        return self._file.state.held
+        self._checked = set[str]()
 
     @property
     def epoch(self) -> int:
         """The newest epoch that all tables but the held ones have; -1: none."""
         if self.stops:
             return min(feed.job.last_epoch for feed in self.feeds)
-        return self._file.state.epoch
+        return self.state_file.state.epoch
 
     def ready(self) -> list[TableFeed]:
         """The tables that are not held."""
-        return [feed for feed in self.feeds if feed.name not in self.held]
+        return [feed for feed in self.feeds if feed.name not in self.held.by_name]
 
     def open(self, feeds: Sequence[TableFeed]) -> None:
         """Read the state of tables, several at a time; those that cannot be read have failed."""
-        user, newest = self.log.query_id(), self._file.state.newest
+        user, state = self.epoch_log.query_id(), self.state_file.state
 
         def opened(feed: TableFeed) -> BaseException | None:
             try:
                 feed.job.open(user)
                 if not self.stops:
-                    feed.job.check_epochs(self.newest_begun + 1, newest.get(feed.name, -1))
+                    feed.job.check_epochs(self.newest_begun + 1, state.newest.get(feed.name, -1))
                 self._check_not_read_before(feed)
-                feed.listener.opened(feed.job.table, self.met(feed).keys())
+                feed.listener.opened(feed.job.table, state.source_tables_of(feed.name))
             except Exception as error:
                 return error
             return None
 
-        for feed, error in zip(feeds, each(COMMIT_THREADS, opened, feeds), strict=True):
+        for feed, error in zip(feeds, map_in_threads(COMMIT_THREADS, opened, feeds), strict=True):
             if error is not None:
                 self.fail(feed, error)
 
@@ -132,7 +122,7 @@ class JobTables:
             raise CheckpointError(
                 f"the checkpoint goes on with epoch {epoch}, and its {FILE} is of epoch "
                 f"{self.epoch}",
-                where=str(self._file.folder),
+                where=str(self.state_file.folder),
                 fix="an older copy of one of both was restored, or the checkpoint is of a job of "
                 "one table: restore both together, or give the job a new checkpoint",
             )
@@ -145,8 +135,8 @@ class JobTables:
         """
         self.newest_begun = epoch
         self._begin = begins_for(source_begin, source_end)
-        for name, one in list(self.held.items()):
-            self.go_on(name, with_new_partitions(one.begin, self._begin))
+        for name, table in list(self.held.by_name.items()):
+            self.held.advance(name, with_new_partitions(table.begin, self._begin))
         # Some tables were opened before the job knew the offsets of its first epoch.
         for feed in self.ready():
             if feed.name not in self._checked and feed.job.is_open:
@@ -181,15 +171,16 @@ class JobTables:
             raise CompactionWaitError(feed.job.table.location)
         return feed.job.next_sequence_number
 
-    def finish(self, changed: Mapping[str, int]) -> None:
+    def finish(self, complete: Iterable[TableFeed]) -> None:
         """Record that all tables but the held ones have the newest epoch that has begun.
 
         Args:
-            changed: table → the newest epoch that brought it changes.
+            complete: the tables that have got it, with or without changes.
         """
         if not self.stops:
-            newest = {**self._file.state.newest, **changed}
-            self._file.update(epoch=self.newest_begun, newest=newest)
+            newest = dict(self.state_file.state.newest)
+            newest |= {feed.name: last for feed in complete if (last := feed.job.last_epoch) >= 0}
+            self.state_file.update(epoch=self.newest_begun, newest=newest)
 
     def fail(self, feed: TableFeed, error: BaseException) -> None:
         """Record that a table lacks the epoch in progress because of an error.
@@ -199,7 +190,6 @@ class JobTables:
         """
         if self.stops:
             raise error
-        self._failed.add(feed.name)
         if self.hold(feed.name, error).has_failed:
             feed.job.forget()
 
@@ -212,86 +202,27 @@ class JobTables:
         if not self.stops:
             self.await_next()
         self.fail(feed, error)
-        self._file.save()
-
-    def take_failed(self) -> set[str]:
-        """The names of tables that have failed since the last call."""
-        failed, self._failed = self._failed, set()
-        return failed
+        self.state_file.save()
 
     def has_failed(self, feed: TableFeed) -> bool:
         """Whether the table is held because of a failure, and not only for compactions."""
-        waiting = self.held.get(feed.name)
+        waiting = self.held.by_name.get(feed.name)
         return waiting is not None and waiting.has_failed and not feed.job.is_open
 
     def await_next(self) -> None:
         """A table that fails from here on lacks what comes behind the newest epoch."""
-        if self.newest_begun >= 0 and self.log.goes_back:
+        if self.newest_begun >= 0 and self.epoch_log.goes_back:
             with contextlib.suppress(FileNotFoundError):  # `check_next` reports older copies
-                self._begin = json.loads(self.log.source_end(self.newest_begun))
-
-    def meet(self, seen: Mapping[str, TablesSeen]) -> None:
-        """Persist which source tables each table, by its name, is about to get rows from."""
-        known = self._file.state.source_tables
-        new = {
-            name: with_seen(known.get(name, {}), tables)
-            for name, tables in seen.items()
-            if any(source not in known.get(name, {}).get(topic, ()) for topic, source in tables)
-        }
-        self._file.update(source_tables={**known, **new})
-
-    def met(self, feed: TableFeed) -> SourcesMet:
-        """All source tables whose rows a table may have."""
-        return self._file.state.source_tables.get(feed.name, {})
-
-    def warn(self, feed: TableFeed) -> None:
-        """Log and remember warnings that a table's messages raise about its columns."""
-        self._file.warn(feed.take_warnings())
+                self._begin = json.loads(self.epoch_log.source_end(self.newest_begun))
 
     def hold(self, name: str, error: BaseException) -> HeldTable:
         """Hold a table back from the epoch in progress on; it may not exist yet."""
-        waiting = held(
-            readable(error),
-            epoch=self.newest_begun,
-            begin=self._begin,
-            now_ms=self._now_ms(),
-            before=self.held.get(name),
-        )
-        self._file.note(held={**self.held, name: waiting})
-        self._on_change(name, waiting)
-        return waiting
-
-    def release(self, name: str) -> None:
-        """Release a held table, which has all epochs again."""
-        self._file.note(held={other: one for other, one in self.held.items() if other != name})
-        self._on_change(name, None)
-
-    def go_on(self, name: str, begin: Offsets) -> None:
-        """Advance a held table: it lacks nothing before some offsets."""
-        self._file.note(held={**self.held, name: replace(self.held[name], begin=begin)})
-
-    def try_all(self) -> None:
-        """Make all held tables due: at a start the cause may have been mended."""
-        now = self._now_ms()
-        self._file.note(held={name: replace(one, retry_ms=now) for name, one in self.held.items()})
-
-    def due(self) -> Mapping[str, HeldTable]:
-        """The held tables whose next try is due."""
-        now, folder = self._now_ms(), self._file.folder
-        return {
-            name: one
-            for name, one in self.held.items()
-            if (one.retry_ms is not None and one.retry_ms <= now) or is_resumed(folder, name, one)
-        }
-
-    def save(self) -> None:
-        """Persist which tables are held."""
-        self._file.save()
+        return self.held.hold(name, error, epoch=self.newest_begun, begin=self._begin)
 
     def _check_not_read_before(self, feed: TableFeed) -> None:
         """See `TableJob.check_not_read_before`."""
-        waiting = self.held.get(feed.name)
+        waiting = self.held.by_name.get(feed.name)
         begin = self._begin if waiting is None else waiting.begin
-        if begin and self.log.goes_back:
+        if begin and self.epoch_log.goes_back:
             feed.job.check_not_read_before(begin)
             self._checked.add(feed.name)

@@ -7,16 +7,16 @@ other content, of an earlier checkpoint or of other settings, is kept as ``epoch
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from stream_app.cdc.bad_reasons import reason_counts
+from stream_app.cdc.quarantine_line import lines_of
 from stream_app.errors import BadRecordsError
 from stream_app.spark.job_folder import Folder
 
@@ -65,7 +65,7 @@ class QuarantineWriter:
             return None
         file = None if self.folder is None else _write(self.folder, epoch, bad)
         self._count += count
-        shown = [_shown(line) for line in itertools.islice(_lines(bad.slice(0, _SHOWN)), _SHOWN)]
+        shown = [_shown(line) for line in lines_of(bad.slice(0, _SHOWN))]
         if self.bad_records_max is None or self._count <= self.bad_records_max:
             reasons = reason_counts(bad.column("reason").to_pylist())
             return Quarantined(file=file, first=shown[0], reasons=reasons)
@@ -82,7 +82,7 @@ def _write(folder: Folder, epoch: int, bad: pa.Table) -> str:
     """Writes a file atomically and durably; returns its path."""
     stem = folder.path(f"epoch-{epoch}")
     path, files = f"{stem}.jsonl", folder.files
-    lines = (json.dumps(line, ensure_ascii=False) for line in _lines(bad))
+    lines = (json.dumps(line, ensure_ascii=False) for line in lines_of(bad))
     data = "".join(f"{line}\n" for line in lines).encode()
     before = _content(folder, path)
     if before is not None and before != data:
@@ -113,29 +113,3 @@ def _content(folder: Folder, path: str) -> bytes | None:
         return folder.files.read_bytes(path)
     except FileNotFoundError:
         return None
-
-
-def _lines(bad: pa.Table) -> Iterator[dict[str, Any]]:
-    """Records as JSON objects; bytes that are not text are under ``key_base64``, ``value_base64``.
-
-    The timestamp is in milliseconds since 1970. Called for bad records only, which are few.
-    """
-    for batch in bad.to_batches():
-        at = batch.schema.get_field_index("timestamp")
-        millis = batch.column(at).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
-        for row in batch.set_column(at, "timestamp", millis).to_pylist():
-            line: dict[str, Any] = {
-                name: row[name] for name in ("topic", "partition", "offset", "timestamp", "reason")
-            }
-            for name in ("key", "value"):
-                line |= _text(name, row[name])
-            yield line
-
-
-def _text(name: str, data: bytes | None) -> dict[str, str | None]:
-    if data is None:
-        return {name: None}
-    try:
-        return {name: data.decode()}
-    except UnicodeDecodeError:
-        return {f"{name}_base64": base64.b64encode(data).decode()}

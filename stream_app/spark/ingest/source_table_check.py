@@ -16,6 +16,7 @@ from stream_app.cdc.own_table import SourceChoice
 from stream_app.errors import WrongSourceError
 from stream_app.spark.epoch.decode_counts import DecodeCounts
 from stream_app.spark.ingest.job_state import ONLY_TABLE, JobStateFile
+from stream_app.spark.ingest.truncation import with_seen
 
 SHARDS_REMEDY = (
     "give each table of the source a job and a table of its own; if they are shards of one table, "
@@ -74,9 +75,7 @@ def verdict_on(known: Known, records: Records, quarantined: int = 0) -> Verdict:
         records: those with rows.
         quarantined: records of others that are bad already.
     """
-    by_topic = {topic: set(names) for topic, names in known.items()}
-    for topic, name in records:
-        by_topic.setdefault(topic, set()).add(name)
+    by_topic = with_seen(known, records)
     tables = distinct_tables(by_topic)
     counts: Counter[str] = Counter()
     for (topic, name), count in records.items():
@@ -124,7 +123,7 @@ class SourceTableCheck:
 
     def begin(self) -> SourceChoice:
         """The choice, with what the job remembers."""
-        known = self._file.state.own_source_tables
+        known = self._file.state.source_tables_of()
         names = frozenset(name for table_names in known.values() for name in table_names if name)
         others = self.choice.others
         self.choice = SourceChoice(own=names, others=others, is_open=not names and not others)
@@ -146,7 +145,7 @@ class SourceTableCheck:
         """
         if not counts.records and not counts.others:
             return False
-        known, records = self._file.state.own_source_tables, counts.records
+        known, records = self._file.state.source_tables_of(), counts.records
         verdict = verdict_on(known, records, counts.others)
         can_leave_out = any(decoded_by.takes(*source) for source in verdict.others)
         if verdict.is_refused or (verdict.others and not can_leave_out):
@@ -160,12 +159,7 @@ class SourceTableCheck:
         if counts.refusal is not None:  # of the job's own table
             raise counts.refusal
         self._see_others(counts, known)
-        merged = {topic: set(names) for topic, names in known.items()}
-        for topic, name in records:
-            merged.setdefault(topic, set()).add(name)
-        if any(names - set(known.get(topic, ())) for topic, names in merged.items()):
-            own_tables = {topic: sorted(names) for topic, names in merged.items()}
-            self._file.update(source_tables={ONLY_TABLE: own_tables})
+        self._file.add_source_tables({ONLY_TABLE: records})
         return False
 
     def _see_others(self, counts: DecodeCounts, known: Known) -> None:
@@ -178,10 +172,7 @@ class SourceTableCheck:
                 raise self._several(counts, known)
 
     def _several(self, counts: DecodeCounts, known: Known) -> WrongSourceError:
-        merged = {topic: set(names) for topic, names in known.items()}
-        for topic, name in counts.tables:
-            merged.setdefault(topic, set()).add(name)
-        tables = distinct_tables(merged)
+        tables = distinct_tables(with_seen(known, counts.tables))
         shown = [f"{name} (in {topic})" for name, topic in tables.items()]
         places = [
             f"topic {topic}, partition {partition}, offset {offset}: "

@@ -156,7 +156,7 @@ class TableFeed:
         self._new_columns.update(set(now).difference(before))
         if self.job.table is not plan.table:
             return True
-        return not plan.begins and not self.job.index_stands(plan.basis, output.changes)
+        return not plan.first_offsets and not self.job.index_stands(plan.basis, output.changes)
 
     def take_warnings(self) -> Sequence[JobWarning]:
         """Warnings about columns since the last call."""

@@ -7,10 +7,10 @@ which those are. So the rows of the table must come from one partition and one s
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from stream_app.errors import WrongSourceError
-from stream_app.spark.epoch.decode_counts import DecodeCounts, TablesSeen, Where
+from stream_app.spark.epoch.decode_counts import DecodeCounts, Where
 
 SourcesMet = Mapping[str, Collection[str]]
 """Topic → names of the source tables whose rows it has brought."""
@@ -24,7 +24,9 @@ def partition_counts(source_end: str) -> Mapping[str, int]:
     }
 
 
-def with_seen(met: SourcesMet, seen: TablesSeen) -> Mapping[str, list[str]]:
+def with_seen(
+    met: Mapping[str, Iterable[str]], seen: Iterable[tuple[str, str]]
+) -> Mapping[str, list[str]]:
     """The source tables that a table has met, together with those of another epoch."""
     topics = {topic: set(names) for topic, names in met.items()}
     for topic, name in seen:
@@ -32,7 +34,7 @@ def with_seen(met: SourcesMet, seen: TablesSeen) -> Mapping[str, list[str]]:
     return {topic: sorted(names) for topic, names in topics.items()}
 
 
-def counts_from(
+def first_counting_offsets(
     counts: DecodeCounts, met: SourcesMet, partitions: Mapping[str, int]
 ) -> Mapping[Where, int]:
     """The first offset that counts, which is the last TRUNCATE's; empty: there was none.

@@ -19,17 +19,24 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from stream_app.catalog.catalog_options import SECRETS
+from stream_app.catalog.catalogs_file import DEFAULT
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
 from stream_app.model.near_names import unknown_name
-from stream_app.model.options.source_options import PATH, READ_CHANGELOG, read_source_options
+from stream_app.model.options.source_options import (
+    CATALOG_PREFIX,
+    PATH,
+    READ_CHANGELOG,
+    read_source_options,
+)
 from stream_app.spark.read.batch_reader import BatchReader
 from stream_app.spark.read.scan_choice import given_start
 from stream_app.spark.read.spark_arrow import spark_schema
 from stream_app.spark.read.stream_reader import StreamReader, stream_reader, stream_schema
 from stream_app.spark.read.table_scan import AUDIT_LOG, table_scan
-from stream_app.spark.supported import untried
-from stream_app.table.opening import open_table
+from stream_app.spark.supported_versions import untried
+from stream_app.table.opening import open_named_table
 from stream_app.table.read.system_tables import check_system_table
 from stream_app.table.versions.read_refusals import warn_of_unknown
 
@@ -56,7 +63,9 @@ class PaimonDataSource(DataSource):
         location, self._system = _parted(options)
         given_start(self._options)
         files = self._options.of_file_system()
-        self._table = open_table(location, clock, file_io_options=files)
+        self._table = open_named_table(
+            location, clock, catalog=_catalog(options), file_io_options=files
+        )
         warn_of_unknown(self._table)
 
     @classmethod
@@ -134,6 +143,21 @@ def _parted(options: Mapping[str, str]) -> tuple[str, str]:
     if mark:
         check_system_table(system)
     return folder + slash + table, system
+
+
+def _catalog(options: Mapping[str, str]) -> Mapping[str, str] | None:
+    """The options of the table's catalog; None: there are none."""
+    given = {
+        key.lower().removeprefix(CATALOG_PREFIX): value
+        for key, value in options.items()
+        if key.lower().startswith(CATALOG_PREFIX)
+    }
+    for key in SECRETS.intersection(given):
+        raise UsageError(
+            f"option '{CATALOG_PREFIX}{key}' is not taken, for a plan would show it",
+            fix=f"write the catalog into {DEFAULT}, and read CATALOG.DATABASE.TABLE",
+        )
+    return given or None
 
 
 def _known(names: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """Converts Arrow columns to those that Spark accepts from a source in Python.
 
-Spark's reader of Arrow knows one unit of time. Types are those that Paimon's own Spark connector
-shows: a TIME is an INT of milliseconds, a TIMESTAMP is TIMESTAMP_NTZ, and one with local time zone
-is TIMESTAMP. Both timestamps are floored to microseconds.
+Spark's reader of Arrow knows one unit of time. Types are those of Paimon's own Spark connector. A
+TIME is an INT of milliseconds, a TIMESTAMP is TIMESTAMP_NTZ, and one with local time zone is
+TIMESTAMP. Both timestamps are floored to microseconds.
 
 Source: Paimon `SparkTypeUtils.java`, `data/Timestamp.java#toMicros`.
 """

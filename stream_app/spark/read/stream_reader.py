@@ -182,7 +182,7 @@ def stream_reader(
 
 
 def _told(table: FileStoreTable, given: Mapping[str, str]) -> FileStoreTable:
-    """The table with the given options, which set all of where a read begins, or nothing."""
+    """The table with the given options; one that says where a read begins replaces all such."""
     if any(key in given for key in _BEGINNING):
         own = {k: text for k, text in table.schema.options.items() if k not in _BEGINNING}
         table = replace(table, schema=replace(table.schema, options=own))

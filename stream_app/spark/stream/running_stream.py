@@ -69,7 +69,7 @@ class RunningStream:
         stop_requested: set it to end the job after the running epoch.
     """
 
-    batch: EpochCommitter[Any]
+    committer: EpochCommitter[Any]
     drains: bool
     on_progress: Callable[[SourceProgress], None]
     on_idle: Callable[[SourceProgress], None]
@@ -90,22 +90,22 @@ class RunningStream:
             self._watch(stream)
             self.watched(False)
             if self.drains and not self.stop_requested.is_set():
-                self.batch.settle()
-                self.batch.drain()
+                self.committer.settle()
+                self.committer.drain()
                 self.on_drained(self._newest)
         finally:
             # From here on no epoch is half done and none begins, so its tasks may be interrupted.
             # The lock must be free again, because an epoch that waits for it would block the stop.
-            self.batch.stop()
+            self.committer.stop()
             stream.stop()
 
     def _watch(self, stream: Stream) -> None:
         while not stream.ended(POLL_SECONDS):
             self.watched(True)
             self.report(stream.reports())
-            self.batch.while_idle()
-            if self.batch.failure is not None:
-                raise self.batch.failure  # the error of an epoch that the checkpoint has as done
+            self.committer.while_idle()
+            if self.committer.failure is not None:
+                raise self.committer.failure  # of an epoch that the checkpoint has as done
             if self.stop_requested.is_set():
                 return
         self.report(stream.reports())

@@ -41,7 +41,7 @@ class SparkStream:
 
     messages: DataFrame
     name: str
-    batch: EpochCommitter[DataFrame]
+    committer: EpochCommitter[DataFrame]
     checkpoint: str
     trigger: str | None
     stop_requested: threading.Event
@@ -63,7 +63,7 @@ class SparkStream:
         self.query = writer.start()
 
     def _give(self, messages: DataFrame, epoch: int) -> None:
-        self.batch(messages, epoch)
+        self.committer(messages, epoch)
 
     def ended(self, wait_s: float) -> bool:
         """See `Stream.ended`."""
@@ -71,12 +71,12 @@ class SparkStream:
         try:
             return bool(self.query.awaitTermination(wait_s))  # type: ignore[arg-type]
         except StreamingQueryException as error:
-            if self.stop_requested.is_set() and self.batch.failure is None:
+            if self.stop_requested.is_set() and self.committer.failure is None:
                 # Ctrl-C also ends small helpers of Hadoop that Spark runs between epochs. The table
                 # and the checkpoint are intact: a restart catches up with Spark's notes.
                 _LOG.warning("the stream ended before Spark had noted its last epoch")
                 return True
-            raise _cause(error, self.batch.failure) from None
+            raise _cause(error, self.committer.failure) from None
 
     def reports(self) -> Sequence[SourceProgress]:
         """See `Stream.reports`."""

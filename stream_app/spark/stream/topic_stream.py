@@ -1,8 +1,9 @@
 """Cuts Kafka's topics into epochs, for the native reader.
 
-It plans an epoch by two requests to the brokers, notes its end in the checkpoint, gives its ranges
-to the sink, and notes that it is done. The notes have Spark's places, order and format. So after a
-crash the job resumes as Spark's query would, and Spark's query can continue this job.
+It plans an epoch by two requests to the brokers, and notes its end in the checkpoint. Then it gives
+the ranges to the sink, and notes that the epoch is done. The notes have Spark's places, order and
+format. So after a crash the job resumes as Spark's query would, and Spark's query can continue this
+job.
 
 No DataFrame, no plan of Spark and no process beside the driver's take part
 (docs/adr/0027-the-job-plans-its-epochs.md).
@@ -112,7 +113,7 @@ class TopicStream:
 
     rules: EpochRules
     source: SourceOffsets
-    log: EpochLog
+    epoch_log: EpochLog
     writer: EpochLogWriter
     give: Callable[[Sequence[OffsetRange], int], int]
     failure: Callable[[], BaseException | None]
@@ -196,10 +197,10 @@ class TopicStream:
             if not self.writer.has_first():
                 oldest = self.source.ask(End.OLDEST)
                 self.writer.first(first_offsets(self.rules.starting_offsets, oldest, newest))
-            return 0, self.log.source_begin(0)
-        end: Offsets = json.loads(self.log.source_end(last))
-        if not self.log.is_done(last):
-            self._give(last, self.log.source_begin(last), end, newest)
+            return 0, self.epoch_log.source_begin(0)
+        end: Offsets = json.loads(self.epoch_log.source_end(last))
+        if not self.epoch_log.is_done(last):
+            self._give(last, self.epoch_log.source_begin(last), end, newest)
         return last + 1, end
 
     def _give(self, epoch: int, begin: Offsets, end: Offsets, newest: Offsets) -> None:

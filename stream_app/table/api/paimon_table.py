@@ -32,7 +32,7 @@ from stream_app.table.follow.changelog_follow import (
 )
 from stream_app.table.follow.stream_read import StreamRead
 from stream_app.table.follow.stream_scan import start_of_table
-from stream_app.table.opening import open_table as open_store_table
+from stream_app.table.opening import open_named_table
 from stream_app.table.read.incremental_range import Bound
 from stream_app.table.read.incremental_range import between as range_between
 from stream_app.table.read.incremental_range import between_timestamps as range_between_timestamps
@@ -306,21 +306,26 @@ class PaimonTable:
 
 
 def open_table(
-    path: str | os.PathLike[str], *, file_io_options: Mapping[str, str] | None = None
+    path: str | os.PathLike[str],
+    *,
+    catalog: Mapping[str, str] | None = None,
+    file_io_options: Mapping[str, str] | None = None,
 ) -> PaimonTable:
-    """Open the Paimon table at a path or URI.
+    """Open the Paimon table at a path or URI, or by its name in a catalog.
 
     Args:
-        path: ``/path``, ``file:/path``, ``s3://bucket/path``, ``hdfs://host/path`` …
+        path: ``/path``, ``file:/path``, ``s3://bucket/path``, ``hdfs://host/path`` …; or
+            ``CATALOG.DATABASE.TABLE``, or ``DATABASE.TABLE`` of `catalog`.
+        catalog: options of a catalog, such as ``{"metastore": "jdbc", "uri": …, "warehouse": …}``.
         file_io_options: of the file system, such as ``s3.endpoint``; keys of S3 also come from
             AWS's variables.
 
     Raises:
         TableNotFoundError: there is none.
         UsageError: the location is of a file system that we do not know, or a wrong option.
-        StorageError: the file system cannot be reached, or refuses.
+        StorageError: the file system or the catalog cannot be reached, or refuses.
     """
-    store = open_store_table(os.fspath(path), file_io_options=file_io_options)
+    store = open_named_table(os.fspath(path), catalog=catalog, file_io_options=file_io_options)
     warn_of_unknown(store)
     return PaimonTable(store)
 

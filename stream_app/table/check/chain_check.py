@@ -5,15 +5,19 @@ Long-lived changelogs have no gap, and the next snapshot of each consumer exists
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 
 from stream_app.errors import CorruptFileError
 from stream_app.model.consumer import Consumer
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.options.stream_options import CONSUMER_EXPIRATION_TIME
-from stream_app.model.version_kind import VersionKind
-from stream_app.planning.check.versions import chain_findings, hint_findings, identity_findings
+from stream_app.model.snapshot import VersionKind
+from stream_app.planning.check.versions import (
+    chain_findings,
+    gaps,
+    hint_findings,
+    identity_findings,
+)
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.follow.next_snapshot import earliest_changes
 from stream_app.table.versions.version_files import NamedVersion
@@ -24,7 +28,7 @@ def changelog_findings(
     earliest_snapshot: int | None,
     hints: tuple[int | None, int | None],
     where: str,
-) -> list[Finding]:
+) -> Iterator[Finding]:
     """Problems of the long-lived changelogs and of their hints.
 
     A changelog and the snapshot of its number may both be there: an expiry was interrupted.
@@ -37,25 +41,20 @@ def changelog_findings(
     numbers = list(changelogs)
     if numbers and earliest_snapshot is not None and earliest_snapshot > numbers[-1]:
         numbers.append(earliest_snapshot)
-    findings = [
-        Finding(
+    for _, right, s, missing in gaps(numbers):
+        yield Finding(
             kind=FindingKind.SNAPSHOTS,
-            what=f"the changelogs of snapshots {left + 1} to {right - 1} are missing"
-            if right > left + 2
-            else f"the changelog of snapshot {left + 1} is missing",
+            what=f"the changelog{s} of snapshot{s} {missing} missing",
             where=where,
-            fix=f"restore it from a backup; else a follower from before it must begin again: "
+            fix="restore it from a backup; else a follower from before it must begin again: "
             f"with {right} at the earliest, or with all rows (latest-full)",
         )
-        for left, right in pairwise(numbers)
-        if right != left + 1
-    ]
-    return findings + hint_findings("changelog", changelogs, hints, where)
+    yield from hint_findings("changelog", changelogs, hints, where)
 
 
 def consumer_findings(
     consumer: Consumer, earliest: int | None, latest: int | None, where: str
-) -> list[Finding]:
+) -> Iterator[Finding]:
     """Findings about a consumer's next snapshot.
 
     Args:
@@ -65,29 +64,23 @@ def consumer_findings(
     """
     name, following = consumer.consumer_id, consumer.next_snapshot
     if earliest is not None and following < earliest:
-        return [
-            Finding(
-                kind=FindingKind.CONSUMER,
-                what=f"consumer {name!r} wants snapshot {following} next, which has expired: the "
-                f"first that it can have is {earliest}",
-                where=where,
-                fix="start it again with --ignore-progress, with all rows (latest-full); or "
-                "delete its file, if nothing uses it any more",
-            )
-        ]
-    newest = latest or 0
-    if following > newest + 1:
-        return [
-            Finding(
-                kind=FindingKind.CONSUMER,
-                what=f"consumer {name!r} wants snapshot {following} next, but the newest one is "
-                f"{newest or 'none'}: it has read what a rollback deleted",
-                where=where,
-                fix="rebuild what it has copied since then, and start it again with "
-                "--ignore-progress; or delete its file, if nothing uses it any more",
-            )
-        ]
-    return []
+        yield Finding(
+            kind=FindingKind.CONSUMER,
+            what=f"consumer {name!r} wants snapshot {following} next, which has expired: the "
+            f"first that it can have is {earliest}",
+            where=where,
+            fix="start it again with --ignore-progress, with all rows (latest-full); or delete "
+            "its file, if nothing uses it any more",
+        )
+    elif following > (latest or 0) + 1:
+        yield Finding(
+            kind=FindingKind.CONSUMER,
+            what=f"consumer {name!r} wants snapshot {following} next, but the newest one is "
+            f"{latest or 'none'}: it has read what a rollback deleted",
+            where=where,
+            fix="rebuild what it has copied since then, and start it again with "
+            "--ignore-progress; or delete its file, if nothing uses it any more",
+        )
 
 
 def chain_check(table: FileStoreTable, versions: Sequence[NamedVersion]) -> list[Finding]:
@@ -97,48 +90,36 @@ def chain_check(table: FileStoreTable, versions: Sequence[NamedVersion]) -> list
     lists snapshots before the changelogs that some of them become.
     """
     folder, changelogs = (f"{table.version_root}/{name}" for name in ("snapshot", "changelog"))
-    consumers = _consumers(table, earliest_changes(table))
+    consumers = list(_consumers(table, earliest_changes(table)))
     latest, earliest = table.snapshots.hints()
     changelog_hints = table.changelogs.hints()
     snapshots = table.snapshots.ids()
-    findings = chain_findings(snapshots, latest, earliest, folder)
-    findings += identity_findings(
-        [
-            version.snapshot
-            for version in versions
-            if version.kind is VersionKind.SNAPSHOT and version.snapshot is not None
-        ],
-        folder,
-    )
-    findings += changelog_findings(
-        table.changelogs.ids(), min(snapshots, default=None), changelog_hints, changelogs
-    )
-    return findings + consumers
+    known = [
+        version.snapshot
+        for version in versions
+        if version.kind is VersionKind.SNAPSHOT and version.snapshot is not None
+    ]
+    first, numbers = min(snapshots, default=None), table.changelogs.ids()
+    return [
+        *chain_findings(snapshots, latest, earliest, folder),
+        *identity_findings(known, folder),
+        *changelog_findings(numbers, first, changelog_hints, changelogs),
+        *consumers,
+    ]
 
 
-def _consumers(table: FileStoreTable, earliest: int | None) -> list[Finding]:
-    """Skips consumers that have been silent for too long, because they expire by themselves."""
+def _consumers(table: FileStoreTable, earliest: int | None) -> Iterator[Finding]:
+    """The findings about consumers, except for those that have expired by their silence."""
     expiration_ms = table.options[CONSUMER_EXPIRATION_TIME]
     now, folder = table.clock.now_ms(), f"{table.version_root}/consumer"
     try:
         consumers = table.consumers.consumers()
     except CorruptFileError as error:
-        return [
-            Finding(
-                kind=FindingKind.CONSUMER,
-                what=f"{error.what}; as long as it is there, nothing expires",
-                where=error.where or folder,
-                fix=error.fix,
-            )
-        ]
-    return [
-        finding
-        for consumer in consumers
-        if not consumer.has_expired(now, expiration_ms)
-        for finding in consumer_findings(
-            consumer,
-            earliest,
-            table.snapshots.latest_id(),
-            f"{folder}/consumer-{consumer.consumer_id}",
-        )
-    ]
+        what = f"{error.what}; as long as it is there, nothing expires"
+        where = error.where or folder
+        yield Finding(kind=FindingKind.CONSUMER, what=what, where=where, fix=error.fix)
+        return
+    for consumer in consumers:
+        if not consumer.has_expired(now, expiration_ms):
+            where = f"{folder}/consumer-{consumer.consumer_id}"
+            yield from consumer_findings(consumer, earliest, table.snapshots.latest_id(), where)

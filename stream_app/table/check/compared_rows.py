@@ -1,8 +1,8 @@
 """Compares the rows of a table with those of its source, bucket by bucket.
 
 A table with an index of all keys has one row of a key in all partitions. So its rows are compared
-by key alone, whatever partition they are in: in a table without partitions, whose buckets are the
-shares of the index. That table lies on local disk for as long as the comparison takes.
+by key alone, in a table without partitions, whose buckets are the shares of the index. That table
+lies on local disk for as long as the comparison takes.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Source: Paimon `io/KeyValueDataFileWriter.java` (the facts that it records).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,6 @@ from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
 from stream_app.format.bucket_hash import bucket_of
 from stream_app.format.column_stats import UNKNOWN_STATS, ColumnStats
 from stream_app.mergetree.key_value_batch import is_retract, keys_not_after
-from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.schema.data_type import FLOAT_ROOTS, DataField
@@ -39,124 +38,13 @@ _REWRITE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnFacts:
-    """Measured facts of one column of a file.
-
-    Attributes:
-        null_count: nulls.
-        below, above: rows below the manifest's least and above its largest value.
-        told_nulls: what the manifest says; None when it does not.
-    """
-
-    null_count: int
-    below: int
-    above: int
-    told_nulls: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileFacts:
-    """Measured facts of a data file.
-
-    Attributes:
-        keys: least and greatest key, as they compare; None without a key.
-        told_keys: what the manifest says.
-        unordered_rows: rows whose key does not follow the one before.
-        stray_bucket_rows, stray_partition_rows: rows that belong elsewhere.
-    """
-
-    row_count: int
-    delete_row_count: int | None = None
-    keys: tuple[Any, Any] | None = None
-    told_keys: tuple[Any, Any] | None = None
-    sequence_numbers: tuple[int, int] | None = None
-    unordered_rows: int = 0
-    stray_bucket_rows: int = 0
-    stray_partition_rows: int = 0
-    columns: Mapping[str, ColumnFacts] = field(default_factory=dict)
-
-
 _Fact = tuple[FindingKind, str, str]
 """The kind, what is wrong, and the remedy."""
 
 
-def fact_findings(file: DataFileMeta, facts: FileFacts, where: str) -> list[Finding]:
-    """Every difference between a file and its manifest entry."""
-    facts_that_differ = (*_row_facts(file, facts), *_key_facts(file, facts), *_column_facts(facts))
-    return [
-        Finding(kind=kind, what=what, where=where, fix=fix) for kind, what, fix in facts_that_differ
-    ]
-
-
-def _row_facts(file: DataFileMeta, facts: FileFacts) -> Iterator[_Fact]:
-    kind, rows, deletes = FindingKind.ROW_COUNT, facts.row_count, facts.delete_row_count
-    if rows != (listed := file.row_count):
-        yield kind, f"the file has {rows} rows, its manifest says {listed}", _RESTORE
-    if deletes is not None and file.delete_row_count not in (None, deletes):
-        listed = file.delete_row_count
-        yield kind, f"the file has {deletes} deletes, its manifest says {listed}", _RESTORE
-    if stray := facts.stray_bucket_rows:
-        what = f"{stray} rows belong into another bucket by their key"
-        fix = "overwrite the partition with its rows; readers that look up a key miss them"
-        yield FindingKind.BUCKET, what, fix
-    if stray := facts.stray_partition_rows:
-        what = f"{stray} rows belong into another partition"
-        fix = "overwrite the partitions with their rows; readers that prune miss them"
-        yield FindingKind.PARTITION, what, fix
-
-
-def _key_facts(file: DataFileMeta, facts: FileFacts) -> Iterator[_Fact]:
-    if count := facts.unordered_rows:
-        what = f"{count} rows do not follow the row before them in key order"
-        yield FindingKind.KEY_ORDER, what, _RESTORE
-    if facts.keys is not None and facts.keys != facts.told_keys:
-        low, high = map(_key_text, facts.keys)
-        what = f"the file's keys reach from {low} to {high}, its manifest says another range"
-        yield FindingKind.KEY_RANGE, what, _RESTORE
-    listed = file.min_sequence_number, file.max_sequence_number
-    if facts.sequence_numbers is not None and facts.sequence_numbers != listed:
-        least, most = facts.sequence_numbers
-        what = f"sequence numbers reach from {least} to {most}, its manifest says "
-        yield FindingKind.SEQUENCE_NUMBERS, f"{what}{listed[0]} to {listed[1]}", _RESTORE
-
-
-def _column_facts(facts: FileFacts) -> Iterator[_Fact]:
-    for name, column in facts.columns.items():
-        nulls, listed, low, high = column.null_count, column.told_nulls, column.below, column.above
-        if listed not in (None, nulls):
-            what = f"column {name!r} has {nulls} nulls, its manifest says {listed}"
-            yield FindingKind.STATISTICS, what, _REWRITE
-        if low or high:
-            what = f"column {name!r} has {low} values below and {high} above the bounds that its "
-            yield FindingKind.STATISTICS, f"{what}manifest tells", _REWRITE
-
-
-def _key_text(key: Any) -> str:
-    parts = (one.decode(errors="replace") if isinstance(one, bytes) else str(one) for one in key)
-    return f"({', '.join(parts)})"
-
-
-def measure(table: FileStoreTable, entry: ManifestEntry, *, keys_repeat: bool) -> FileFacts:
-    """Read a file whole and measure its content; memory is that of two batches.
-
-    Args:
-        table: with the schema that the file was written with.
-        keys_repeat: whether a key may occur more than once in the file: in changelog files.
-
-    Raises:
-        CorruptFileError: the file cannot be read.
-        UnsupportedTableError: stream_app does not read its format.
-    """
-    measured = _Measured(table, entry, keys_repeat)
-    for batch in table.bucket_files(entry.partition, entry.bucket).read(entry.file):
-        measured.add(batch)
-    return measured.facts()
-
-
 @dataclass(slots=True)
 class _ColumnCounts:
-    """Counts of a column; a bound is None where the manifest has none."""
+    """The counts of a column; a bound is None where the manifest has none."""
 
     field: DataField
     stats: ColumnStats
@@ -186,18 +74,26 @@ class _ColumnCounts:
         if self.high is not None:
             self.above += pc.sum(pc.greater(values, self.high)).as_py() or 0
 
-    def facts(self) -> ColumnFacts:
-        return ColumnFacts(
-            null_count=self.nulls,
-            below=self.below,
-            above=self.above,
-            told_nulls=self.stats.null_count,
-        )
+    def differences(self) -> Iterator[_Fact]:
+        name, listed = self.field.name, self.stats.null_count
+        if listed not in (None, self.nulls):
+            what = f"column {name!r} has {self.nulls} nulls, its manifest says {listed}"
+            yield FindingKind.STATISTICS, what, _REWRITE
+        if self.below or self.above:
+            what = f"column {name!r} has {self.below} values below and {self.above} above"
+            yield FindingKind.STATISTICS, f"{what} the bounds that its manifest tells", _REWRITE
 
 
 @dataclass(slots=True)
-class _Measured:
-    """Counts of a file, which grow as it is read."""
+class FileFacts:
+    """Counts of a data file, which grow as it is read.
+
+    Attributes:
+        keys_repeat: whether a key may occur more than once.
+        unordered: rows whose key does not follow the one before.
+        stray_bucket, stray_partition: rows that belong elsewhere.
+        keys: the first and the last.
+    """
 
     table: FileStoreTable
     entry: ManifestEntry
@@ -224,6 +120,7 @@ class _Measured:
         ]
 
     def add(self, batch: pa.RecordBatch) -> None:
+        """Count the rows of a batch."""
         if not batch.num_rows:
             return
         self.rows += batch.num_rows
@@ -275,23 +172,65 @@ class _Measured:
             stray |= ~same.to_numpy(zero_copy_only=False)
         return int(np.count_nonzero(stray))
 
-    def facts(self) -> FileFacts:
-        file = self.entry.file
-        return FileFacts(
-            row_count=self.rows,
-            delete_row_count=self.deletes,
-            keys=self._pair(self.keys) if self.keys else None,
-            told_keys=self._pair([file.min_key, file.max_key]) if self.keys else None,
-            sequence_numbers=self.sequence,
-            unordered_rows=self.unordered,
-            stray_bucket_rows=self.stray_bucket,
-            stray_partition_rows=self.stray_partition,
-            columns=dict(self._column_facts()),
-        )
+    def findings(self, where: str) -> Iterator[Finding]:
+        """Every difference between the file and its manifest entry."""
+        for kind, what, fix in (*self._row_facts(), *self._key_facts(), *self._column_facts()):
+            yield Finding(kind=kind, what=what, where=where, fix=fix)
 
-    def _pair(self, keys: list[bytes]) -> tuple[Any, Any]:
-        return self.table.key_of(keys[0]), self.table.key_of(keys[-1])
+    def _row_facts(self) -> Iterator[_Fact]:
+        kind, file = FindingKind.ROW_COUNT, self.entry.file
+        if self.rows != (listed := file.row_count):
+            yield kind, f"the file has {self.rows} rows, its manifest says {listed}", _RESTORE
+        if (listed_deletes := file.delete_row_count) not in (None, self.deletes):
+            what = f"the file has {self.deletes} deletes, its manifest says {listed_deletes}"
+            yield kind, what, _RESTORE
+        if stray := self.stray_bucket:
+            what = f"{stray} rows belong into another bucket by their key"
+            fix = "overwrite the partition with its rows; readers that look up a key miss them"
+            yield FindingKind.BUCKET, what, fix
+        if stray := self.stray_partition:
+            what = f"{stray} rows belong into another partition"
+            fix = "overwrite the partitions with their rows; readers that prune miss them"
+            yield FindingKind.PARTITION, what, fix
 
-    def _column_facts(self) -> Iterator[tuple[str, ColumnFacts]]:
+    def _key_facts(self) -> Iterator[_Fact]:
+        file, key_of = self.entry.file, self.table.key_of
+        if self.unordered:
+            what = f"{self.unordered} rows do not follow the row before them in key order"
+            yield FindingKind.KEY_ORDER, what, _RESTORE
+        if self.keys:
+            low, high = key_of(self.keys[0]), key_of(self.keys[-1])
+            if (low, high) != (key_of(file.min_key), key_of(file.max_key)):
+                what = f"the file's keys reach from {_key_text(low)} to {_key_text(high)}"
+                yield FindingKind.KEY_RANGE, f"{what}, its manifest says another range", _RESTORE
+        listed = file.min_sequence_number, file.max_sequence_number
+        if self.sequence is not None and self.sequence != listed:
+            least, most = self.sequence
+            what = f"sequence numbers reach from {least} to {most}, its manifest says "
+            yield FindingKind.SEQUENCE_NUMBERS, f"{what}{listed[0]} to {listed[1]}", _RESTORE
+
+    def _column_facts(self) -> Iterator[_Fact]:
         for column in self.columns:
-            yield column.field.name, column.facts()
+            yield from column.differences()
+
+
+def file_facts(table: FileStoreTable, entry: ManifestEntry, *, keys_repeat: bool) -> FileFacts:
+    """Read a file whole and measure its content; memory is that of two batches.
+
+    Args:
+        table: with the schema that the file was written with.
+        keys_repeat: whether a key may occur more than once in the file: in changelog files.
+
+    Raises:
+        CorruptFileError: the file cannot be read.
+        UnsupportedTableError: stream_app does not read its format.
+    """
+    facts = FileFacts(table, entry, keys_repeat)
+    for batch in table.bucket_files(entry.partition, entry.bucket).read(entry.file):
+        facts.add(batch)
+    return facts
+
+
+def _key_text(key: Any) -> str:
+    parts = (one.decode(errors="replace") if isinstance(one, bytes) else str(one) for one in key)
+    return f"({', '.join(parts)})"

@@ -17,7 +17,7 @@ from stream_app.errors import CorruptFileError
 from stream_app.format.bucket_hash import hash_columns
 from stream_app.format.hash_index import Hashes
 from stream_app.model.data_file_meta import DataFileMeta
-from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.finding import Finding, FindingKind, unreadable
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import index_manifest
@@ -55,12 +55,7 @@ def hash_index_findings(table: FileStoreTable) -> Iterator[Finding]:
             yield from _unknown(table, partition, files[partition], hashes)
     except CorruptFileError as error:
         if table.snapshots.exists(latest.snapshot_id):
-            yield Finding(
-                kind=FindingKind.FILE_UNREADABLE,
-                what=error.what,
-                where=error.where or table.location,
-                fix=error.fix,
-            )
+            yield unreadable(error, table.location)
 
 
 def _repeated(hashes: Mapping[int, Hashes], where: str) -> Iterator[Finding]:

@@ -58,6 +58,11 @@ class ManifestCheck:
             read_entries += entries
         return read_entries if complete else None
 
+    def entries_of_list(self, name: str | None, size: int | None) -> list[ManifestEntry] | None:
+        """The entries of a list's manifests; None when one cannot be read, or the list."""
+        metas = self.manifests(name, size)
+        return None if metas is None else self.entries(metas)
+
     def index_entries(self, name: str | None) -> list[IndexManifestEntry]:
         """The index files of a version; none when they cannot be read."""
         return self._readable(lambda: self.table.manifests.read_index_manifest(name)) or []
@@ -79,37 +84,25 @@ class ManifestCheck:
 
     def _compare(self, meta: ManifestFileMeta, entries: list[ManifestEntry]) -> None:
         types = self.table.paths.partition_type.types
-        described = describe_manifest(
+        counted = describe_manifest(
             entries, file_name=meta.file_name, file_size=meta.file_size, partition_types=types
         )
         wrong = [
-            f"{name} = {claimed}, which is {counted}"
-            for name, claimed, counted in (
-                ("_NUM_ADDED_FILES", meta.num_added_files, described.num_added_files),
-                ("_NUM_DELETED_FILES", meta.num_deleted_files, described.num_deleted_files),
+            f"{name} = {claimed}, which is {actual}"
+            for name, claimed, actual in (
+                ("_NUM_ADDED_FILES", meta.num_added_files, counted.num_added_files),
+                ("_NUM_DELETED_FILES", meta.num_deleted_files, counted.num_deleted_files),
             )
-            if claimed != counted
+            if claimed != actual
         ]
-        wrong += [
-            f"{name} = {low} to {high}, which is {least} to {most}"
-            for name, low, high, least, most in (
-                (
-                    "buckets",
-                    meta.min_bucket,
-                    meta.max_bucket,
-                    described.min_bucket,
-                    described.max_bucket,
-                ),
-                (
-                    "levels",
-                    meta.min_level,
-                    meta.max_level,
-                    described.min_level,
-                    described.max_level,
-                ),
-            )
-            if None not in (low, high, least, most) and (low > least or high < most)  # type: ignore[operator]
-        ]
+        for name, low, high, least, most in (
+            ("buckets", meta.min_bucket, meta.max_bucket, counted.min_bucket, counted.max_bucket),
+            ("levels", meta.min_level, meta.max_level, counted.min_level, counted.max_level),
+        ):
+            if low is None or high is None or least is None or most is None:
+                continue
+            if low > least or high < most:
+                wrong.append(f"{name} = {low} to {high}, which is {least} to {most}")
         if entries and types and self._leaves_out(meta, entries):
             wrong.append("bounds of partitions that leave out some of its entries")
         if wrong:

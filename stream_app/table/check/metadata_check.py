@@ -12,7 +12,7 @@ Source: Paimon `operation/AbstractFileStoreScan.java`, `operation/FileStoreCommi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from stream_app.model.finding import Finding, FindingKind
@@ -20,8 +20,7 @@ from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.options.option import is_on
 from stream_app.model.options.table_options import DELETION_VECTORS_ENABLED
-from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.model.version_kind import VersionKind
+from stream_app.model.snapshot import CommitKind, Snapshot, VersionKind
 from stream_app.planning.check.buckets import (
     LiveFiles,
     level_findings,
@@ -92,7 +91,9 @@ class MetadataCheck:
         }
         for place, version in enumerate(versions):
             self.progress("versions", place, len(versions))
-            of_version = self._version(version, known)
+            self._manifests.findings = []
+            rules = list(self._version(version, known))
+            of_version = self._manifests.findings + rules
             if of_version and not self.table.file_io.exists(version.path):
                 self._live = None
                 continue
@@ -101,106 +102,99 @@ class MetadataCheck:
         self.progress("versions", len(versions), len(versions))
         return findings
 
-    def _version(self, version: NamedVersion, known: dict[int, Snapshot]) -> list[Finding]:
-        snapshot, self._manifests.findings = version.snapshot, []
+    def _version(self, version: NamedVersion, known: dict[int, Snapshot]) -> Iterator[Finding]:
+        snapshot = version.snapshot
         if snapshot is None:
             self._live = None
-            return [_unreadable(version)]
-        findings = _schema_findings(snapshot.schema_id, self._presence, version.path)
+            yield _unreadable(version)
+            return
+        if snapshot.schema_id not in self._presence.schemas():
+            yield _without_schema(snapshot.schema_id, version.path)
         if version.kind is VersionKind.CHANGELOG:
-            findings += self._long_lived(snapshot, version)
+            yield from self._long_lived(snapshot, version)
         elif version.kind is VersionKind.TAG:
             same = known.get(snapshot.snapshot_id)
             # Names of lists are unique, so they decide whether the tag is that snapshot.
             is_same = same is not None and same.delta_manifest_list == snapshot.delta_manifest_list
             if same is not None and not is_same:
-                findings.append(_other_snapshot(version))
+                yield _other_snapshot(version)
             if not is_same:  # else the snapshot's own turn checks it
                 self._live = None
-                findings += self._live_files(snapshot, version)
+                yield from self._live_files(snapshot, version)
                 self._live = None
         else:
             if snapshot.snapshot_id != self._known_id + 1:
                 self._live = None
             self._known_id = snapshot.snapshot_id
-            findings += self._live_files(snapshot, version)
-            findings += self._changelog(snapshot, version)
-        return self._manifests.findings + findings
+            yield from self._live_files(snapshot, version)
+            yield from self._changelog(snapshot, version)
 
-    def _live_files(self, snapshot: Snapshot, version: NamedVersion) -> list[Finding]:
+    def _live_files(self, snapshot: Snapshot, version: NamedVersion) -> Iterator[Finding]:
         """Advance to the snapshot's live files, and check the changed ones."""
         read = self._manifests.manifests
         base = read(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
         news = read(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
         if base is None or news is None:
             self._live = None
-            return []
-        findings: list[Finding] = []
+            return
         delta = self._manifests.entries(news)
         if self._live is None:
             entries = self._manifests.entries(base)
             if entries is None or delta is None:
-                return []
+                return
             touched = live_entries(entries + delta)
             self._live = LiveFiles()
             self._live.apply(touched)
         else:
-            findings += self._base(base, version.path)
+            yield from self._base(base, version.path)
             if delta is None:
                 self._live = None
-                return findings
-            findings += [_of_delta(entry, version.path) for entry in self._live.apply(delta)]
+                return
+            yield from (_of_delta(entry, version.path) for entry in self._live.apply(delta))
             touched = delta
         self._metas = base + news
-        findings += self._placed(touched)
-        findings += self._counts(snapshot, delta, version)
-        findings += self._needed(touched, is_changelog=False)
-        return findings + self._index(snapshot, version)
+        yield from self._placed(touched)
+        yield from self._counts(snapshot, delta, version)
+        yield from self._needed(touched, is_changelog=False)
+        yield from self._index(snapshot, version)
 
-    def _base(self, base: list[ManifestFileMeta], where: str) -> list[Finding]:
+    def _base(self, base: list[ManifestFileMeta], where: str) -> Iterator[Finding]:
         """Merged manifests must mean the same as those that they replace."""
         before = {meta.file_name: meta for meta in self._metas}
         after = {meta.file_name: meta for meta in base}
         gone = [meta for name, meta in before.items() if name not in after]
         come = [meta for name, meta in after.items() if name not in before]
-        if not gone and not come:
-            return []
         was, now = self._manifests.entries(gone), self._manifests.entries(come)
         if was is None or now is None:
-            return []
+            return
         meant, means = (
             {(entry.kind, entry.identity) for entry in compacted_entries(entries)}
             for entries in (was, now)
         )
         names = sorted({identity.file_name for _, identity in meant ^ means})
-        if not names:
-            return []
-        return [
-            Finding(
+        if names:
+            yield Finding(
                 kind=FindingKind.MANIFEST,
-                what=f"the base manifests of the snapshot are not what the snapshot before had: "
+                what="the base manifests of the snapshot are not what the snapshot before had: "
                 f"they differ in {len(names)} files, such as {names[0]}",
                 where=where,
                 fix=_ROLL_BACK,
             )
-        ]
 
-    def _placed(self, touched: Iterable[ManifestEntry]) -> list[Finding]:
+    def _placed(self, touched: Iterable[ManifestEntry]) -> Iterator[Finding]:
         """Checks levels and buckets that the snapshot touched."""
         assert self._live is not None
         places = {(entry.partition, entry.bucket): None for entry in touched}
-        findings = []
         for partition in dict.fromkeys(partition for partition, _ in places):
             where = self.table.paths.partition_folder(partition)
-            findings += total_findings(self._live.total_buckets(partition), where)
+            yield from total_findings(self._live.total_buckets(partition), where)
         for partition, bucket in places:
             entries = list(self._live.bucket((partition, bucket)))
             where = self.table.paths.bucket(partition, bucket)
-            findings += placement_findings(entries, where)
+            yield from placement_findings(entries, where)
             if self._has_sorted_runs:
                 files = [entry.file for entry in entries]
-                findings += level_findings(files, self.table.key_of, where)
-        return findings
+                yield from level_findings(files, self.table.key_of, where)
 
     @property
     def _has_sorted_runs(self) -> bool:
@@ -211,108 +205,87 @@ class MetadataCheck:
 
     def _counts(
         self, snapshot: Snapshot, delta: list[ManifestEntry] | None, version: NamedVersion
-    ) -> list[Finding]:
+    ) -> Iterator[Finding]:
         assert self._live is not None
         gained = None if delta is None else sum(map(_gained, delta))
         counted = RecordCounts(total=self._live.rows, delta=gained, changelog=None)
-        findings = count_findings(snapshot, counted, version.path)
+        yield from count_findings(snapshot, counted, version.path)
         # A compaction takes away the rows that deletion vectors delete.
         has_vectors = bool(self.vectors) or self.table.options[DELETION_VECTORS_ENABLED]
         if gained is not None and not self.table.kind.merges_by_key and not has_vectors:
-            findings += compaction_findings(snapshot, gained, version.path)
-        return findings
+            yield from compaction_findings(snapshot, gained, version.path)
 
-    def _changelog(self, snapshot: Snapshot, version: NamedVersion) -> list[Finding]:
+    def _changelog(self, snapshot: Snapshot, version: NamedVersion) -> Iterator[Finding]:
         name = snapshot.changelog_manifest_list
         # Paimon's expiry of the main table deletes it, and ignores branches.
         may_be_gone = bool(self.table.branch) or snapshot == self._brought_back
-        if name is not None and may_be_gone:
-            path = self.table.paths.manifest(name)
-            if not self.table.file_io.exists(path):
-                return []
-        metas = self._manifests.manifests(
-            snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size
-        )
-        entries = None if metas is None else self._manifests.entries(metas)
+        paths, exists = self.table.paths, self.table.file_io.exists
+        if name is not None and may_be_gone and not exists(paths.manifest(name)):
+            return
+        entries = self._manifests.entries_of_list(name, snapshot.changelog_manifest_list_size)
         if entries is None:
-            return []
-        counted = RecordCounts(
-            total=None, delta=None, changelog=sum(entry.file.row_count for entry in entries)
-        )
-        findings = count_findings(snapshot, counted, version.path)
-        return findings + self._needed(entries, is_changelog=True)
+            return
+        rows = sum(entry.file.row_count for entry in entries)
+        counted = RecordCounts(total=None, delta=None, changelog=rows)
+        yield from count_findings(snapshot, counted, version.path)
+        yield from self._needed(entries, is_changelog=True)
 
-    def _long_lived(self, snapshot: Snapshot, version: NamedVersion) -> list[Finding]:
+    def _long_lived(self, snapshot: Snapshot, version: NamedVersion) -> Iterator[Finding]:
         """A changelog keeps its changelog files, or the files that its APPEND added."""
         if snapshot.changelog_manifest_list is not None:
-            return self._changelog(snapshot, version)
-        if self.table.options.writes_changelog or snapshot.commit_kind is not CommitKind.APPEND:
-            return []
-        metas = self._manifests.manifests(
-            snapshot.delta_manifest_list, snapshot.delta_manifest_list_size
-        )
-        entries = None if metas is None else self._manifests.entries(metas)
-        return self._needed(entries or (), is_changelog=False)
+            yield from self._changelog(snapshot, version)
+        elif snapshot.commit_kind is CommitKind.APPEND and not self.table.options.writes_changelog:
+            name, size = snapshot.delta_manifest_list, snapshot.delta_manifest_list_size
+            entries = self._manifests.entries_of_list(name, size)
+            yield from self._needed(entries or (), is_changelog=False)
 
-    def _needed(self, entries: Iterable[ManifestEntry], *, is_changelog: bool) -> list[Finding]:
-        findings = []
+    def _needed(self, entries: Iterable[ManifestEntry], *, is_changelog: bool) -> Iterator[Finding]:
         for entry in entries:
             path = self.table.paths.data_file(entry.partition, entry.bucket, entry.file)
             if entry.kind is not FileKind.ADD or path in self.files:
                 continue
             self.files[path] = FileInUse(entry, path, is_changelog)
-            findings += self._presence.findings(path, entry.file.file_size)
+            yield from self._presence.findings(path, entry.file.file_size)
             folder = path.rpartition("/")[0]
             for name in entry.file.extra_files:
-                findings += self._presence.findings(f"{folder}/{name}", None)
-        return findings
+                yield from self._presence.findings(f"{folder}/{name}", None)
 
-    def _index(self, snapshot: Snapshot, version: NamedVersion) -> list[Finding]:
-        findings = []
+    def _index(self, snapshot: Snapshot, version: NamedVersion) -> Iterator[Finding]:
         for entry in self._manifests.index_entries(snapshot.index_manifest):
             file = entry.index_file
             path = self.table.paths.index_file(entry.partition, entry.bucket, file)
             if path not in self.vectors:
                 self.vectors[path] = (entry, snapshot)
-                findings += self._presence.findings(path, file.file_size)
-            assert self._live is not None
-            findings += self._vectors_of_dead_files(entry, path, version.path)
-        return findings
+                yield from self._presence.findings(path, file.file_size)
+            yield from self._vectors_of_dead_files(entry, path, version.path)
 
     def _vectors_of_dead_files(
         self, index: IndexManifestEntry, path: str, where: str
-    ) -> list[Finding]:
+    ) -> Iterator[Finding]:
         # A full compaction of Paimon's leaves the vectors of files with keys that it replaces.
         if not index.holds_deletion_vectors or self.table.merges_by_vectors:
-            return []
+            return
         assert self._live is not None
         place = (index.partition, index.bucket)
         live = {entry.file.file_name for entry in self._live.bucket(place)}
         dead = sorted(set(index.index_file.data_file_names) - live)
-        if not dead:
-            return []
-        return [
-            Finding(
+        if dead:
+            yield Finding(
                 kind=FindingKind.DELETION_VECTOR,
                 what=f"{path.rpartition('/')[2]} has deletion vectors of {len(dead)} files that "
                 f"are not live, such as {dead[0]}",
                 where=where,
                 fix="they do no harm to rows; a rewrite of the bucket takes them away",
             )
-        ]
 
 
-def _schema_findings(schema_id: int, presence: FilePresence, where: str) -> list[Finding]:
-    if schema_id in presence.schemas():
-        return []
-    return [
-        Finding(
-            kind=FindingKind.SCHEMA,
-            what=f"schema {schema_id}, of which the version is, is missing",
-            where=where,
-            fix=f"restore schema/schema-{schema_id} from a backup",
-        )
-    ]
+def _without_schema(schema_id: int, where: str) -> Finding:
+    return Finding(
+        kind=FindingKind.SCHEMA,
+        what=f"schema {schema_id}, of which the version is, is missing",
+        where=where,
+        fix=f"restore schema/schema-{schema_id} from a backup",
+    )
 
 
 def _gained(entry: ManifestEntry) -> int:

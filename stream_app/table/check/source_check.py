@@ -80,7 +80,7 @@ class SourceCheck:
         """The newest row of each key of the source; see `diff_read.merged_rows`."""
         return self._state.rows(bucket, keep_deletes=keep_deletes)
 
-    def found(
+    def stored(
         self, snapshot: Snapshot | None, without: pa.RecordBatch | None = None
     ) -> ComparedRows:
         """The rows of the table, in the buckets in which they are compared.
@@ -102,7 +102,7 @@ class SourceCheck:
         Raises:
             CorruptFileError: a file of the table cannot be read.
         """
-        stored = self.found(snapshot)
+        stored = self.stored(snapshot)
         for bucket in sorted({*self.buckets, *stored.buckets}):
             differ = compared(self.view, self.expected(bucket), stored.rows(bucket))
             if differ is not None:

@@ -4,8 +4,6 @@ A branch is checked as a table of its own, but a shared file is read once.
 
 A part that cannot check something, such as files of another format, reports that. A check that has
 read nothing does not prove the table intact.
-
-Source: none; the rules are those of Paimon's format, each beside its check.
 """
 
 from __future__ import annotations
@@ -16,24 +14,24 @@ from dataclasses import dataclass, field, replace
 
 from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTableError
 from stream_app.filestore.versions.branches import branch_names, branch_root
-from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.finding import Finding, FindingKind, unreadable
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.options.core_options import unknown_options
 from stream_app.model.snapshot import Snapshot
-from stream_app.planning.check.needs import VersionName, needs_text, next_step
+from stream_app.planning.check.damaged_file_needs import VersionName, needs_text, next_step
 from stream_app.planning.compact.waiting_rows import unseen_by, waiting_fix, waiting_text
 from stream_app.table.check.changelog_check import ChangelogCheck
-from stream_app.table.check.data_file_facts import fact_findings, measure
+from stream_app.table.check.data_file_facts import file_facts
 from stream_app.table.check.dependent_versions import FileNeeds, file_needs
+from stream_app.table.check.doubled_keys import DoubleKeys, across_findings
 from stream_app.table.check.hash_index_check import hash_index_findings
-from stream_app.table.check.keys_across import DoubleKeys, across_findings
 from stream_app.table.check.metadata_check import FileInUse, MetadataCheck, Progress
 from stream_app.table.check.table_replay import plan_replay
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.read_refusals import check_readable
-from stream_app.table.versions.waiting_rows import rows_that_wait
+from stream_app.table.versions.waiting_row_count import rows_that_wait
 
 _PRESENCE = (FindingKind.FILE_MISSING, FindingKind.FILE_SIZE)
 _DAMAGED = {
@@ -253,10 +251,10 @@ class _FileChecks:
     def file(self, file: FileInUse) -> list[Finding]:
         def look() -> list[Finding]:
             table = self._table(file.entry.file.schema_id)
-            facts = measure(table, file.entry, keys_repeat=file.is_changelog)
+            facts = file_facts(table, file.entry, keys_repeat=file.is_changelog)
             self.report.files += 1
-            self.report.rows += facts.row_count
-            return fact_findings(file.entry.file, facts, file.path)
+            self.report.rows += facts.rows
+            return list(facts.findings(file.path))
 
         return self._while_it_is_there(file.path, look)
 
@@ -309,14 +307,7 @@ class _FileChecks:
             self.report.unread.append(f"{path}: {error.what}")
             return []
         except CorruptFileError as error:
-            findings = [
-                Finding(
-                    kind=FindingKind.FILE_UNREADABLE,
-                    what=error.what,
-                    where=error.where or path,
-                    fix=error.fix,
-                )
-            ]
+            findings = [unreadable(error, path)]
         # Its version may have expired during the check, and the file with it.
         return findings if self.table.file_io.exists(path) else []
 

@@ -1,8 +1,8 @@
 """Plans the replay of a table's changes: its base, the changes to apply, and the expected rows.
 
-A replay begins with the rows of a snapshot or tag, or with the table before its first snapshot, and
-needs the changes of all later snapshots. `changelog_check` replays it. Tables without a primary
-key are not replayed.
+A replay begins with the rows of a snapshot or tag, or with an empty table before the first. It
+needs the changes of all later snapshots. `changelog_check` replays it. Tables without a primary key
+are not replayed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.changelog_producer import ProducerTraits, producer_traits
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.options.table_options import CHANGELOG_ROW_DEDUPLICATE_IGNORE_FIELDS
-from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.model.version_kind import VersionKind
+from stream_app.model.snapshot import CommitKind, Snapshot, VersionKind
 from stream_app.planning.read.stream_step import FollowUp, follow_up, least_full_level
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.file_store_table import FileStoreTable

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from stream_app.errors import CheckpointError, CommitConflictError
 from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.table.commit.job_epochs import epochs_as_of, newest_epoch
+from stream_app.table.commit.recorded_epochs import epochs_as_of, newest_epoch
 from stream_app.table.file_store_table import FileStoreTable
 
 ATTEMPTS_KEPT = 100

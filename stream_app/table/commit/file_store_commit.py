@@ -17,7 +17,6 @@ from functools import partial
 
 from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
 from stream_app.fileio.file_io import UnsyncedError
-from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.format.avro.avro_schema import check_known
 from stream_app.model.bucket_change import ManifestCommittable
 from stream_app.model.job_epoch import EPOCHS_PROPERTY, JobEpoch
@@ -39,7 +38,6 @@ from stream_app.planning.commit.retry_wait import retry_wait_s
 from stream_app.table.commit.commit_changes import CommitChanges, changed, overwritten
 from stream_app.table.commit.commit_conflicts import CommitConflicts
 from stream_app.table.commit.commit_history import CommitHistory
-from stream_app.table.commit.job_epochs import epochs_as_of
 from stream_app.table.commit.late_snapshot import check_in_line, is_still_there, is_there
 from stream_app.table.commit.metadata_files import (
     CommitFiles,
@@ -47,6 +45,7 @@ from stream_app.table.commit.metadata_files import (
     NewestManifests,
     compacted_index,
 )
+from stream_app.table.commit.recorded_epochs import epochs_as_of
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.publisher import IcebergPublisher
 from stream_app.table.versions.file_store_scan import FileStoreScan
@@ -271,7 +270,7 @@ class FileStoreCommit:
         if not is_still_there(snapshots, latest):
             return None  # it expired during the write
         self.history.note_attempt(snapshot)
-        if not _is_published(snapshots, snapshot):
+        if not _is_published(self.table, snapshot):
             return None
         check_in_line(self.table, latest, snapshot)
         there = snapshots.write_hints(snapshot.snapshot_id)
@@ -347,14 +346,13 @@ def _fixed(changes: CommitChanges, check: OnTop | None, latest: Snapshot | None)
 
 
 def _lost(committer: FileStoreCommit, commit: _Commit, lost: str) -> CommitError:
-    table, history = committer.table, committer.history
-    winner = table.snapshots.latest()
+    winner = committer.table.snapshots.latest()
     assert winner is not None, "a race is lost to somebody"
     return CommitError(
         f"{commit.kind.value} commit {commit.committable.identifier} of user "
-        f"{history.commit_user} {lost}, last to snapshot {winner.snapshot_id} of user "
+        f"{committer.history.commit_user} {lost}, last to snapshot {winner.snapshot_id} of user "
         f"{winner.commit_user}",
-        where=table.location,
+        where=committer.table.location,
         fix="other writers commit without a pause: raise 'commit.max-retries' or "
         "'commit.timeout', or let fewer jobs write this table",
     )
@@ -368,10 +366,12 @@ def _total_records(table: FileStoreTable, latest: Snapshot | None) -> int:
     return sum(entry.file.row_count for entry in FileStoreScan(table).live(latest))
 
 
-def _is_published(snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
+def _is_published(table: FileStoreTable, snapshot: Snapshot) -> bool:
     """Publish it; False: its number is taken."""
+    snapshots = table.snapshots
     try:
-        return snapshots.publish(snapshot) or is_there(snapshots, snapshot)
+        is_ours = table.environment.publish_snapshot(snapshots, snapshot)
+        return is_ours or is_there(snapshots, snapshot)
     except UnsyncedError:
         raise  # a crash could still lose the epoch: do not report it
     except Exception:

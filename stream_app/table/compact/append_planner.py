@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.filestore.manifests.manifest_files import ManifestFiles
-from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.compact_request import CompactRequest
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.manifest_entry import FileKind, ManifestEntry
 from stream_app.model.options.compaction_options import (

@@ -9,9 +9,8 @@ Source: Paimon `append/AppendCompactTask.java`,
 from __future__ import annotations
 
 from stream_app.format.deletion_vector import live_rows
-from stream_app.mergetree.compact.compact_executor import CompactRequest
-from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.compact_request import CompactRequest, CompactUnit
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.deletion_vectors import deletion_vectors

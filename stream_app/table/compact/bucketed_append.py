@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_manager import CompactManager
-from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.mergetree.levels import Levels
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.compact_request import CompactRequest, CompactUnit
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.options.compaction_options import (
     COMPACTION_FORCE_REWRITE_ALL_FILES,

@@ -13,9 +13,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.mergetree.levels import Levels
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.compact_request import CompactUnit
 from stream_app.table.compact.report import CompactionReport
 
 

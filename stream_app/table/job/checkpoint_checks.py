@@ -13,7 +13,7 @@ from stream_app.model.merge_engine import traits_of
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import REPLAY_PROPERTY, Snapshot
 from stream_app.planning.commit.repeated_records import Offsets, going_on, read_again
-from stream_app.table.commit.job_epochs import newest_epochs
+from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_state import TableState
 

@@ -240,7 +240,7 @@ class HashIndexState:
     def fits(self, basis: IndexBasis) -> bool:
         """Whether routed rows have the buckets that the newest index gives them."""
         now = self.basis.routed_on
-        if not self.table.kind.indexes_hashes or now == basis.routed_on:
+        if now == basis.routed_on:
             return True
         try:
             before = index_manifest(self.table, basis.routed_on)
@@ -259,7 +259,7 @@ class HashIndexState:
     ) -> bool:
         """Whether the index of the changed partitions is the one that the changes add to."""
         now = self._basis(newest).written_on
-        if not self.table.kind.indexes_hashes or now == basis.written_on:
+        if now == basis.written_on:
             return True
         before = index_manifest(self.table, basis.written_on).hashes
         after = index_manifest(self.table, now).hashes

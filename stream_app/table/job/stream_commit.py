@@ -1,8 +1,8 @@
 """Commits the epochs and compactions of one streaming job to its table, on the driver.
 
-begin_epoch → (tasks write files) → commit_epoch, and commit_idle while no data arrives. It joins
-the committer with the compactions and follows other writers' commits. It does not depend on Spark;
-the `CompactExecutor` decides where compactions run.
+follow_and_wait → (tasks write files) → commit_epoch, and commit_idle while no data arrives. It
+joins the committer with the compactions. It does not depend on Spark; the `CompactExecutor` decides
+where compactions run.
 
 Source: Paimon `table/sink/StreamTableCommit.java`,
 `flink/sink/StoreCompactOperator.java`.
@@ -90,7 +90,7 @@ class StreamTableCommit:
         self._looks = IdleLooks(state)
         if state.last_identifier is not None:  # else they could not be committed before an epoch
             state.load_waiting()
-        self._begun_on: int | None = None
+        self._followed_to: int | None = None
         self.leaves_rows = False
 
     @property
@@ -103,7 +103,7 @@ class StreamTableCommit:
         """The table's compactions, for reading: only this class may change them."""
         return self.state.coordinator
 
-    def begin_epoch(self) -> int:
+    def follow_and_wait(self) -> int:
         """Follow other writers, and wait while a bucket has too many sorted runs.
 
         Returns:
@@ -116,11 +116,11 @@ class StreamTableCommit:
         """
         self.state.follow_with(())
         self._wait_for_compaction()
-        self._begun_on = self.state.history.known_id
+        self._followed_to = self.state.history.known_id
         return self.state.constraints.next_sequence_number
 
     def must_wait(self) -> bool:
-        """Whether `begin_epoch` would wait for a compaction, as far as this process knows.
+        """Whether `follow_and_wait` would wait for a compaction, as far as this process knows.
 
         Raises:
             CompactionError: no job compacts a write-only table.
@@ -163,7 +163,7 @@ class StreamTableCommit:
         noted = {**(properties or {}), **self.index.properties}
         bare = ManifestCommittable(identifier=epoch, watermark=watermark, properties=noted)
         try:
-            check = partial(_check, self, basis, changes)
+            check = partial(self._check_fits, basis, changes)
             append = self._commit.commit_appends(replace(bare, changes=tuple(changes)), check=check)
         except CommitError:
             self.table.discard(changes)
@@ -182,6 +182,13 @@ class StreamTableCommit:
         elif self.table.options.waits_for_compaction(merges_by_key=self.table.kind.merges_by_key):
             snapshots += self.draining(rests=False)
         return EpochCommit(snapshots=tuple(snapshots), compactions=self.take_reports())
+
+    def _check_fits(
+        self, basis: IndexBasis, changes: Sequence[BucketChange], latest: Snapshot | None
+    ) -> None:
+        """Check that an epoch fits on top of a snapshot."""
+        check_no_replay(self.table, self._followed_to, latest)
+        self.index.check(basis, changes, latest)
 
     def settle(self) -> None:
         """Publish the compactions under way, and begin none, because a newer schema takes over.
@@ -327,17 +334,6 @@ class _OtherWriters:
                 self.state.table.location,
             )
         return self._count >= _OVERTAKEN_MAX
-
-
-def _check(
-    commit: StreamTableCommit,
-    basis: IndexBasis,
-    changes: Sequence[BucketChange],
-    latest: Snapshot | None,
-) -> None:
-    """Check that an epoch fits on top of a snapshot."""
-    check_no_replay(commit.table, commit._begun_on, latest)
-    commit.index.check(basis, changes, latest)
 
 
 def empty_table(table: FileStoreTable, commit_user: str) -> Snapshot | None:

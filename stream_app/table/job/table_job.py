@@ -33,6 +33,9 @@ from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 
+_LOG = logging.getLogger(__name__)
+_BUCKET = "bucket"
+
 
 @dataclass(frozen=True, slots=True)
 class IdleReport:
@@ -49,6 +52,34 @@ class IdleReport:
     sorted_runs: Mapping[int, int]
     compactions: tuple[CompactionReport, ...]
     metrics: CompactionMetrics
+
+
+def newest_version(table: FileStoreTable) -> FileStoreTable:
+    """The table with its newest schema; the same object if the table has that schema already.
+
+    Raises:
+        UnsupportedTableError: a job of the older schema cannot go on by it.
+    """
+    ours, schemas = table.schema, table.schemas
+    # One request tells it: numbers of schemas have no gaps.
+    if not table.file_io.exists(schemas.path(ours.schema_id + 1)):
+        return table
+    newest = schemas.latest()
+    assert newest is not None, "a newer one than ours is there"
+    stored = schemas.schema(ours.schema_id)
+    problem = adoption_conflict(stored, newest, table.configured)
+    if problem is not None:
+        raise UnsupportedTableError(
+            f"the job cannot go on by the table's schema {newest.schema_id}: {problem}",
+            where=schemas.path(newest.schema_id),
+            fix="take the change back, or start the job again with a configuration that fits it",
+        )
+    for difference in schema_differences(stored, newest):
+        _LOG.info("schema %d of %s: %s", newest.schema_id, table.location, difference)
+    options = with_configured(newest.options, table.configured)
+    if _BUCKET in ours.options:  # another number is for partitions that are rescaled
+        options[_BUCKET] = ours.options[_BUCKET]
+    return replace(table, schema=replace(newest, options=options))
 
 
 @dataclass(slots=True)
@@ -168,14 +199,14 @@ class TableJob:
         return True
 
     def follow_and_wait(self) -> int:
-        """Take the newest schema, tag ended periods, and see `StreamTableCommit.begin_epoch`.
+        """Take the newest schema, tag ended periods, and see `StreamTableCommit.follow_and_wait`.
 
         Raises:
             UnsupportedTableError: the job cannot write by the newest schema.
         """
         self.adopt()
         self.upkeep.before_rows()
-        return self.committer.begin_epoch()
+        return self.committer.follow_and_wait()
 
     def adopt(self) -> bool:
         """Take the table's newest schema; returns whether it is another one.
@@ -275,35 +306,3 @@ class TableJob:
             self.committer.take_reports(),
             self.committer.compaction_metrics(),
         )
-
-
-_LOG = logging.getLogger(__name__)
-_BUCKET = "bucket"
-
-
-def newest_version(table: FileStoreTable) -> FileStoreTable:
-    """The table with its newest schema; the same object if the table has that schema already.
-
-    Raises:
-        UnsupportedTableError: a job of the older schema cannot go on by it.
-    """
-    ours, schemas = table.schema, table.schemas
-    # One request tells it: numbers of schemas have no gaps.
-    if not table.file_io.exists(schemas.path(ours.schema_id + 1)):
-        return table
-    newest = schemas.latest()
-    assert newest is not None, "a newer one than ours is there"
-    stored = schemas.schema(ours.schema_id)
-    problem = adoption_conflict(stored, newest, table.configured)
-    if problem is not None:
-        raise UnsupportedTableError(
-            f"the job cannot go on by the table's schema {newest.schema_id}: {problem}",
-            where=schemas.path(newest.schema_id),
-            fix="take the change back, or start the job again with a configuration that fits it",
-        )
-    for difference in schema_differences(stored, newest):
-        _LOG.info("schema %d of %s: %s", newest.schema_id, table.location, difference)
-    options = with_configured(newest.options, table.configured)
-    if _BUCKET in ours.options:  # another number is for partitions that are rescaled
-        options[_BUCKET] = ours.options[_BUCKET]
-    return replace(table, schema=replace(newest, options=options))

@@ -26,7 +26,7 @@ from stream_app.planning.key_index.layer_chain import LayerSnapshot
 from stream_app.table.key_index.key_layer import layer_of
 from stream_app.table.key_index.share_files import PlaceNumbers, ShareFiles
 from stream_app.table.key_index.table_keys import PlacedFile, TableKeys
-from stream_app.table.map_in_threads import each
+from stream_app.table.map_in_threads import map_in_threads
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _SCRATCH = ".building-"
@@ -112,7 +112,7 @@ class IndexBuilding:
             shutil.rmtree(folder, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=self.folder) as name:
             split = KeySplit(self.reader, Path(name))
-            each(self.threads, split.add, self._files(numbers))
+            map_in_threads(self.threads, split.add, self._files(numbers))
             split.finish()
             for share in lacking:
                 self._save(split.keys_of(share), share, numbers)

@@ -1,9 +1,9 @@
 """The index of a share at a snapshot: built from the table, then advanced snapshot by snapshot.
 
 It is a function of the table at that snapshot, kept on the executor's local disk. Any executor can
-have it: one that lacks it reads the keys of all files, and one that has an older state reads the
-keys of the files that were added since. Compactions move no key. When a snapshot between has
-expired, or has overwritten files, the index is made anew.
+have it. One that lacks it reads the keys of all files. One with an older state reads the keys of
+the files that were added since. Compactions move no key. When a snapshot between has expired, or
+has overwritten files, the index is made anew.
 
 Source: Paimon `crosspartition/IndexBootstrap.java`, `crosspartition/GlobalIndexAssigner.java`
 (there the index lives as long as the job, and is made at each start).
@@ -49,7 +49,7 @@ from stream_app.table.key_index.share_files import (
     locked,
 )
 from stream_app.table.key_index.table_keys import PlacedFile, TableKeys
-from stream_app.table.map_in_threads import each
+from stream_app.table.map_in_threads import map_in_threads
 from stream_app.table.versions.deletion_vectors import deletion_vectors
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -220,7 +220,7 @@ class KeyIndexes:
             parts = (reader.by_share(file, rows) for rows in reader.read(file))
             return [mine for part in parts for number, mine in part if number == share]
 
-        batches = itertools.chain.from_iterable(each(self._threads, read, needed))
+        batches = itertools.chain.from_iterable(map_in_threads(self._threads, read, needed))
         rows = pa.concat_batches([reader.no_keys(), *batches])
         return reader.newest(rows, index.find)
 

@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 from stream_app.cdc.columns.arrow_buffers import valid_of
 from stream_app.format.arrow_schema import arrow_scalar
 from stream_app.format.binary_row import deserialize_row, serialize_arrow_row
+from stream_app.mergetree.fill_unchanged import REASON
 from stream_app.mergetree.row_kinds import check_mergeable
-from stream_app.mergetree.unchanged_values import REASON
 from stream_app.model.merge_engine import Existing
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import VALUE_KIND

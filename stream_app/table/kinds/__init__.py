@@ -1,1 +1,1 @@
-"""The kinds of tables: how each is written and compacted. Start with `table_kind`."""
+"""The kinds of tables: how each is written and compacted. Start with `kind_parts`."""

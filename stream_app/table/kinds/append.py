@@ -13,10 +13,11 @@ from stream_app.table.compact.append_task import compact_append
 from stream_app.table.compact.bucketed_append import bucketed_append_managers, neighbour_requests
 from stream_app.table.compact.coordinator import CompactCoordinator
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.table_kind import TableKind
+from stream_app.table.kinds.kind_parts import TableKind, WriteBasis
 from stream_app.table.write.append_only_writer import AppendOnlyWriter
 from stream_app.table.write.bucket_assigner import FixedBuckets, WithoutBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds
+from stream_app.table.write.table_write import TableWrite
 
 
 def _bucket_writer(
@@ -34,9 +35,14 @@ def _bucket_writer(
     )
 
 
+def _table_write(table: FileStoreTable, basis: WriteBasis) -> TableWrite:
+    return TableWrite(table, _bucket_writer, next_sequence_number=basis.next_sequence_number)
+
+
 APPEND_KIND = TableKind(
     bucket_assigner=lambda table, _: WithoutBuckets(table.schema),
     bucket_writer=_bucket_writer,
+    table_write=_table_write,
     compactions=AppendCompactCoordinator,
     planned_compactions=small_file_requests,
     rewrite=compact_append,
@@ -46,6 +52,7 @@ APPEND_KIND = TableKind(
 BUCKETED_APPEND_KIND = TableKind(
     bucket_assigner=lambda table, _: FixedBuckets(table.schema),
     bucket_writer=_bucket_writer,
+    table_write=_table_write,
     compactions=lambda table, executor: CompactCoordinator(
         table, executor, bucketed_append_managers
     ),

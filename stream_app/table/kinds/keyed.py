@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -26,13 +27,13 @@ from stream_app.mergetree.changelog.before_rows import (
     RowsAbove,
 )
 from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
-from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.compact.compact_task import CompactTask, Rewriter
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.compact_request import CompactRequest
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.table_options import (
@@ -49,14 +50,14 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.table.compact.coordinator import CompactCoordinator, bucket_managers
 from stream_app.table.compact.record_expiry import has_expired_rows, record_level_expire
 from stream_app.table.file_store_table import SYSTEM_COLUMNS, FileStoreTable
-from stream_app.table.kinds.table_kind import TableKind
+from stream_app.table.kinds.kind_parts import TableKind, WriteBasis
 from stream_app.table.versions.deletion_vectors import index_changes
 from stream_app.table.versions.lookup_reader import LookupReader, keys_of_files, lookup_copies
 from stream_app.table.write.bucket_assigner import FixedBuckets
 from stream_app.table.write.bucket_writer import ignored_kinds
 from stream_app.table.write.dynamic_buckets import DynamicBuckets, HashIndexWriter
 from stream_app.table.write.old_rows import OldRowsOfTable
-from stream_app.table.write.table_write import BucketIndexes
+from stream_app.table.write.table_write import TableWrite
 
 
 def rewrite_keyed(table: FileStoreTable, request: CompactRequest) -> BucketChange:
@@ -253,22 +254,27 @@ def _planned_compactions(
     return [request for request in due if request is not None]
 
 
+def _table_write(table: FileStoreTable, basis: WriteBasis) -> TableWrite:
+    return TableWrite(table, _bucket_writer, next_sequence_number=basis.next_sequence_number)
+
+
 KEYED_KIND = TableKind(
     bucket_assigner=lambda table, _: FixedBuckets(table.schema),
     bucket_writer=_bucket_writer,
+    table_write=_table_write,
     compactions=lambda table, executor: CompactCoordinator(table, executor, bucket_managers),
     planned_compactions=_planned_compactions,
     rewrite=rewrite_keyed,
 )
 
 
-def _bucket_indexes(index: str | None) -> BucketIndexes:
-    def make(table: FileStoreTable, partition: bytes, bucket: int) -> HashIndexWriter:
-        return HashIndexWriter(table, partition, bucket, index)
+def _indexed_write(table: FileStoreTable, basis: WriteBasis) -> TableWrite:
+    return TableWrite(
+        table,
+        _bucket_writer,
+        next_sequence_number=basis.next_sequence_number,
+        bucket_index=partial(HashIndexWriter, index=basis.index),
+    )
 
-    return make
 
-
-DYNAMIC_KEYED_KIND = replace(
-    KEYED_KIND, bucket_assigner=DynamicBuckets, bucket_indexes=_bucket_indexes
-)
+DYNAMIC_KEYED_KIND = replace(KEYED_KIND, bucket_assigner=DynamicBuckets, table_write=_indexed_write)

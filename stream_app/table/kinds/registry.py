@@ -16,17 +16,20 @@ from stream_app.model.table_kind import (
     CROSS_PARTITION_KEYED,
     DYNAMIC_KEYED,
     KEYED,
+    PARTITION_LOOKUP_KEYED,
     POSTPONE_KEYED,
     KindTraits,
 )
 from stream_app.table.kinds.append import APPEND_KIND, BUCKETED_APPEND_KIND
 from stream_app.table.kinds.keyed import DYNAMIC_KEYED_KIND, KEYED_KIND
-from stream_app.table.kinds.table_kind import TableKind
+from stream_app.table.kinds.kind_parts import TableKind
+from stream_app.table.kinds.placed import PLACED_KEYED_KIND
 
 KINDS: Mapping[KindTraits, TableKind] = {
     KEYED: KEYED_KIND,
     DYNAMIC_KEYED: DYNAMIC_KEYED_KIND,
-    CROSS_PARTITION_KEYED: KEYED_KIND,
+    CROSS_PARTITION_KEYED: PLACED_KEYED_KIND,
+    PARTITION_LOOKUP_KEYED: PLACED_KEYED_KIND,
     # `open_for_writing` refuses to write them. Their compactions are planned alike.
     POSTPONE_KEYED: KEYED_KIND,
     BUCKETED_APPEND: BUCKETED_APPEND_KIND,

@@ -1,8 +1,8 @@
 """Compares two versions of a bucket: the rows that differ.
 
-It skips sections whose files all belong to both versions, because their keys have the same rows
-before and after, unless rows of a file were deleted by a deletion vector. It merges the other
-sections on each side. Then it compares the two sides, both in key order, key by key in columns.
+It skips sections whose files all belong to both versions, because their keys have the same rows in
+both. It reads them if a deletion vector has deleted rows of a file. It merges the other sections on
+each side. Then it compares the two sides, both in key order, key by key in columns.
 
 Paimon skips every file that both versions have. That is faster, and wrong in both directions. It
 misses a row that such a file deletes and that is written again with its old values. It reports a

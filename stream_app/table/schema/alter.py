@@ -67,8 +67,11 @@ def alter_by(
     """As `alter_table`, with changes that depend on the newest schema."""
     while True:
         newest = _newest(table)
-        schema = _next(table, newest, changes_of(newest))
-        if schema is newest or table.schemas.create(schema):
+        changes = changes_of(newest)
+        schema = _next(table, newest, changes)
+        if schema is newest:
+            return schema
+        if table.environment.publish_schema(table.schemas, schema, changes):
             return schema
 
 

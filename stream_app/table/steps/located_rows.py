@@ -3,7 +3,7 @@
 `NamedPartitions` is for tables whose changes find their rows by an index of keys. `LookupHints` is
 for those that could have one: it tells so beside the reason of a record that lacks its partition.
 
-Source: none. Paimon's Flink jobs expect whole before-images.
+Paimon's Flink jobs expect whole before-images instead.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Quarantines records with a value that no merge accepts.
 
-A bitmap or sketch that cannot be read, and a zero that ``product`` would have to divide by, are
-stored as long as they are alone. From the next row of their key on, each read and each compaction
-of it would fail.
+As its key's only row, a bitmap or sketch that cannot be read is stored. So is a zero by which
+``product`` would have to divide. After the key's next row each read and each compaction would fail.
 
 Source: Paimon `mergetree/compact/aggregate/Field{RoaringBitmap32,RoaringBitmap64,HllSketch,
 ThetaSketch,Product}Agg.java`, which fail there.
@@ -21,11 +20,11 @@ from stream_app.mergetree.merge_engines.aggregates.unions import UNIONS, unreada
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.table_options import IGNORE_DELETE
 from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
 from stream_app.model.schema.data_type import FLOAT_ROOTS
 from stream_app.model.schema.merge_rules import ColumnAggregate
 from stream_app.model.schema.table_schema import TableSchema
 
-_PRODUCT = "product"
 _UNDOING = [int(RowKind.UPDATE_BEFORE), int(RowKind.DELETE)]
 
 
@@ -53,9 +52,9 @@ class MergeableValues:
 
 def mergeable_values(schema: TableSchema) -> MergeableValues | None:
     """The step of a table; None: its columns' functions accept every value."""
-    rules = [how for how in schema.merge_rules.aggregates.values() if how.column]
-    sets = tuple(how for how in rules if how.function in UNIONS)
-    divided = tuple(how for how in rules if _divides(how, schema))
+    aggregates = [how for how in schema.merge_rules.aggregates.values() if how.column]
+    sets = tuple(how for how in aggregates if how.function in UNIONS)
+    divided = tuple(how for how in aggregates if _divides(how, schema))
     if not sets and not divided:
         return None
     return MergeableValues(sets=sets, divided=divided)
@@ -65,7 +64,7 @@ def _divides(how: ColumnAggregate, schema: TableSchema) -> bool:
     """Whether deletes divide the column, which ends with an error at zero; floats become inf."""
     is_float = schema.fields.field(how.column).data_type.root in FLOAT_ROOTS
     options: CoreOptions = schema.core_options
-    is_divided = how.function == _PRODUCT and not how.ignores_retract
+    is_divided = AGGREGATE_FUNCTIONS[how.function].divides and not how.ignores_retract
     return is_divided and not is_float and not options[IGNORE_DELETE]
 
 
@@ -85,5 +84,5 @@ def _divided_by_zero(how: ColumnAggregate, changes: ChangeBatch) -> dict[int, st
     is_zero = pc.fill_null(pc.equal(pc.sign(column), 0), fill_value=False)
     undoes = np.isin(changes.rows.column(ROW_KIND).to_numpy(), _UNDOING)
     rows = np.flatnonzero(undoes & is_zero.to_numpy(zero_copy_only=False))
-    reason = f"takes 0 back from column {how.column!r}, and {_PRODUCT} cannot divide by it"
+    reason = f"takes 0 back from column {how.column!r}, and {how.function} cannot divide by it"
     return {int(index): reason for index in changes.message_index[rows]}

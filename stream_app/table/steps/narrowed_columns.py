@@ -79,7 +79,7 @@ class NarrowedColumns:
         }
 
     def _times(self, messages: pa.RecordBatch) -> npt.NDArray[np.int64]:
-        """When the changes were made, int64 [n] of ms; the least one where nothing tells."""
+        """The times of the changes, int64 [n] of ms; the least one where nothing tells the time."""
         of_kafka = messages.column("timestamp").cast(_MILLIS, safe=False)
         of_source = self.reader.change_times
         millis = of_kafka if of_source is None else pc.coalesce(of_source(messages), of_kafka)

@@ -14,8 +14,6 @@ An expiry's announcement holds while the snapshot `end` is the one it names. Wit
 the expiry is done, or the table was rolled back: numbers that come again are other versions. A
 rollback deletes the newest snapshot first, so its announcement holds while the newest snapshot is
 one of the deleted ones. Otherwise it is done, or it died and another committer continued.
-
-Source: none; Paimon has no means against these races.
 """
 
 from __future__ import annotations
@@ -265,7 +263,7 @@ def is_whole(table: FileStoreTable, number: int) -> bool:
 
 
 def _is_whole(table: FileStoreTable, snapshot: Snapshot) -> bool:
-    """Whether all is there that a tag keeps of a version."""
+    """Whether all files exist that a tag keeps of a version."""
     presence, paths = FilePresence(table), table.paths
     try:
         entries = FileStoreScan(table).live(snapshot)
@@ -278,4 +276,4 @@ def _is_whole(table: FileStoreTable, snapshot: Snapshot) -> bool:
         return False
     wanted = [paths.data_file(one.partition, one.bucket, one.file) for one in entries]
     wanted += [paths.index_file(one.partition, one.bucket, one.index_file) for one in indexes]
-    return not any(presence.findings(path, None) for path in wanted)
+    return not any(list(presence.findings(path, None)) for path in wanted)

@@ -1,8 +1,8 @@
 """Deletes old long-lived changelogs, with the files that only they need.
 
 As `expire_snapshots`, and after it. It deletes changelog files. Where flushed files were the
-changelog when the snapshot expired, those go as well that it took out of the table: they belong to
-changelogs before it.
+changelog when the snapshot expired, the files that it took out of the table go as well. They belong
+to changelogs before it.
 
 The current producer decides which files are the changelog, because followers read all snapshots by
 it. So flushed files of a time without changelog files need not stay when there are some today.

@@ -33,7 +33,7 @@ from stream_app.planning.upkeep.expire_range import (
 )
 from stream_app.planning.upkeep.unused_files import dropped_files, unprotected, without_flushed
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.map_in_threads import each, thread_count
+from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.upkeep.announcements import (
     delete_void_tags,
     holding_announcements,
@@ -324,7 +324,7 @@ def versions_before(
         except FileNotFoundError:  # another expiry runs too
             return None
 
-    versions = each(thread_count(table), version, [n for n in ids if n < end])
+    versions = map_in_threads(thread_count(table), version, [n for n in ids if n < end])
     return tuple(version for version in versions if version is not None)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import Snapshot
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.map_in_threads import each, thread_count
+from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.versions.manifest_reads import ManifestReads
 
 
@@ -161,7 +161,7 @@ def delete_files(table: FileStoreTable, files: FilesToDelete, *, clean_folders: 
     for step in files.steps():
         if step is files.manifests and clean_folders:  # while it can still be found which they are
             _delete_empty_folders(table, files.folders)
-        each(threads, table.file_io.delete, step)
+        map_in_threads(threads, table.file_io.delete, step)
 
 
 def _delete_empty_folders(table: FileStoreTable, folders: Iterable[str]) -> None:
@@ -170,5 +170,5 @@ def _delete_empty_folders(table: FileStoreTable, folders: Iterable[str]) -> None
     below = {folder for folder in folders if folder.startswith(f"{top}/")}
     depth = len(table.schema.partition_keys)
     for _ in range(depth + 1):
-        each(thread_count(table), table.file_io.delete_empty_folder, sorted(below))
+        map_in_threads(thread_count(table), table.file_io.delete_empty_folder, sorted(below))
         below = {folder.rpartition("/")[0] for folder in below} - {top}

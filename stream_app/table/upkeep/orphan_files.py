@@ -22,10 +22,9 @@ from dataclasses import dataclass
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.store_time import store_now_ms
 from stream_app.filestore.versions.branches import branch_roots
-from stream_app.model.snapshot import Snapshot
-from stream_app.model.version_kind import VersionKind
+from stream_app.model.snapshot import Snapshot, VersionKind
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.map_in_threads import each, thread_count
+from stream_app.table.map_in_threads import map_in_threads, thread_count
 from stream_app.table.versions.version_files import (
     NamedVersion,
     brought_back_from_tag,
@@ -168,10 +167,10 @@ def plan_orphans(table: FileStoreTable, older_than_millis: int) -> OrphanPlan:
     for folder in _METADATA:
         candidates += _files(table, f"{table.location}/{folder}")
     folders: dict[str, int] = {}
-    data = list(_data_folders(table, folders))
+    data, threads = list(_data_folders(table, folders)), thread_count(table)
     candidates += [
         candidate
-        for listed in each(thread_count(table), lambda folder: _files(table, folder), data)
+        for listed in map_in_threads(threads, lambda folder: _files(table, folder), data)
         for candidate in listed
     ]
     old = [one for one in candidates if one.modified_millis < older_than_millis]
@@ -198,7 +197,7 @@ def delete_orphans(table: FileStoreTable, plan: OrphanPlan) -> None:
         OSError: the file system refused; the next run finds the rest.
     """
     threads = thread_count(table)
-    each(threads, table.file_io.delete, [file.path for file in plan.files])
+    map_in_threads(threads, table.file_io.delete, [file.path for file in plan.files])
     # Not side by side: a partition is empty only when its buckets are gone.
     for folder in plan.folders:
         table.file_io.delete_empty_folder(folder)
@@ -252,7 +251,7 @@ class _UsedNames:
         new = [meta for meta in manifests.read_list(name) if meta.file_name not in self.names]
         if may_be_gone:
             new = [meta for meta in new if self._is_there(meta.file_name)]
-        listed = each(
+        listed = map_in_threads(
             thread_count(self._table),
             lambda meta: manifests.read_manifest(meta.file_name, meta.file_size),
             new,

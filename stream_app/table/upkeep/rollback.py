@@ -18,8 +18,8 @@ after each step:
 Writers must not run meanwhile: the rollback deletes what they commit on top of a deleted snapshot.
 A streaming job of ours detects the rollback, and stops.
 
-Source: Paimon `table/RollbackHelper.java`, which leaves the files of step 6 as orphans, and leaves
-consumers that are ahead: they would miss the snapshots that reuse the numbers before theirs.
+Source: Paimon `table/RollbackHelper.java`, which leaves the files of step 6 as orphans. It also
+leaves consumers that are ahead, which miss the snapshots that reuse numbers before theirs.
 """
 
 from __future__ import annotations
@@ -325,7 +325,7 @@ def _delete_latecomers(table: FileStoreTable, target: int) -> None:
 
 
 def _files(table: FileStoreTable, target: Snapshot, numbers: RollbackNumbers) -> FilesToDelete:
-    """What came after the target: no file that is live in it, and none that a branch has."""
+    """The files that came after the target, without those that it or a branch needs."""
     protected = protected_versions(table)
     collector = FileCollector(ManifestReads(table))
     needed: list[Collection[FileKey]] = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from stream_app.model.finding import Finding, FindingKind
@@ -27,7 +28,7 @@ class FilePresence:
             self._schemas = frozenset(self.table.schemas.ids())
         return self._schemas
 
-    def findings(self, path: str, size: int | None) -> list[Finding]:
+    def findings(self, path: str, size: int | None) -> Iterator[Finding]:
         """Problems of a file that must exist.
 
         Args:
@@ -41,19 +42,8 @@ class FilePresence:
             }
         actual_size = self._folders[folder].get(name)
         if actual_size is None:
-            return [
-                Finding(
-                    kind=FindingKind.FILE_MISSING, what="a file is missing", where=path,
-                    fix=_RESTORE,
-                )
-            ]  # fmt: skip
-        if size is not None and actual_size != size:
-            return [
-                Finding(
-                    kind=FindingKind.FILE_SIZE,
-                    what=f"a file has {actual_size} bytes, what names it says {size}",
-                    where=path,
-                    fix=_RESTORE,
-                )
-            ]
-        return []
+            what = "a file is missing"
+            yield Finding(kind=FindingKind.FILE_MISSING, what=what, where=path, fix=_RESTORE)
+        elif size is not None and actual_size != size:
+            what = f"a file has {actual_size} bytes, what names it says {size}"
+            yield Finding(kind=FindingKind.FILE_SIZE, what=what, where=path, fix=_RESTORE)

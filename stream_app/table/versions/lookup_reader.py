@@ -1,9 +1,9 @@
 """Finds the rows of some keys in a bucket's files, and reads as little of each as possible.
 
 For the look-ups of compactions (`kinds.keyed`) and of writers (`bucket_lookup`).
-`mergetree.lookup.copies_to_keep` decides how much of a file is read: all of it, its row groups that
-may have a key, or the rows themselves from a local copy (`filestore.lookup`). The first look-up
-makes the copy.
+`mergetree.lookup.copies_to_keep` decides how much of a file is read. That is all of it, its row
+groups that may have a key, or rows of a local copy (`filestore.lookup`). The first look-up makes
+the copy.
 
 Source: Paimon `mergetree/LookupLevels.java`.
 """

@@ -22,7 +22,7 @@ from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.live_entries import live_entries
 from stream_app.planning.upkeep.unused_files import FileKey, file_key
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.map_in_threads import each, thread_count
+from stream_app.table.map_in_threads import map_in_threads, thread_count
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -45,11 +45,11 @@ class ManifestReads:
         names = [name for name in dict.fromkeys(lists) if name]
         fresh = [name for name in names if name not in self._lists]
         threads = thread_count(self.table)
-        self._lists.update(zip(fresh, each(threads, self._list, fresh), strict=True))
+        self._lists.update(zip(fresh, map_in_threads(threads, self._list, fresh), strict=True))
         if with_manifests:
             metas = {meta.file_name: meta for name in names for meta in self._lists[name] or ()}
             new = [meta for name, meta in metas.items() if name not in self._manifests]
-            contents = each(threads, self._manifest, new)
+            contents = map_in_threads(threads, self._manifest, new)
             self._manifests.update(zip((meta.file_name for meta in new), contents, strict=True))
 
     def metas(self, name: str) -> list[ManifestFileMeta] | None:

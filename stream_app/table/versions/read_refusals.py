@@ -12,7 +12,6 @@ from stream_app.model.merge_engine import MERGE_ENGINES
 from stream_app.model.options.core_options import check_purpose, unknown_options
 from stream_app.model.options.option_support import Purpose
 from stream_app.model.schema.merge_problems import merge_problems
-from stream_app.model.table_kind import BucketMode
 from stream_app.table.file_store_table import FileStoreTable
 
 _LOG = logging.getLogger(__name__)
@@ -34,7 +33,7 @@ def check_readable(table: FileStoreTable, *, merges: bool) -> None:
         others.append(f"merge-engine = {engine}")
     elif merges and table.kind.merges_by_key:
         others += merge_problems(table.schema.fields, table.schema.primary_keys, options)
-    if table.kind.bucket_mode is BucketMode.POSTPONE:
+    if not table.kind.is_supported:
         others.append("bucket = -2")
     check_purpose(options, Purpose.READ, others, table.location)
 

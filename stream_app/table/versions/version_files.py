@@ -16,8 +16,7 @@ from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.versions.numbered_files import numbers_of
 from stream_app.filestore.versions.tag_manager import TagManager
 from stream_app.format.snapshot_json import decode_snapshot
-from stream_app.model.snapshot import Snapshot
-from stream_app.model.version_kind import VersionKind
+from stream_app.model.snapshot import Snapshot, VersionKind
 from stream_app.table.file_store_table import FileStoreTable
 
 

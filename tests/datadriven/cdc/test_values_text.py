@@ -88,6 +88,7 @@ def _shown(decoded: DecodedBatch, at: int) -> str | None:
     return repr(str(value)) if hasattr(value, "isoformat") else repr(value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", files(Path(__file__).parent / "values"), ids=lambda p: p.stem)
 def test_values(path: Path) -> None:
     run_file(path, _handle)

@@ -14,10 +14,8 @@ from pathlib import Path
 import pytest
 
 from stream_app.errors import StreamAppError
-from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_manager import CompactManager
 from stream_app.mergetree.compact.compact_strategy import CompactStrategy, PickTime
-from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.mergetree.compact.picker import MergeTreePicker
 from stream_app.mergetree.compact.universal_compaction import (
     EarlyFullCompaction,
@@ -34,6 +32,7 @@ from stream_app.mergetree.levels import Levels
 from stream_app.mergetree.lookup.lookup_plan import keys_in, lookup_tiers
 from stream_app.mergetree.sorted_run import LevelSortedRun, SortedRun
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.compact_request import CompactRequest, CompactUnit
 from stream_app.model.data_file_meta import DataFileMeta
 from tests.support.datadriven import Case, run_file
 from tests.support.lsm_files import a_file, int_key_of

@@ -20,16 +20,15 @@ from stream_app.mergetree.changelog.before_rows import (
     RowsAbove,
 )
 from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
-from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_manager import files_above
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter, RecordLevelExpire
 from stream_app.mergetree.compact.compact_task import CompactTask, Rewriter
-from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.levels import Levels
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.compact_request import CompactRequest, CompactUnit
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.row_kind import RowKind
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND

@@ -10,7 +10,7 @@ import pytest
 
 from stream_app.model.finding import FindingKind
 from stream_app.model.manifest_entry import FileKind
-from stream_app.table.check.keys_across import across_findings
+from stream_app.table.check.doubled_keys import across_findings
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.cross_partition import CrossPartitionJob, cross_partition_table
 from tests.support.damaged_table import Damage, set_value

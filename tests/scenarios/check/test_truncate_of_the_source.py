@@ -9,7 +9,7 @@ import pytest
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.ops.check.source_replay import fill
-from stream_app.app.source.uncompared import Uncompared
+from stream_app.app.source.uncompared_findings import Uncompared
 from stream_app.message_formats import format_named
 from stream_app.table.check.source_check import SourceCheck
 from tests.support.small_table import small_table

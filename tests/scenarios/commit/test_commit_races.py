@@ -79,7 +79,7 @@ def waiting_compactions(table: FileStoreTable) -> tuple[StreamTableCommit, Compa
     later = CompactLater(table)
     commit = StreamTableCommit(table, "us", later)
     for epoch, value in enumerate("ab"):
-        first = commit.begin_epoch()
+        first = commit.follow_and_wait()
         commit.commit_epoch(epoch, write_changes(table, rows("mon", "tue", value=value), first))
     assert len(later.waiting) == 2
     later.run()
@@ -92,7 +92,7 @@ def test_an_append_is_put_on_top_of_whoever_was_first(tmp_path: Path) -> None:
     others = [lambda value=value: rival.write(rows("tue", value=value)) for value in "xyz"]
     ours = raced(table, *others)
     commit = StreamTableCommit(ours, "us", CompactLater(ours))
-    messages = write_changes(ours, rows("mon"), commit.begin_epoch())
+    messages = write_changes(ours, rows("mon"), commit.follow_and_wait())
     commit.commit_epoch(0, messages)
     users = [snapshot.commit_user for snapshot in check_chain(table)]
     assert users == ["bob", "bob", "bob", "us"]
@@ -125,7 +125,7 @@ def test_a_commit_is_given_up(tmp_path: Path, options: dict[str, Any], tries: in
     rival = TableWriter(table, user="bob")
     ours = raced(table, *[lambda: rival.write([])] * 9)
     commit = StreamTableCommit(ours, "us", CompactLater(ours))
-    messages = write_changes(ours, rows("mon"), commit.begin_epoch())
+    messages = write_changes(ours, rows("mon"), commit.follow_and_wait())
     with pytest.raises(CommitError, match=f"commit 0 of user us lost the race .* {tries} times"):
         commit.commit_epoch(0, messages)
     assert {snapshot.commit_user for snapshot in check_chain(table)} == {"bob"}
@@ -166,7 +166,7 @@ def test_rows_of_a_partition_that_is_dropped_as_they_come_are_its_first(tmp_path
     ours = raced(table, dropper(table, "mon"))
     commit = StreamTableCommit(ours, "us", CompactLater(ours))
     new: list[Change] = [("+I", {"dt": "mon", "k": 1, "v": "new"})]
-    commit.commit_epoch(0, write_changes(ours, new, commit.begin_epoch()))
+    commit.commit_epoch(0, write_changes(ours, new, commit.follow_and_wait()))
     assert read_rows(table) == [{"dt": "mon", "k": 1, "v": "new"}]
     check_chain(table)
 
@@ -185,7 +185,7 @@ def test_a_partition_that_is_rescaled_as_rows_come_refuses_them(tmp_path: Path) 
 
     ours = raced(table, rescale)
     commit = StreamTableCommit(ours, "us", CompactLater(ours))
-    messages = write_changes(ours, rows("mon", value="c"), commit.begin_epoch())
+    messages = write_changes(ours, rows("mon", value="c"), commit.follow_and_wait())
     with pytest.raises(CommitConflictError) as told:
         commit.commit_epoch(0, messages)
     assert "the partition has 4 buckets, not 2: since snapshot 3 (APPEND) of user bob2" in (

@@ -45,7 +45,7 @@ def test_a_table_that_was_rolled_back_stops_the_job(tmp_path: Path) -> None:
         writer.write([row(number, "a")])
     roll_back(writer.table, 1)
     with pytest.raises(CheckpointError, match="gone back from snapshot 3 to 1"):
-        writer.commit.begin_epoch()
+        writer.commit.follow_and_wait()
     roll_back(writer.table, 0)
     with pytest.raises(CheckpointError, match="gone back from snapshot 3 to 0"):
         writer.write([row(9, "a")])
@@ -84,7 +84,7 @@ def test_an_epoch_on_top_of_others_that_was_rolled_back_stops_the_job(
     assert writer.table.snapshots.latest_id() == 3
     roll_back(writer.table, 2)
     ask: Callable[[], object] = {
-        "begins the next": writer.commit.begin_epoch,
+        "begins the next": writer.commit.follow_and_wait,
         "asks for the last": lambda: writer.commit.state.is_committed(1),
     }[asks]
     with pytest.raises(CheckpointError, match="gone back from snapshot 3 to 2"):
@@ -99,7 +99,7 @@ def test_the_numbers_of_files_count_each_writers_commit_once(tmp_path: Path) -> 
     writer.restart(OvertakenFileIO(before=[*overtakes]))
     writer.write([row(1, "a")])
     writer.write([row(2, "a")])
-    writer.commit.begin_epoch()
+    writer.commit.follow_and_wait()
     latest = writer.table.snapshots.latest()
     sizes = [entry.file.file_size for entry in FileStoreScan(writer.table).live(latest)]
     told = writer.commit.compaction_metrics()
@@ -146,7 +146,7 @@ def test_rows_that_others_wrote_are_compacted_with_ours(tmp_path: Path) -> None:
     for number in range(2):
         other.write([row(number, "b")])
     assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {1}
-    assert writer.commit.begin_epoch() == 3
+    assert writer.commit.follow_and_wait() == 3
     assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {3}
     # Rows that come later are newer, whoever wrote the others.
     writer.write([row(1, "c")])
@@ -165,7 +165,7 @@ def test_only_the_changes_of_expired_snapshots_are_gone(tmp_path: Path) -> None:
         other.write([row(number, "b")])
     for number in (1, 2, 3):
         Path(writer.table.location, "snapshot", f"snapshot-{number}").unlink()
-    assert writer.commit.begin_epoch() == 4
+    assert writer.commit.follow_and_wait() == 4
     assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {4}
     writer.write([row(0, "c")])
     assert [row["v"] for row in read_rows(writer.table)] == ["c", "b", "b"]
@@ -236,5 +236,5 @@ def test_manifests_that_expire_while_they_are_read(tmp_path: Path) -> None:
     middle = writer.table.snapshots.snapshot(2)
     TableWriter(writer.table, user="third").write([row(0, "c")])
     writer.table.file_io.delete(writer.table.paths.manifest(middle.delta_manifest_list))
-    assert writer.commit.begin_epoch() == 3
+    assert writer.commit.follow_and_wait() == 3
     assert set(writer.commit.coordinator.back_pressure.sorted_runs().values()) == {3}

@@ -19,7 +19,7 @@ from stream_app.planning.commit.job_epochs import KEPT_MS
 from stream_app.planning.upkeep.expire_range import expire_config
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
-from stream_app.table.commit.job_epochs import newest_epochs
+from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.upkeep.expire_snapshots import ExpireSnapshots
@@ -130,7 +130,7 @@ def test_a_job_that_was_away_does_not_write_its_pending_epoch_again(
 
 def test_where_an_epoch_ends_is_known_when_its_snapshot_has_expired(jobs: Jobs) -> None:
     job = StreamTableCommit(jobs.table, "third", CompactInCaller(jobs.table))
-    job.begin_epoch()
+    job.follow_and_wait()
     job.commit_epoch(0, [], properties={SOURCE_END_PROPERTY: "the end"})
     write_much(jobs)
     assert jobs.expire() == 1

@@ -68,7 +68,7 @@ def test_a_twin_with_the_same_checkpoint_does_not_write_an_epoch_again(tmp_path:
     twin = SmallTable(one.table)
     twin._epoch = 1
     # Both have found that epoch 1 is new; then both write it.
-    first = twin._commit.begin_epoch()
+    first = twin._commit.follow_and_wait()
     messages = twin._messages([row(2, "b")], first)
     one.commit(row(2, "b"))
     with pytest.raises(CommitConflictError, match="same checkpoint: it made snapshot 2 "):
@@ -80,7 +80,7 @@ def test_a_twin_with_the_same_checkpoint_does_not_write_an_epoch_again(tmp_path:
     }, "files that no snapshot names are gone"
     assert one.table.snapshots.latest_id() == 2
     with pytest.raises(CommitConflictError, match="another process works with the same checkpoint"):
-        twin._commit.begin_epoch()
+        twin._commit.follow_and_wait()
 
 
 def test_a_twin_does_not_commit_compactions_under_an_overtaken_identifier(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_an_epoch_ends_when_its_changes_are_told(tmp_path: Path, producer: str) 
     table = a_table(tmp_path, producer)
     commit = StreamTableCommit(table, "job", CompactHere(table))
     for epoch, changes in enumerate((FIRST, SECOND)):
-        done = commit.commit_epoch(epoch, write_changes(table, changes, commit.begin_epoch()))
+        done = commit.commit_epoch(epoch, write_changes(table, changes, commit.follow_and_wait()))
         append, compact = done.snapshots
         assert append.commit_kind is CommitKind.APPEND
         assert append.changelog_manifest_list is None
@@ -67,7 +67,7 @@ def test_without_waiting_changes_are_told_when_a_compaction_ends(tmp_path: Path)
     later = CompactLater(table)
     commit = StreamTableCommit(table, "job", later)
     for epoch, changes in enumerate((FIRST, SECOND)):
-        commit.commit_epoch(epoch, write_changes(table, changes, commit.begin_epoch()))
+        commit.commit_epoch(epoch, write_changes(table, changes, commit.follow_and_wait()))
     assert told(table) == {}
     later.run()
     assert commit.commit_idle() is not None
@@ -82,7 +82,7 @@ def test_full_compactions_tell_what_several_epochs_changed(tmp_path: Path) -> No
     table = a_table(tmp_path, "full-compaction", full_compaction__delta_commits=2)
     commit = StreamTableCommit(table, "job", CompactHere(table))
     for epoch, changes in enumerate((FIRST, SECOND)):
-        commit.commit_epoch(epoch, write_changes(table, changes, commit.begin_epoch()))
+        commit.commit_epoch(epoch, write_changes(table, changes, commit.follow_and_wait()))
     assert list(told(table).values()) == [[("+I", 1, "c")]]
 
 
@@ -95,7 +95,7 @@ def test_a_table_without_a_changelog_begins_one(tmp_path: Path) -> None:
     options = {**quiet.schema.options, "changelog-producer": "lookup"}
     table = replace(quiet, schema=replace(quiet.schema, options=options))
     commit = StreamTableCommit(table, "job", CompactHere(table))
-    commit.commit_epoch(1, write_changes(table, SECOND, commit.begin_epoch()))
+    commit.commit_epoch(1, write_changes(table, SECOND, commit.follow_and_wait()))
     [changes] = told(table).values()
     assert changes == [("+I", 1, "c")]
 
@@ -105,7 +105,7 @@ def test_a_dropped_compaction_leaves_no_changelog(tmp_path: Path) -> None:
     table = a_table(tmp_path, "lookup", lookup_wait=False)
     late = CompactLater(table)
     job = StreamTableCommit(table, "job", late)
-    job.commit_epoch(0, write_changes(table, FIRST, job.begin_epoch()))
+    job.commit_epoch(0, write_changes(table, FIRST, job.follow_and_wait()))
     other = StreamTableCommit(table, "other", CompactHere(table), last_identifier=0)
     assert len(other.compact_whole()) == 1
     there = files(table)
@@ -132,7 +132,7 @@ def test_few_new_keys_read_few_row_groups(tmp_path: Path, options: dict[str, Any
     ).table
     first: list[Change] = [("+I", {"k": key, "v": text}) for key, text in enumerate(texts)]
     commit = StreamTableCommit(table, "job", CompactHere(table))
-    commit.commit_epoch(0, write_changes(table, first, commit.begin_epoch()))
+    commit.commit_epoch(0, write_changes(table, first, commit.follow_and_wait()))
     commit.compact_whole()
     files_now = FileStoreScan(table).live(table.snapshots.latest())
     [big] = [entry.file for entry in files_now if entry.file.level > 0]
@@ -141,7 +141,7 @@ def test_few_new_keys_read_few_row_groups(tmp_path: Path, options: dict[str, Any
         watched = replace(table, file_io=files)
         commit = StreamTableCommit(watched, "job", CompactHere(watched), last_identifier=epoch - 1)
         change: Change = ("+U", {"k": key, "v": "new"})
-        commit.commit_epoch(epoch, write_changes(watched, [change], commit.begin_epoch()))
+        commit.commit_epoch(epoch, write_changes(watched, [change], commit.follow_and_wait()))
         assert 0 < files.read[big.file_name] < big.file_size // 2
         first[key] = change
         assert by_content(read_rows(table)) == by_content(row for _, row in first)

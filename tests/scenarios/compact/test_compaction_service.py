@@ -13,8 +13,8 @@ import pytest
 
 from stream_app.app.job.compact_job import _Compaction
 from stream_app.app.tables.compaction_request import CompactJob
-from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.compact_request import CompactRequest
 from stream_app.model.schema.data_type import parse_data_type
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.schema.schema_changes import AddColumn

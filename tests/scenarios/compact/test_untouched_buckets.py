@@ -26,7 +26,7 @@ def _epoch(job: StreamTableCommit, epoch: int, bucket: int, made: MadeFiles) -> 
     io = job.table.file_io
     assert isinstance(io, CountingFileIO)
     io.read.clear()
-    job.begin_epoch()
+    job.follow_and_wait()
     change = BucketChange(partition=PARTITION, bucket=bucket, added=(made.flushed(),))
     job.commit_epoch(epoch, [change])
     return io.opened("manifest-")

@@ -16,8 +16,9 @@ import pytest
 
 from stream_app.app.ops.inspect.job_status import READY, WAITING, TableStatus, with_waiting_rows
 from stream_app.errors import CompactionError
-from stream_app.mergetree.compact.compact_executor import CompactExecutor, CompactRequest
+from stream_app.mergetree.compact.compact_executor import CompactExecutor
 from stream_app.model.bucket_change import BucketChange
+from stream_app.model.compact_request import CompactRequest
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.compact.waiting_rows import waiting_buckets
@@ -27,7 +28,7 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
 from stream_app.table.job.table_job import TableJob
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.waiting_rows import rows_that_wait
+from stream_app.table.versions.waiting_row_count import rows_that_wait
 from tests.support.compacting_table import rows
 from tests.support.small_table import Change, StandingClock, small_table, write_changes
 from tests.support.table_writer import CompactInCaller, TableWriter, read_changes, read_rows

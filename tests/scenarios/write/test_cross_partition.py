@@ -88,7 +88,7 @@ def test_rows_that_another_writer_moves_meanwhile_are_written_anew(
     batch = job.started()
     job.run(batch, *(change(key, None, "a", 1) for key in range(4)))
     other = CrossPartitionJob(job.table, user="other")
-    epoch, work = job.send(change(0, "a", "c", 3), change(1, "a", None)), batch.work
+    epoch, work = job.send(change(0, "a", "c", 3), change(1, "a", None)), batch.writer
     decoded = work.decode(epoch, job.parts(epoch), work.tables.feeds, "the end")
     write, plans = decoded.write, list[Any]()
 

@@ -83,7 +83,7 @@ def decoded(work: EpochWriter[Parts], tables: TwoTables, epoch: int) -> DecodedE
 
 def opened(tables: TwoTables, runner: EpochHere) -> EpochCommitter[Parts]:
     batch: EpochCommitter[Parts] = tables.started(runner)
-    for feed in batch.feeds:
+    for feed in batch.tables.feeds:
         feed.job.open("the job")
     return batch
 
@@ -102,7 +102,7 @@ class CountingRoutes(EpochHere):
 
 def three_that_overlap(tables: TwoTables, runner: CountingRoutes) -> None:
     """Each epoch is routed before the one before is written."""
-    work = opened(tables, runner).work
+    work = opened(tables, runner).writer
     first, second = decoded(work, tables, 0), decoded(work, tables, 1)
     work.finish(first, work.tables.feeds)
     third = decoded(work, tables, 2)
@@ -139,7 +139,7 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_written(tmp_path: P
     tables, runner = TwoTables(tmp_path, orders=SMALL), CountingRoutes()
     tables.send(orders(1, 2), [])
     tables.send(orders(*range(10), v="ours"), [])
-    work = opened(tables, runner).work
+    work = opened(tables, runner).writer
     work.finish(decoded(work, tables, 0), work.tables.feeds)
     routed = decoded(work, tables, 1)
     other = TableWriter(tables.tables[0], CompactInCaller, user="other")
@@ -155,7 +155,7 @@ def test_keys_of_another_writer_are_seen_before_the_rows_are_committed(tmp_path:
     tables, runner = TwoTables(tmp_path, orders=SMALL), CountingRoutes()
     tables.send(orders(1, 2), [])
     tables.send(orders(*range(10), v="ours"), [])
-    work = opened(tables, runner).work
+    work = opened(tables, runner).writer
     work.finish(decoded(work, tables, 0), work.tables.feeds)
     routed = decoded(work, tables, 1)
     other = TableWriter(tables.tables[0], CompactInCaller, user="other")
@@ -185,7 +185,7 @@ def test_a_commit_on_another_index_is_refused_and_leaves_no_file(tmp_path: Path)
     other = TableWriter(table, CompactInCaller, user="other")
     other.write([("+I", {"k": 2, "v": "theirs"})])
     before = files_on_disk(table, "index-") | files_on_disk(table, "data-")
-    first = ours.commit.begin_epoch()
+    first = ours.commit.follow_and_wait()
     changes = write_changes(table, [("+I", {"k": 2, "v": "ours"})], first, taken.written_on)
     with pytest.raises(CommitConflictError, match="would be in two buckets") as caught:
         ours.commit.commit_epoch(1, changes, basis=taken)
@@ -294,7 +294,7 @@ def test_an_index_that_expires_while_rows_are_routed_by_it(tmp_path: Path) -> No
     tables, runner = TwoTables(tmp_path, orders=SMALL), FailingRoutes()
     for keys in ((1, 2), (2, 3), (3, 4)):
         tables.send(orders(*keys), [])
-    work = opened(tables, runner).work
+    work = opened(tables, runner).writer
     work.finish(decoded(work, tables, 0), work.tables.feeds)
     second = decoded(work, tables, 1)
     runner.before_failure = lambda: work.finish(second, work.tables.feeds)
@@ -306,7 +306,7 @@ def test_an_index_that_expires_while_rows_are_routed_by_it(tmp_path: Path) -> No
 def test_tasks_that_fail_by_themselves_are_not_repeated(tmp_path: Path) -> None:
     tables, runner = TwoTables(tmp_path, orders=SMALL), FailingRoutes()
     tables.send(orders(1, 2), [])
-    work = opened(tables, runner).work
+    work = opened(tables, runner).writer
     runner.before_failure = lambda: None
     with pytest.raises(CorruptFileError):
         decoded(work, tables, 0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stream_app.cdc.computed.row_filter import FilterStep, Knowledge
+from stream_app.cdc.computed.change_filter import FilterStep, Knowledge
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.cdc.pipeline import Pipeline, Place
 from stream_app.errors import CommitError, UsageError
@@ -101,7 +101,7 @@ def test_the_only_table_that_is_outdated_in_each_round_stops_its_job(tmp_path: P
 
 def filtered(batch: EpochCommitter[Parts]) -> None:
     """The second table takes only rows of which a condition on its number is true."""
-    feed = batch.feeds[1]
+    feed = batch.tables.feeds[1]
     unfiltered = feed.format_of
 
     def format_of(table: FileStoreTable) -> MessageFormat:
@@ -129,7 +129,7 @@ def test_a_table_whose_filter_does_not_fit_its_newest_schema_is_held_alone(
         tables.tables[1] = newest_version(tables.tables[1])
         batch = tables.started(runner, each_for_itself=True)
         filtered(batch)
-        assert [part is None for part in batch.work.plan().tables] == [False, True]
+        assert [part is None for part in batch.writer.plan().tables] == [False, True]
     run(batch, tables, runner, 2)
     waiting = tables.state().held
     assert waiting.keys() == {"b"}
@@ -144,9 +144,9 @@ def test_the_only_table_whose_filter_does_not_fit_ends_the_job_before_it_starts(
     tables = TwoTables(tmp_path)
     batch = tables.started(EpochHere())
     filtered(batch)
-    batch.feeds[1].job.table = batch.feeds[0].job.table
+    batch.tables.feeds[1].job.table = batch.tables.feeds[0].job.table
     with pytest.raises(UsageError):
-        batch.work.plan()
+        batch.writer.plan()
 
 
 def test_a_write_only_table_waits_for_its_compactor_alone(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.blocks import NEWCOMERS, UNREADABLE
 from stream_app.spark.epoch.epoch_plan import Part
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.ingest.resume_requests import resume
+from stream_app.spark.ingest.held_tables import resume
 from stream_app.spark.ingest.table_feed import Arrived, TableFeed
 from tests.support.epoch_here import EpochHere, Parts
 from tests.support.faulty_file_io import Fault, FaultyFileIO, Mode
@@ -113,7 +113,7 @@ def test_requests_of_a_table_that_fails_alone_count(tmp_path: Path) -> None:
     requests = StoreRequests()
     files = counted(FaultyFileIO(fault=Fault(0, "before", stays_dead=True)), requests)
     batch = started(tables, runner, file_io=(files, None), tasks=1)
-    plan = batch.work.plan()
+    plan = batch.writer.plan()
     failed, _ = runner.route(0, tables.messages(0).to_batches(), plan).write(plan).tables
     assert failed.failure is not None
     assert failed.counts.requests == {"put": 1, "put_errors": 1}
@@ -231,7 +231,7 @@ def test_a_cause_that_needs_a_person_waits_until_it_is_resumed(tmp_path: Path) -
     batch.while_idle()
     assert tables.state().held["b"].tries == 1
 
-    batch.feeds[1].quarantine.bad_records_max = None
+    batch.tables.feeds[1].quarantine.bad_records_max = None
     resume(tables.checkpoint(), "b", tables.tables[0].clock.now_ms())
     tables.tables[0].clock.sleep(10)
     batch.while_idle()
@@ -306,8 +306,8 @@ def test_a_table_that_appears_gets_its_rows_in_the_same_epoch(tmp_path: Path) ->
     tables, runner = two_tables(tmp_path)
     batch = started(tables, runner)
     second = Second(batch.tables.feeds.pop())
-    batch.work.newcomers = second
-    batch.work.shape = batch.work.shape.with_splitter(second)
+    batch.writer.newcomers = second
+    batch.writer.shape = batch.writer.shape.with_splitter(second)
     run(batch, tables, runner, 0)
     [seen] = second.seen
     assert seen.schema == MESSAGE_SCHEMA
@@ -335,8 +335,8 @@ def test_the_first_table_appears_in_a_job_without_any(tmp_path: Path) -> None:
     batch = started(tables, runner)
     both = Both([*batch.tables.feeds])
     batch.tables.feeds.clear()
-    batch.work.newcomers = both
-    batch.work.shape = batch.work.shape.with_splitter(both)
+    batch.writer.newcomers = both
+    batch.writer.shape = batch.writer.shape.with_splitter(both)
     run(batch, tables, runner, 0)
     assert snapshots(tables) == [1, 1]
     assert_right(tables)
@@ -358,7 +358,7 @@ def test_a_table_that_cannot_be_opened_at_the_start_gets_no_row_twice(tmp_path: 
     manifests.rename(tmp_path / "away")
     again = started(tables, runner)
     again.while_idle()
-    assert again.tables.held.keys() == {"a"}
+    assert again.tables.held.by_name.keys() == {"a"}
     (tmp_path / "away").rename(manifests)
     last = started(tables, runner)
     last.while_idle()

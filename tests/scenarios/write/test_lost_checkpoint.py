@@ -15,7 +15,7 @@ import pytest
 from stream_app.errors import CheckpointError
 from stream_app.model.schema.aggregate_function import AGGREGATE_FUNCTIONS
 from stream_app.spark.ingest.epoch_committer import EpochCommitter
-from stream_app.spark.ingest.resume_requests import resume
+from stream_app.spark.ingest.held_tables import resume
 from tests.support.begun_epoch import begin_epoch
 from tests.support.epoch_here import EpochHere, Parts
 from tests.support.function_columns import FUNCTION_COLUMNS, NEEDED_OPTIONS
@@ -112,8 +112,8 @@ def test_of_a_database_the_tables_that_count_twice_are_held(
     batch = tables.started(runner, each_for_itself=True)
     assert run(batch, tables, runner) is None
     assert contents(tables) == before
-    assert batch.tables.held.keys() == {"b"}
-    assert f"starting-offsets = '{ENDS}'" in batch.tables.held["b"].reason
+    assert batch.tables.held.by_name.keys() == {"b"}
+    assert f"starting-offsets = '{ENDS}'" in batch.tables.held.by_name["b"].reason
     [warning] = [record.getMessage() for record in caplog.records if "already" in record.message]
     assert tables.tables[0].location in warning
     assert "a changelog tells these changes again" in warning

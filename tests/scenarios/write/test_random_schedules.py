@@ -28,9 +28,9 @@ from hypothesis.stateful import (
 )
 
 from stream_app.errors import CompactionError
-from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.model.bucket_change import BucketChange
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.compact_request import CompactRequest
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.table.compact.failures import FAILURES_MAX
 from stream_app.table.file_store_table import FileStoreTable
@@ -176,7 +176,7 @@ class Job(RuleBasedStateMachine):
     def write(self, changes: list[tuple[str, int]], overtaken: str) -> None:
         """An epoch; the other writer may compact before one of its snapshots."""
         before, is_known = self.runs(), self.commit.last_identifier is not None
-        first = self.commit.begin_epoch()
+        first = self.commit.follow_and_wait()
         rows = self.rows_of(changes)
         messages = write_changes(self.table, rows, first) if rows else []
         if overtaken == "writing":
@@ -190,7 +190,9 @@ class Job(RuleBasedStateMachine):
             # The epoch is not in the table; the next process does it again.
             assert max(self.executor.failures.values()) >= FAILURES_MAX
             self.restart()
-            messages = write_changes(self.table, rows, self.commit.begin_epoch()) if rows else []
+            messages = (
+                write_changes(self.table, rows, self.commit.follow_and_wait()) if rows else []
+            )
             self.commit.commit_epoch(self.epoch, messages)
         self.executor.uncommitted.clear()
         self.overtaken.before.clear()
@@ -204,7 +206,7 @@ class Job(RuleBasedStateMachine):
 
     @rule(changes=CHANGES, drains=st.booleans())
     def another_writes(self, changes: list[tuple[str, int]], drains: bool) -> None:
-        first = self.rival.begin_epoch()
+        first = self.rival.follow_and_wait()
         rows = self.rows_of(changes)
         messages = write_changes(self.table, rows, first) if rows else []
         self.rival.commit_epoch(self.rival_epoch, messages)

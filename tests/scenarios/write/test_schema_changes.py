@@ -247,7 +247,7 @@ def test_a_replayed_epoch_finds_its_schema(tmp_path: Path, dies: str) -> None:
             job.repeat(job.started(ends_at=epoch), epoch)
     else:
         batch = job.started()
-        batch.feeds[0].evolution = EndsBehind(EvolutionRules())
+        batch.tables.feeds[0].evolution = EndsBehind(EvolutionRules())
         with pytest.raises(EndedError):
             job.repeat(batch, epoch)
         assert job.columns() == ["k INT NOT NULL", "v STRING", "note STRING"]

@@ -38,7 +38,7 @@ def two_tables(folder: Path) -> TwoTables:
 
 def run(batch: EpochCommitter[Parts], tables: TwoTables, epoch: int, **bad: Any) -> None:
     """An epoch, read by two tasks; what stops the job is raised as it is."""
-    runner = batch.work.runner
+    runner = batch.writer.runner
     assert isinstance(runner, EpochHere)
     runner.topics = [
         part for each in range(epoch + 1) for part in tables.messages(each).to_batches()
@@ -191,11 +191,11 @@ class Shards:
 def test_a_truncate_of_a_shard_holds_its_table_back_alone(tmp_path: Path) -> None:
     tables = two_tables(tmp_path)
     batch = tables.started(EpochHere(), each_for_itself=True)
-    batch.work.shape = batch.work.shape.with_splitter(Shards(("eu.t", "us.t")))
+    batch.writer.shape = batch.writer.shape.with_splitter(Shards(("eu.t", "us.t")))
     run(batch, tables, 0)
     # A later process knows it, though the epoch has rows of one source table only.
     later = tables.started(EpochHere(), each_for_itself=True)
-    later.work.shape = later.work.shape.with_splitter(Shards(("us.t",)))
+    later.writer.shape = later.writer.shape.with_splitter(Shards(("us.t",)))
     tables.send([TRUNCATE, {"k": 50, "v": "held"}], [TRUNCATE, {"day": "one", "n": 50}])
     run(later, tables, 1)
     waiting = tables.state().held

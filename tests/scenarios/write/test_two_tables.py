@@ -71,7 +71,7 @@ def test_each_table_gets_its_own_rows_in_an_epoch_of_its_own(tmp_path: Path) -> 
     assert_right(tables)
     orders, events = ([report.counts.changes for report in reports(batch, at)] for at in (0, 1))
     assert (orders, events) == ([20, 1], [9, 0])
-    assert (batch.work.totals.messages, batch.work.totals.changes) == (30, 30)
+    assert (batch.writer.totals.messages, batch.writer.totals.changes) == (30, 30)
     for table, ends in zip(tables.tables, ({"a": {"0": 20}}, {"b": {"0": 8}}), strict=True):
         told = [
             json.loads((snapshot.properties or {})[OFFSETS_PROPERTY])
@@ -109,10 +109,10 @@ def test_the_schema_of_each_epoch_is_the_one_that_its_table_has_then(tmp_path: P
     first, second = (runner.plans[epoch].table(0) for epoch in (0, 1))
     assert first.next_sequence_number == 0 < second.next_sequence_number
     assert first.message_format is second.message_format
-    job = batch.feeds[0].job
+    job = batch.tables.feeds[0].job
     job.table = job.table.with_options({"ignore-update-before": "true"})
-    assert batch.work.plan().table(0).table.schema.options["ignore-update-before"] == "true"
-    assert batch.work.plan().table(0).message_format is not first.message_format
+    assert batch.writer.plan().table(0).table.schema.options["ignore-update-before"] == "true"
+    assert batch.writer.plan().table(0).message_format is not first.message_format
 
 
 def test_an_epoch_that_one_table_has_is_finished_for_the_other(tmp_path: Path) -> None:

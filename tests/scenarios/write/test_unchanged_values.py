@@ -73,8 +73,8 @@ class ToastJob:
         )
         tables = JobTables(
             [feed],
-            log=EpochLog(self._checkpoint(), goes_back=True),
-            state=JobStateFile(self._checkpoint()),
+            epoch_log=EpochLog(self._checkpoint(), goes_back=True),
+            state_file=JobStateFile(self._checkpoint()),
             now_ms=self.table.clock.now_ms,
             on_failure=OnFailure.STOP,
         )
@@ -188,7 +188,7 @@ def test_a_row_that_the_table_never_had_goes_to_quarantine(tmp_path: Path) -> No
     assert record["reason"] == (
         "column 'body' is unchanged and its value was not sent, and its row is not in the table"
     )
-    counts = job.batch.work.totals
+    counts = job.batch.writer.totals
     assert (counts.messages, counts.changes, counts.bad) == (3, 2, 1)
     assert counts.kinds == (1, 0, 1, 0), "+I and +U, without the update that was refused"
 
@@ -279,6 +279,6 @@ def test_a_value_that_another_writer_changes_meanwhile_is_not_undone(
 
             return replace(routed, write=write)
 
-    job.batch.work.runner = Overtaken()
+    job.batch.writer.runner = Overtaken()
     job.run(change("u", 1, n=5))
     assert job.rows() == by_content([a_row(1, f"theirs {commits}", 5)])

@@ -104,6 +104,8 @@ public final class PaimonServer {
         switch (command) {
             case "create":
                 return create(request);
+            case "list_tables":
+                return listTables(request);
             case "read":
                 return read(request);
             case "changelog":
@@ -187,6 +189,9 @@ public final class PaimonServer {
         Options options = new Options();
         options.set("warehouse", request.get("warehouse").asText());
         options.set("cache-enabled", "false");
+        if (present(request, "catalog")) {
+            strings(request.get("catalog")).forEach(options::set);
+        }
         return CatalogFactory.createCatalog(CatalogContext.create(options));
     }
 
@@ -226,6 +231,17 @@ public final class PaimonServer {
             catalog.createTable(identifier(request), definition(request), false);
         }
         return JSON.createObjectNode();
+    }
+
+    private static ObjectNode listTables(JsonNode request) throws Exception {
+        ObjectNode answer = JSON.createObjectNode();
+        try (Catalog catalog = catalog(request)) {
+            for (String database : catalog.listDatabases()) {
+                ArrayNode tables = answer.putArray(database);
+                catalog.listTables(database).forEach(tables::add);
+            }
+        }
+        return answer;
     }
 
     /** Changes as ["add", name, type], ["type", name, type], ["rename", old, new], ["drop", name]. */

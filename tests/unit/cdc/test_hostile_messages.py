@@ -26,7 +26,7 @@ from tests.support.hostile_messages import (
 )
 from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of
 
-MESSAGES, BATCH, ALONE = 10_000, 500, 800
+MESSAGES, BATCH, ALONE = 10_000, 500, 400
 NAMES = parse_columns(COLUMNS).names
 WRAPPING = pytest.mark.parametrize("wrapping", WRAPPINGS, ids=lambda one: one.name)
 

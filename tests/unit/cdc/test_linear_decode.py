@@ -17,7 +17,7 @@ from tests.support.growing_messages import ENVELOPES, GROWING, ROWS, Growing, in
 from tests.unit.cdc.debezium_messages import a_format, messages
 
 TIMES = 8
-SMALL, GOAL = 5_000, 3.0
+SMALL, GOAL = 2_000, 3.0
 SLACK = 1.5
 """Linear work takes 8 times as much, n log n at these sizes 11 times, and a square 64 times."""
 

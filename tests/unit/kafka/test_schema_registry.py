@@ -233,7 +233,9 @@ def test_a_hostile_schema_refuses_its_messages_alone(registry: Registry, what: s
     schema = envelope({"name": "x", "type": kind})
     registry.schemas[number] = {"schema": json.dumps(schema)}
     head = encoded(1, GOOD, CHANGE)[5:]
-    beside_good_ones(registry, named(number, head + body), named(number, body), named(number))
+    strange = named(number, head + body), named(number, body), named(number)
+    _, reasons = beside_good_ones(registry, *strange)
+    assert list(reasons) == [1, 2, 3]
 
 
 def test_schemas_that_no_reader_of_json_reads_refuse_their_messages(registry: Registry) -> None:
@@ -241,7 +243,8 @@ def test_schemas_that_no_reader_of_json_reads_refuse_their_messages(registry: Re
     numbers = [registry.add(GOOD) for _ in texts]
     for number, text in zip(numbers, texts, strict=True):
         registry.schemas[number] = {"schema": text}
-    beside_good_ones(registry, *map(named, numbers))
+    _, reasons = beside_good_ones(registry, *map(named, numbers))
+    assert list(reasons) == list(range(1, len(texts) + 1))
 
 
 def test_a_wide_table_is_not_hostile() -> None:

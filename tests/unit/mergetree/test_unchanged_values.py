@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from stream_app.mergetree.fill_unchanged import PART_BYTES
 from stream_app.mergetree.lookup.key_lookup import RowsOfKeys
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
 from stream_app.mergetree.merge_tree_writer import MergeTreeWriter
-from stream_app.mergetree.unchanged_values import PART_BYTES
 from stream_app.mergetree.write_buffer import SortBufferWriteBuffer
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.row_kind import RowKind

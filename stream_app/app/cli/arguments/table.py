@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from stream_app.app.config.settings import file_io_options
+from stream_app.catalog.catalogs_file import DEFAULT, VARIABLE
 from stream_app.errors import UsageError
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_named_table
 from stream_app.table.versions.read_refusals import warn_of_unknown
 from stream_app.table.versions.time_travel import Timestamp, Version
 
@@ -32,7 +33,8 @@ def add_table(parser: argparse.ArgumentParser, or_all: str = "") -> None:
         metavar="TABLE",
         nargs="?" if or_all else None,
         help="the table's folder, …/warehouse/db.db/table; or db.table, in ./warehouse or "
-        f"${_WAREHOUSE_VARIABLE}{or_all and '; '}{or_all}",
+        f"${_WAREHOUSE_VARIABLE}; or catalog.db.table, of {DEFAULT} or ${VARIABLE}"
+        f"{or_all and '; '}{or_all}",
     )
 
 
@@ -61,7 +63,7 @@ def named_table(location: str) -> FileStoreTable:
         UsageError: the file system is not known, or what it needs is missing.
     """
     where = table_location(location, os.environ)
-    table = open_table(where, file_io_options=file_io_options(os.environ))
+    table = open_named_table(where, file_io_options=file_io_options(os.environ))
     warn_of_unknown(table)
     return table
 

@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from stream_app.app.cli.top.keyboard import DOWN, PAGE_DOWN, PAGE_UP, UP
-from stream_app.app.ops.inspect.compactions import compactions_of
+from stream_app.app.ops.inspect.bucket_trees import next_compactions
+from stream_app.app.ops.inspect.compaction_history import compactions_of
 from stream_app.app.ops.inspect.job_status import EMPTY, READY, WAITING, TableStatus, in_short
-from stream_app.app.ops.inspect.levels import next_compactions
 from stream_app.app.text.listing import age_text, size_text, time_text
 from stream_app.app.text.text_table import visible
 from stream_app.app.web.site import Site
@@ -181,7 +181,7 @@ def detail_of(site: Site, name: str) -> RenderableType:
 
 
 def _parts(newest: Sequence[Snapshot]) -> Iterator[str]:
-    """The seconds of each part of an epoch, before its commit."""
+    """The seconds of each part of an epoch that precedes its commit."""
     for one in newest:
         parts = parts_told((one.properties or {}).get(SECONDS_PROPERTY))
         if parts:

@@ -37,8 +37,9 @@ from stream_app.fileio.file_io_registry import is_same_location
 from stream_app.local_disk import scratch_folder
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.schema.origin import Origin
+from stream_app.spark.ingest.job_state import JobWarning
 from stream_app.table.check.table_check import CheckReport, TableCheck
-from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.file_store_table import FileStoreTable, table_label
 from stream_app.table.opening import open_table
 from stream_app.table.upkeep.upkeep_refusals import check_versions_known
 
@@ -115,7 +116,10 @@ def run(args: argparse.Namespace) -> int:
             comparison = Comparison(folder, progress)
             compared = comparison.add(table, source, rules, choice_of(tables))
             comparison.read(splitter_of(tables, table))
-            return _check_one(args, table, compared, progress)
+            code = _check_one(args, table, compared, progress)
+        if tables is not None:
+            _print_warnings(args, warnings_of(tables), table_label(table.location))
+        return code
     if tables is None:
         raise UsageError("no table is named", fix="give its folder, or --conf for all of a job")
     with scratch_folder("check") as folder:
@@ -159,10 +163,7 @@ def _check_all(
     if args.format == "text":
         for line in (summary_of(seen), *details):
             print(line)
-    for warning in warnings_of(tables):
-        fields = {"kind": "warning", "what": warning.what, "where": warning.table}
-        in_json = orjson.dumps({**fields, "fix": warning.fix}).decode()
-        print(f"warning: {warning}" if args.format == "text" else in_json)
+    _print_warnings(args, warnings_of(tables))
     return set().union(*seen.values())
 
 
@@ -296,6 +297,18 @@ def _check_source_kind(args: argparse.Namespace, source: SourceConfig) -> None:
             f"the source of {args.conf} is of kind {source.kind!r}",
             fix="only topics of Kafka are compared",
         )
+
+
+def _print_warnings(
+    args: argparse.Namespace, warnings: Iterable[JobWarning], only: str | None = None
+) -> None:
+    """Print the job's warnings; with `only`, those of this table and of the whole job."""
+    for warning in warnings:
+        if only is not None and warning.table not in ("", only):
+            continue
+        fields = {"kind": "warning", "what": warning.what, "where": warning.table}
+        in_json = orjson.dumps({**fields, "fix": warning.fix}).decode()
+        print(f"warning: {warning}" if args.format == "text" else in_json)
 
 
 def _print(

@@ -17,7 +17,7 @@ from stream_app.app.cli.arguments.compact import (
 from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.launch.spark_log import become_spark
 from stream_app.app.launch.spark_submit import submit_command
-from stream_app.app.ops.inspect.levels import PlannedCompaction, planned_compactions
+from stream_app.app.ops.inspect.bucket_trees import PlannedCompaction, planned_compactions
 from stream_app.app.tables.compaction_request import CompactJob
 from stream_app.app.text.listing import Listing
 from stream_app.table.file_store_table import table_label

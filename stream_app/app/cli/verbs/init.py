@@ -12,13 +12,14 @@ import pyarrow as pa
 
 from stream_app.app.config.app_config import load_config
 from stream_app.app.config.source_config import SourceConfig
-from stream_app.app.ops.init.jdbc_source import jdbc_table, parse_jdbc_url
+from stream_app.app.ops.init.jdbc_source import jdbc_table
 from stream_app.app.ops.init.written_configuration import JobDraft, configuration_text
 from stream_app.app.source.preflight import check_topics
 from stream_app.app.tables.first_messages import messages_at_both_ends, other_format
 from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.message_format import SourceReader
 from stream_app.errors import UsageError, WrongSourceError
+from stream_app.jdbc import SERVERS, parse_jdbc_url
 from stream_app.message_formats import DEFAULT_FORMAT, format_named, source_reader
 from stream_app.model.schema.mapping_options import (
     Inexact,
@@ -106,7 +107,9 @@ def _draft_of_table(args: argparse.Namespace) -> JobDraft:
     if args.topic is None:
         raise UsageError("--from-jdbc needs --topic", fix="name the topic with the table's changes")
     source = _source(args, args.topic)
-    source_table = jdbc_table(parse_jdbc_url(args.from_jdbc), args.table, mapping)
+    source_table = jdbc_table(
+        parse_jdbc_url(args.from_jdbc, "--from-jdbc", SERVERS), args.table, mapping
+    )
     _tell(source_table.table, source)
     if source_table.is_root:
         print(f"{PARTITIONED}\n  to fix: {PUBLISH_FIX}", file=sys.stderr)
@@ -167,7 +170,7 @@ def _job_draft(
     table: SourceTable,
     origin: str,
 ) -> JobDraft:
-    """Args: names: of the table's database and of the table; origin: what is written of."""
+    """The draft of a job; `names`: of the database and of the table, `origin`: its source."""
     message_format = format_named(source.format)
     options = dict(source.format_options)
     if args.inexact != Inexact.NUMBER.value:

@@ -10,16 +10,16 @@ from functools import partial
 from rich.console import Console
 
 from stream_app.app.cli.arguments.table import add_table, add_version, named_table, version_of
-from stream_app.app.ops.inspect.compactions import CompactionRow, compaction_rows
-from stream_app.app.ops.inspect.files import BucketChoice
-from stream_app.app.ops.inspect.levels import (
+from stream_app.app.ops.inspect.bucket_trees import (
     LevelRow,
     level_rows,
     levels_picture,
     next_compactions,
     run_rows,
 )
-from stream_app.app.ops.inspect.options import OptionRow, option_rows
+from stream_app.app.ops.inspect.compaction_history import CompactionRow, compaction_rows
+from stream_app.app.ops.inspect.files import BucketChoice
+from stream_app.app.ops.inspect.option_list import OptionRow, option_rows
 from stream_app.app.ops.inspect.overview import Overview, overview, overview_lines
 from stream_app.app.ops.inspect.views import VIEWS, listing
 from stream_app.app.text.listing import Listing

@@ -17,9 +17,8 @@ from stream_app.app.cli.arguments.configuration import configuration_of
 from stream_app.app.cli.arguments.table import timestamp_argument
 from stream_app.app.cli.arguments.table_of_job import known_table, names_of_job
 from stream_app.app.config.app_config import AppConfig
-from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
+from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.ops.check.of_database import paths_of
-from stream_app.app.ops.quarantine.choice import Choice, offset_range
 from stream_app.app.ops.quarantine.job_replay import job_replays
 from stream_app.app.ops.quarantine.quarantine_folder import (
     DROPPED,
@@ -28,12 +27,13 @@ from stream_app.app.ops.quarantine.quarantine_folder import (
     QuarantinedRecord,
     open_quarantine,
 )
+from stream_app.app.ops.quarantine.record_choice import Choice, offset_range
 from stream_app.app.ops.quarantine.replay import replay_lines
 from stream_app.app.text.listing import DRY_RUN, NOTHING, counted, time_text
 from stream_app.app.text.text_table import Column, text_lines
 from stream_app.cdc.bad_reasons import REASON_KINDS
 from stream_app.errors import TableNotFoundError, UsageError
-from stream_app.table.commit.job_epochs import newest_epochs
+from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.opening import open_table
 from stream_app.table.versions.time_travel import millis_of
 
@@ -162,7 +162,7 @@ def _of_job(args: argparse.Namespace, config: AppConfig) -> Quarantine:
         raise UsageError(
             "the job has no quarantine", where=str(args.conf), fix="set stream.quarantine"
         )
-    if args.table is not None and isinstance(config.tables, SingleTable):
+    if args.table is not None and not config.tables.is_of_many:
         raise UsageError("the job has one table", where=str(args.conf), fix="leave --table out")
     return open_quarantine(config.stream.quarantine, config.file_system)
 
@@ -193,10 +193,10 @@ class _Records:
 
     def of_tables(self) -> Mapping[str, Sequence[QuarantinedRecord]]:
         """The same for each table of a database, by name; empty for a single table."""
-        is_of_one = isinstance(self.tables, SingleTable) or self.name is not None
+        is_of_many = self.tables is None or self.tables.is_of_many
         return {
             name: self.choice.chosen(self.whole.of_table(name).waiting(self._committed(name)))
-            for name in ([] if is_of_one else self.whole.tables())
+            for name in (self.whole.tables() if is_of_many and self.name is None else ())
         }
 
     def elsewhere(self) -> Iterator[str]:
@@ -326,7 +326,7 @@ def _replay(args: argparse.Namespace, records: _Records) -> Iterator[str]:
         )
     by_table = job_replays(tables, records.whole, args.table)
     for name, replay in by_table.items():
-        if args.table is None and not isinstance(tables, SingleTable):
+        if args.table is None and tables.is_of_many:
             yield f"{name}:"
         done = replay.run(records.choice, dry_run=args.dry_run)
         yield from replay_lines(done, dry_run=args.dry_run)

@@ -40,7 +40,7 @@ from stream_app.kafka.job_offsets import JobOffsets
 from stream_app.log_facts import about
 from stream_app.message_formats import DEFAULT_FORMAT, FORMATS
 from stream_app.spark.epoch.decode_counts import COLUMN_NAMES_MAX, OTHER_COLUMNS, ColumnSighting
-from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress
@@ -71,12 +71,12 @@ class EventLog:
     history: EpochHistory = field(default_factory=EpochHistory)
     health: JobHealth | None = None
     listeners: Listeners = field(default_factory=Listeners)
-    _told: set[Column] = field(default_factory=set)
+    _warned_of: set[Column] = field(default_factory=set)
     _epochs: set[int] = field(default_factory=set)
 
     def of_table(self, name: str) -> EventLog:
         """The log of one of many tables."""
-        of_one = replace(self, table=name, _told=set())
+        of_one = replace(self, table=name, _warned_of=set())
         if self.metrics is not None:
             of_one.metrics = self.metrics.of_table(name)
         return of_one
@@ -268,10 +268,10 @@ class EventLog:
         counts: dict[str, Counter[str]] = {kind.value: Counter() for kind in DriftKind}
         for (kind, given), sighting in sorted(sightings.items(), key=lambda item: item[1].place):
             column = (kind, given)
-            if column not in self._told and len(self._told) >= COLUMN_NAMES_MAX:
+            if column not in self._warned_of and len(self._warned_of) >= COLUMN_NAMES_MAX:
                 column = (kind, OTHER_COLUMNS)
-            if column not in self._told:
-                self._told.add(column)
+            if column not in self._warned_of:
+                self._warned_of.add(column)
                 option = self.message_format.full_key(kind.option)
                 _warn_of_column(*column, sighting, option, self._prefix)
             counts[kind.value][column[1]] += sighting.records

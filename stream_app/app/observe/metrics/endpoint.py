@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from urllib.parse import parse_qs
@@ -16,6 +17,7 @@ from stream_app.app.http.guard import Guard, Limits, is_taken, limit_for_port, l
 from stream_app.app.observe.metrics.health import JobHealth
 from stream_app.errors import UsageError
 
+_LOG = logging.getLogger("stream_app")
 _PLAIN = {"content-type": "text/plain; charset=utf-8"}
 _Answer = tuple[int, Mapping[str, str], bytes]
 """Status, headers and body."""
@@ -60,9 +62,20 @@ def serving(
 
 
 def _application(registry: CollectorRegistry, checks: Checks) -> Application:
+    failed: set[str] = set()
+
+    def answer_or_failure(scope: Message) -> _Answer:
+        try:
+            return _answer(registry, checks, scope)
+        except Exception as error:
+            if scope["path"] not in failed:  # a scraper asks each few seconds
+                failed.add(scope["path"])
+                _LOG.exception("%s cannot be answered (the log says so once)", scope["path"])
+            return 500, _PLAIN, f"{type(error).__name__}: see the job's log\n".encode()
+
     async def answer(scope: Message, _: Receive, send: Send) -> None:
         # In a thread: a slow scrape must not delay a probe.
-        status, headers, body = await asyncio.to_thread(_answer, registry, checks, scope)
+        status, headers, body = await asyncio.to_thread(answer_or_failure, scope)
         fields = {**headers, "content-length": str(len(body))}
         pairs = [(name.encode(), value.encode()) for name, value in fields.items()]
         await send({"type": "http.response.start", "status": status, "headers": pairs})

@@ -39,7 +39,7 @@ from stream_app.cdc.column_drift import DriftKind
 from stream_app.clock import Clock, SystemClock
 from stream_app.model.row_kind import RowKind
 from stream_app.model.snapshot import Snapshot
-from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.ingest.quarantine_writer import Quarantined
 from stream_app.spark.ingest.table_feed import EpochReport
 from stream_app.spark.stream.running_stream import SourceProgress

@@ -14,7 +14,7 @@ from stream_app.clock import Clock
 from stream_app.kafka.job_offsets import JobOffsets
 from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.epoch.decode_counts import PartitionEnd, Where
-from stream_app.spark.ingest.held_tables import HeldTable
+from stream_app.spark.ingest.held_table import HeldTable
 from stream_app.spark.stream.running_stream import SourceProgress
 
 PARTITIONS_MAX = 1000

@@ -76,7 +76,7 @@ def tell_end(error: BaseException, text: str | None) -> None:
         print(f"error: {text}", file=sys.stderr)
 
 
-def told(work: Callable[[], None]) -> int:
+def exit_code_of(work: Callable[[], None]) -> int:
     """Run a job, and print its error; return the process's exit code."""
     try:
         work()

@@ -2,7 +2,7 @@
 
 Numbers leave by the endpoint for Prometheus alone. Headers, time-outs, samplers and batches follow
 OpenTelemetry's own variables, such as ``OTEL_EXPORTER_OTLP_HEADERS``. The packages are the extra
-`otel`; `app.launch.extra` imports this module.
+`otel`; `app.launch.optional_packages` imports this module.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from stream_app.app.config.stream_config import ENVIRONMENT, StreamConfig
-from stream_app.app.launch.extra import otlp_module
+from stream_app.app.launch.optional_packages import otlp_module
 from stream_app.app.observe.monitoring.listener import JobListener, Listeners
 from stream_app.app.observe.monitoring.webhook import Receiver, Webhook
 from stream_app.clock import Clock

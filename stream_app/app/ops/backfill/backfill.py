@@ -32,7 +32,7 @@ from stream_app.app.ops.check.source_replay import (
 )
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine
 from stream_app.app.source.topic_messages import topic_messages
-from stream_app.app.source.uncompared import Uncompared
+from stream_app.app.source.uncompared_findings import Uncompared
 from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import SourceError, UnsupportedTableError, UsageError
 from stream_app.local_disk import scratch_folder
@@ -45,13 +45,13 @@ from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.epoch_plan import AllToOneTable, MessageSplitter
 from stream_app.table.check.compared_rows import RowsOfTable, deletes_of
-from stream_app.table.check.keys_across import doubled_keys
+from stream_app.table.check.doubled_keys import doubled_keys
 from stream_app.table.check.metadata_check import Progress
 from stream_app.table.check.source_check import SourceCheck
-from stream_app.table.commit.job_epochs import newest_epochs
+from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.single_append import SingleAppend
-from stream_app.table.versions.waiting_rows import waiting_line
+from stream_app.table.versions.waiting_row_count import waiting_line
 from stream_app.table.write.bucket_assigner import BucketRows
 
 _USER = "backfill-"
@@ -211,7 +211,7 @@ class _Changes:
 
     def parts(self) -> Iterator[BucketRows]:
         """The changes, bucket after bucket; counts them."""
-        present = self.state.found(self.snapshot, self._doubled)
+        present = self.state.stored(self.snapshot, self._doubled)
         buckets = {*self.state.buckets, *(present.buckets if self.is_whole else ())}
         for bucket in sorted(buckets):
             expected = self.state.expected(bucket, keep_deletes=True)

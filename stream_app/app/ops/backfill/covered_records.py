@@ -35,7 +35,7 @@ class CoveredRecords:
 
     folders: Sequence[Quarantine]
     _waiting: list[frozenset[Identity]] = field(init=False, default_factory=list)
-    _found: set[Identity] = field(init=False, default_factory=set)
+    _read_again: set[Identity] = field(init=False, default_factory=set)
 
     def watched(
         self, batches: Iterable[pa.RecordBatch], committed: Collection[str]
@@ -56,13 +56,13 @@ class CoveredRecords:
             offsets[topic, partition].append(offset)
         for batch in batches:
             if offsets:
-                self._found |= wanted.intersection(_identities(batch, offsets))
+                self._read_again |= wanted.intersection(_identities(batch, offsets))
             yield batch
 
     @property
     def count(self) -> int:
         """The number of covered records."""
-        return len(self._found)
+        return len(self._read_again)
 
     def mark(self, name: str, user: str, snapshot: int | None = None) -> None:
         """Note that the records are done with.
@@ -71,7 +71,7 @@ class CoveredRecords:
             name, user, snapshot: as in `Mark`.
         """
         for folder, waiting in zip(self.folders, self._waiting, strict=True):
-            if covered := sorted(waiting & self._found):
+            if covered := sorted(waiting & self._read_again):
                 outcomes = (BACKFILLED,) * len(covered)
                 records = tuple(covered)
                 folder.write_mark(

@@ -27,7 +27,7 @@ from stream_app.app.ops.check.source_replay import (
     table_end,
 )
 from stream_app.app.source.topic_messages import Ends, topic_messages
-from stream_app.app.source.uncompared import Uncompared
+from stream_app.app.source.uncompared_findings import Uncompared
 from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
 from stream_app.errors import SourceError, StreamAppError, WrongSourceError
 from stream_app.message_formats import format_named
@@ -157,7 +157,7 @@ class Comparison:
         return added
 
     def read(self, splitter: MessageSplitter) -> None:
-        """Step 2.
+        """Step 2: read the topics, and give each table its own messages.
 
         Raises:
             SourceError: the broker does not answer.

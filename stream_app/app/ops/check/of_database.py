@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob, WholeDatabase
+from stream_app.app.config.tables_of_job import TablesOfJob, WholeDatabase
 from stream_app.app.tables.job_folders import checkpoint_of, not_begun
 from stream_app.app.tables.refused_tables import refused_tables
 from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
@@ -24,13 +24,11 @@ def paths_of(tables: TablesOfJob, *, needs_one: bool = True) -> Sequence[str]:
     Raises:
         UsageError: the job has met no table yet, or only Spark reads its checkpoint.
     """
-    if isinstance(tables, SingleTable):
-        return [tables.location]
-    state = read_state(_checkpoint(tables))
-    paths = tables.paths(() if state is None else state.origins.values())
+    paths = tables.paths(_met(tables))
     if not paths and needs_one:
+        is_begun = read_state(_checkpoint(tables)) is not None
         raise UsageError(
-            "the job has met no table yet" if state is not None else not_begun(tables.checkpoint),
+            "the job has met no table yet" if is_begun else not_begun(tables.checkpoint),
             where=tables.checkpoint,
             fix="run the job first, or name a table's folder",
         )
@@ -43,29 +41,28 @@ def refused_sources(tables: TablesOfJob) -> Mapping[Origin, str]:
     Raises:
         UsageError: only Spark reads the checkpoint.
     """
-    if isinstance(tables, SingleTable):
+    if not tables.is_of_many:
         return {}
     return refused_tables(state_of(_checkpoint(tables)), tables.rules)
 
 
 def warnings_of(tables: TablesOfJob) -> Sequence[JobWarning]:
-    """The job's warnings, from its checkpoint.
-
-    Raises:
-        UsageError: only Spark reads the checkpoint.
-    """
-    return state_of(_checkpoint(tables)).warnings
+    """The job's warnings, from its checkpoint; none where only Spark reads it."""
+    try:
+        return state_of(_checkpoint(tables)).warnings
+    except UsageError:
+        return ()
 
 
 def choice_of(tables: TablesOfJob | None) -> SourceChoice:
     """The records that a job of one table takes, from its checkpoint; without one, of any table."""
-    if not isinstance(tables, SingleTable) or tables.source.merge_shards:
+    if tables is None or tables.is_of_many or tables.source.merge_shards:
         return EVERY_SOURCE
     try:
         folder = _checkpoint(tables)
     except UsageError:  # only Spark reaches it
         return EVERY_SOURCE
-    known = state_of(folder).own_source_tables
+    known = state_of(folder).source_tables_of()
     if not known:
         return EVERY_SOURCE
     names = frozenset(name for names_of_topic in known.values() for name in names_of_topic if name)
@@ -108,6 +105,11 @@ def splitter_for(
     indexes = {name: index for index, name in enumerate(names)}
     assignment = Assignment(rules=tables.rules, indexes=indexes, taken=origins)
     return OriginSplitter(tables.reader.origins, assignment)
+
+
+def _met(tables: TablesOfJob) -> Iterator[str]:
+    """The tables that the checkpoint names. It is read only if a job of many asks for them."""
+    yield from state_of(_checkpoint(tables)).origins.values()
 
 
 def _checkpoint(tables: TablesOfJob) -> Folder:

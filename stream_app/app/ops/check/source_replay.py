@@ -15,7 +15,7 @@ import pyarrow as pa
 from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.source.topic_messages import Ends
-from stream_app.app.source.uncompared import Uncompared
+from stream_app.app.source.uncompared_findings import Uncompared
 from stream_app.app.tables.table_pipeline import LEFT_OUT_BY_CHECK, TableRows
 from stream_app.cdc.change_batch import concat_rows
 from stream_app.cdc.own_table import EVERY_SOURCE, SourceChoice
@@ -24,9 +24,9 @@ from stream_app.model.merge_engine import traits_of
 from stream_app.model.options.compaction_options import RECORD_LEVEL_EXPIRE_TIME
 from stream_app.model.snapshot import Snapshot
 from stream_app.spark.epoch.epoch_plan import MessageSplitter
-from stream_app.spark.epoch.unchanged_values import bad_records_of_refused, with_messages
+from stream_app.spark.epoch.partial_changes import bad_records_of_refused, with_messages
 from stream_app.table.check.source_check import SourceCheck
-from stream_app.table.commit.job_epochs import newest_epochs
+from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.steps.narrowed_columns import column_times
 

@@ -199,7 +199,7 @@ class Examination:
 
 def _bound_to(tables: TablesOfJob) -> tuple[str, str]:
     """The place and the identity that a checkpoint of the job belongs to."""
-    if not isinstance(tables, SingleTable):
+    if tables.is_of_many:
         return tables.location, DATABASE
     try:
         table = open_table(tables.location, file_io_options=tables.file_system)

@@ -6,26 +6,21 @@ Reads the catalogs of PostgreSQL, MySQL and MariaDB through their Python drivers
 
 from __future__ import annotations
 
-import importlib
-import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from stream_app.cdc.source_types.mysql import mysql_type
 from stream_app.cdc.source_types.postgresql import postgresql_type
 from stream_app.cdc.source_types.remarks import GENERATED, LOSES_NULLS, inexact_remarks
 from stream_app.cdc.source_types.stored_times import stored_type
 from stream_app.errors import SourceError, UsageError
+from stream_app.jdbc import MARIADB, MYSQL, POSTGRESQL, JdbcUrl
 from stream_app.model.schema.data_type import STRING, DataType
 from stream_app.model.schema.mapping_options import MappingMode, MappingOptions
 from stream_app.model.schema.source_table import SourceColumn, SourceTable
 
-_TIMEOUT_S = 15
 _TABLES_SHOWN = 10
-_EXAMPLE = "jdbc:postgresql://127.0.0.1:5432/shop?user=me"
 _POSTGRES_COLUMNS = """
     select a.attname, format_type(a.atttypid, a.atttypmod), not a.attnotnull,
            col_description(c.oid, a.attnum), array_position(i.indkey::int2[], a.attnum),
@@ -57,42 +52,18 @@ _MYSQL_TABLES = """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JdbcUrl:
-    """The parts of a URL; a text of it holds no password.
-
-    Attributes:
-        database: for PostgreSQL the database with the schemas; for MySQL that with the tables.
-    """
-
-    kind: _Kind
-    host: str
-    port: int
-    database: str
-    user: str
-    password: str
-
-    def __str__(self) -> str:
-        return f"jdbc:{self.kind.name}://{self.host}:{self.port}/{self.database}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
     """A kind of database.
 
     Attributes:
-        module: its driver in Python.
         schema: default schema of tables; empty: the URL's database.
         columns, tables: queries of the catalog.
     """
 
-    name: str
-    port: int
-    module: str
     schema: str
     columns: str
     tables: str
     type_of: Callable[[str, MappingOptions], DataType | None]
-    connect: Callable[[Any, JdbcUrl], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,32 +83,6 @@ class JdbcTable:
     is_root: bool = False
 
 
-def parse_jdbc_url(text: str) -> JdbcUrl:
-    """Take a URL apart.
-
-    Raises:
-        UsageError: it is none of these databases.
-    """
-    kind = next((kind for name, kind in _KINDS.items() if text.startswith(f"jdbc:{name}:")), None)
-    parts = urlsplit(text.removeprefix("jdbc:"))
-    database = unquote(parts.path.strip("/"))
-    if kind is None or not parts.hostname or not database:
-        shown = re.sub(r"(password=)[^&]*|(:)[^:/@]*(?=@)", r"\1\2…", text)
-        raise UsageError(
-            f"--from-jdbc {shown} is no URL of a database that can be read",
-            fix=f"write it as {_EXAMPLE}; known: {', '.join(f'jdbc:{name}:' for name in _KINDS)}",
-        )
-    parameters = dict(parse_qsl(parts.query))
-    return JdbcUrl(
-        kind=kind,
-        host=parts.hostname,
-        port=parts.port or kind.port,
-        database=database,
-        user=parameters.get("user") or unquote(parts.username or ""),
-        password=parameters.get("password") or unquote(parts.password or ""),
-    )
-
-
 def jdbc_table(url: JdbcUrl, table: str | None, options: MappingOptions) -> JdbcTable:
     """Read a table's definition.
 
@@ -148,9 +93,9 @@ def jdbc_table(url: JdbcUrl, table: str | None, options: MappingOptions) -> Jdbc
         UsageError: the driver is not installed, or there is no such table.
         SourceError: the database does not answer, or refuses the user.
     """
-    module = _driver(url.kind)
+    module = url.driver.load()
     try:
-        connection = url.kind.connect(module, url)
+        connection = url.driver.open(module, url)
         try:
             return _read(connection, url, table, options)
         finally:
@@ -165,17 +110,18 @@ def jdbc_table(url: JdbcUrl, table: str | None, options: MappingOptions) -> Jdbc
 
 
 def _read(connection: Any, url: JdbcUrl, table: str | None, options: MappingOptions) -> JdbcTable:
+    kind = _KINDS[url.driver]
     with connection.cursor() as cursor:
-        cursor.execute(url.kind.tables)
+        cursor.execute(kind.tables)
         there = [(str(schema), str(name)) for schema, name in cursor.fetchall()]
         if table is None and len(there) == 1:
             [(schema, name)] = there
         else:
             schema, _, name = (table or "").rpartition(".")
-            schema = schema or url.kind.schema or url.database
+            schema = schema or kind.schema or url.database
         rows = []
         if name:
-            cursor.execute(url.kind.columns, (schema, name))
+            cursor.execute(kind.columns, (schema, name))
             rows = cursor.fetchall()
     if not rows:
         shown = ", ".join(".".join(path) for path in there[:_TABLES_SHOWN]) or "none"
@@ -185,7 +131,7 @@ def _read(connection: Any, url: JdbcUrl, table: str | None, options: MappingOpti
             where=str(url),
             fix=f"name one by --table: {shown}{more}",
         )
-    return _table(schema, name, rows, url.kind, options)
+    return _table(schema, name, rows, kind, options)
 
 
 def _table(
@@ -221,37 +167,8 @@ def _with_nulls(data_type: DataType, *, nullable: bool) -> DataType:
     return data_type.as_nullable() if nullable else data_type.not_null()
 
 
-def _driver(kind: _Kind) -> Any:
-    try:
-        return importlib.import_module(kind.module)
-    except ImportError:
-        raise UsageError(
-            f"reading {kind.name} needs {kind.module}, which is not installed",
-            fix="pip install 'stream_app[jdbc]'",
-        ) from None
-
-
-def _postgres(module: Any, url: JdbcUrl) -> Any:
-    return module.connect(
-        host=url.host, port=url.port, dbname=url.database, user=url.user or None,
-        password=url.password or None, connect_timeout=_TIMEOUT_S,
-    )  # fmt: skip
-
-
-def _mysql(module: Any, url: JdbcUrl) -> Any:
-    return module.connect(
-        host=url.host, port=url.port, database=url.database, user=url.user or None,
-        password=url.password or os.environ.get("MYSQL_PWD", ""), charset="utf8mb4",
-        connect_timeout=_TIMEOUT_S,
-    )  # fmt: skip
-
-
 _POSTGRES = _Kind(
-    name="postgresql", port=5432, module="psycopg", schema="public", columns=_POSTGRES_COLUMNS,
-    tables=_POSTGRES_TABLES, type_of=postgresql_type, connect=_postgres,
-)  # fmt: skip
-_MYSQL = _Kind(
-    name="mysql", port=3306, module="pymysql", schema="", columns=_MYSQL_COLUMNS,
-    tables=_MYSQL_TABLES, type_of=mysql_type, connect=_mysql,
-)  # fmt: skip
-_KINDS = {"postgresql": _POSTGRES, "mysql": _MYSQL, "mariadb": _MYSQL}
+    schema="public", columns=_POSTGRES_COLUMNS, tables=_POSTGRES_TABLES, type_of=postgresql_type
+)
+_MYSQL = _Kind(schema="", columns=_MYSQL_COLUMNS, tables=_MYSQL_TABLES, type_of=mysql_type)
+_KINDS = {POSTGRESQL: _POSTGRES, MYSQL: _MYSQL, MARIADB: _MYSQL}

@@ -23,7 +23,7 @@ from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.job_state import ONLY_TABLE, JobState, JobWarning, state_of
 from stream_app.spark.job_folder import Folder
-from stream_app.table.commit.job_epochs import newest_epoch
+from stream_app.table.commit.recorded_epochs import newest_epoch
 from stream_app.table.opening import open_table
 
 READY, HELD, WAITING, EMPTY, MISSING, UNREADABLE, REFUSED, BEHIND = (
@@ -148,7 +148,7 @@ class JobStatus:
         return state_of(self.checkpoint)
 
     def _told(self, one: TableStatus, facts: TableFacts, newest_ms: int | None) -> TableStatus:
-        """With its freshness: epochs without rows for a table bring it as far as the others."""
+        """The status with its freshness, to which epochs without rows for the table count too."""
         if one.waiting_rows:
             return one  # nobody knows the time of the newest readable row
         source_ms = facts.source_ms

@@ -17,7 +17,7 @@ from stream_app.planning.buckets.bucket_advice import FAIR_BYTES, BucketSize, bu
 from stream_app.planning.buckets.open_buckets import DynamicBucketRules
 from stream_app.planning.compact.waiting_rows import waiting_text
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.versions.waiting_rows import rows_that_wait
+from stream_app.table.versions.waiting_row_count import rows_that_wait
 
 _HOW = {
     "bucket": "Paimon rescales a partition by INSERT OVERWRITE",
@@ -71,7 +71,7 @@ def overview(table: FileStoreTable, snapshot: Snapshot | None) -> Overview:
         buckets=table.options.bucket,
         changelog_producer=schema.core_options.changelog_producer,
         snapshots=None if earliest is None else f"{earliest} to {table.snapshots.latest_id()}",
-        latest=None if snapshot is None else _told(snapshot),
+        latest=None if snapshot is None else _snapshot_text(snapshot),
         rows_in_files=sum(file.row_count for file in files),
         files=len(files),
         bytes=sum(file.file_size for file in files),
@@ -145,7 +145,7 @@ def _buckets(table: Overview) -> str:
     return f"{table.buckets}{' in each partition' if table.partition_keys else ''}"
 
 
-def _told(snapshot: Snapshot) -> str:
+def _snapshot_text(snapshot: Snapshot) -> str:
     return (
         f"snapshot {snapshot.snapshot_id}, {snapshot.commit_kind.value} "
         f"by {snapshot.commit_user} at {time_text(snapshot.time_millis)}"

@@ -14,10 +14,10 @@ from stream_app.clock import Clock
 from stream_app.model.job_epoch import JobEpoch
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.snapshot import SOURCE_TIME_PROPERTY, Snapshot
-from stream_app.table.commit.job_epochs import newest_epochs
+from stream_app.table.commit.recorded_epochs import newest_epochs
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.file_store_scan import FileStoreScan
-from stream_app.table.versions.waiting_rows import rows_that_wait
+from stream_app.table.versions.waiting_row_count import rows_that_wait
 
 _BELIEVED_S = 60.0
 """Seconds after which a table is read again, though its newest snapshot has the same number: it may

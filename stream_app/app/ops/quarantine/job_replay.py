@@ -60,8 +60,8 @@ def job_replays(
             fix="correct the rows at their source, whose next change brings them",
         )
     checkpoint = Folder(*file_io_of(tables.checkpoint, tables.file_system))
-    log = EpochLog(checkpoint, goes_back=True)
-    if not log.is_begun():
+    epoch_log = EpochLog(checkpoint, goes_back=True)
+    if not epoch_log.is_begun():
         raise CheckpointError(
             "the job has not begun: its checkpoint does not tell what it has read",
             where=tables.checkpoint,
@@ -71,11 +71,11 @@ def job_replays(
     state = state_of(checkpoint)
     if not isinstance(tables, WholeDatabase):
         table = open_table(tables.location, file_io_options=tables.file_system)
-        names = [] if tables.source.merge_shards else state.own_source_tables.values()
+        names = [] if tables.source.merge_shards else state.source_tables_of().values()
         of_source = frozenset(name for names_of_topic in names for name in names_of_topic)
-        only = _replay(tables, whole, table, log, reader)
+        only = _replay(tables, whole, table, epoch_log, reader)
         return {tables.name: replace(only, source_tables=of_source)}
-    database = _Database(tables, whole, log, reader, state.origins)
+    database = _Database(tables, whole, epoch_log, reader, state.origins)
     if name is not None:
         return {name: database.own_records(name)}
     return database.records_of_no_table()
@@ -85,7 +85,7 @@ def _replay(
     tables: TablesOfJob,
     quarantine: Quarantine,
     table: FileStoreTable,
-    log: EpochLog,
+    epoch_log: EpochLog,
     read: ReadRange,
 ) -> Replay:
     # A record that stops the job where it is read must not stop a replay of others.
@@ -93,7 +93,7 @@ def _replay(
     return Replay(
         quarantine=quarantine,
         table=table,
-        job=log.query_id(),
+        job=epoch_log.query_id(),
         decode=replace(rows, leaves_out=LEFT_OUT_BY_REPLAY).pipeline(),
         decode_all=replace(rows, leaves_out=LEFT_OUT_OF_LATER_CHANGES, restores=True).pipeline(),
         read=read,
@@ -113,7 +113,7 @@ class _Database:
 
     tables: WholeDatabase
     whole: Quarantine
-    log: EpochLog
+    epoch_log: EpochLog
     read: ReadRange
     origins: Mapping[Origin, str]
 
@@ -134,11 +134,11 @@ class _Database:
 
     def _of_table(self, name: str, waiting: Quarantine, *, beside: Quarantine) -> Replay:
         # Read the job's progress first: whatever it commits later is in the table's snapshots.
-        passed = _passed(self.log, name)
+        passed = _passed(self.epoch_log, name)
         table = open_table(self.tables.path(name), file_io_options=self.tables.file_system)
         read = functools.partial(self._own_messages, name)
         return replace(
-            _replay(self.tables, waiting, table, self.log, read),
+            _replay(self.tables, waiting, table, self.epoch_log, read),
             passed=passed,
             beside=beside,
         )
@@ -166,13 +166,13 @@ class _Database:
         return [None if code == NO_TABLE else names[code] for code in origins.codes.tolist()]
 
 
-def _passed(log: EpochLog, name: str) -> dict[Where, int]:
+def _passed(epoch_log: EpochLog, name: str) -> dict[Where, int]:
     """The offsets up to which the job has finished each partition for a table."""
-    state = state_of(log.folder)
+    state = state_of(epoch_log.folder)
     if state.epoch < 0:
         return {}
     held = state.held.get(name)
-    ends: Offsets = json.loads(log.source_end(state.epoch)) if held is None else held.begin
+    ends: Offsets = json.loads(epoch_log.source_end(state.epoch)) if held is None else held.begin
     return {
         (topic, int(partition)): int(end)
         for topic, partitions in ends.items()

@@ -11,7 +11,6 @@ into the mark, because that record does not last for ever.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -20,6 +19,7 @@ from itertools import islice
 from typing import Any
 
 from stream_app.cdc.bad_reasons import reason_kind
+from stream_app.cdc.quarantine_line import fields_of
 from stream_app.errors import CorruptFileError, UsageError
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import can_open, file_io_of
@@ -138,7 +138,7 @@ class Quarantine:
                 waiting[record.identity] = record
         return list(waiting.values())
 
-    def each_waiting(
+    def waiting_records(
         self, committed: Collection[str] = (), *, newest_first: bool = False
     ) -> Iterator[QuarantinedRecord]:
         """The records of `waiting`, of which only a number each stays in memory.
@@ -158,8 +158,8 @@ class Quarantine:
                 yield record
 
     def waiting_count(self, most: int = COUNTED_MAX) -> int:
-        """How many records `each_waiting` has; `most` at most."""
-        return sum(1 for _ in islice(self.each_waiting(), most))
+        """How many records `waiting_records` has; `most` at most."""
+        return sum(1 for _ in islice(self.waiting_records(), most))
 
     def marks(self) -> list[Mark]:
         """All marks."""
@@ -221,14 +221,7 @@ class Quarantine:
 
     def _record(self, name: str, line: bytes) -> QuarantinedRecord:
         try:
-            document = json.loads(line)
-            return QuarantinedRecord(
-                file=name,
-                **{field: document[field] for field in ("topic", "partition", "offset", "reason")},
-                timestamp=document.get("timestamp"),
-                key=_bytes(document, "key"),
-                value=_bytes(document, "value"),
-            )
+            return QuarantinedRecord(file=name, **fields_of(line))
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptFileError(
                 f"a line is no record of a quarantine ({error!r}): {line[:80]!r}",
@@ -277,13 +270,6 @@ def same_places(records: Iterable[QuarantinedRecord]) -> list[str]:
         if seen.setdefault(place, record.identity) != record.identity:
             twice.append(record.place)
     return twice
-
-
-def _bytes(document: dict[str, Any], name: str) -> bytes | None:
-    if f"{name}_base64" in document:
-        return base64.b64decode(document[f"{name}_base64"])
-    text = document[name]
-    return None if text is None else str(text).encode()
 
 
 def _in_order(name: str) -> tuple[int, str]:

@@ -23,7 +23,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from stream_app.app.ops.quarantine.choice import Choice
 from stream_app.app.ops.quarantine.later_changes import LaterChanges, ReadRange, Where
 from stream_app.app.ops.quarantine.quarantine_folder import (
     OVERTAKEN,
@@ -33,6 +32,7 @@ from stream_app.app.ops.quarantine.quarantine_folder import (
     QuarantinedRecord,
     same_places,
 )
+from stream_app.app.ops.quarantine.record_choice import Choice
 from stream_app.app.text.listing import DRY_RUN, NOTHING, counted
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.cdc.message_format import MessageFormat
@@ -45,11 +45,11 @@ from stream_app.model.schema.source_table import SourceTable
 from stream_app.model.snapshot import REPLAY_PROPERTY, Snapshot
 from stream_app.planning.schema.evolution import evolution
 from stream_app.planning.schema.schema_changes import AddColumn, ChangeType
-from stream_app.table.commit.job_epochs import epochs_as_of
+from stream_app.table.commit.recorded_epochs import epochs_as_of
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.single_append import SingleAppend
 from stream_app.table.schema.alter import EvolutionRules
-from stream_app.table.versions.waiting_rows import waiting_line
+from stream_app.table.versions.waiting_row_count import waiting_line
 
 _USER = "replay-"
 _ATTEMPTS = 5

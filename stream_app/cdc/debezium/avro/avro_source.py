@@ -2,7 +2,7 @@
 
 Implements what `message_format.SourceReader` declares, with a schema registry.
 
-1. Origins and times are read in columns, all messages of a schema together (`walk`).
+1. Origins and times are read in columns, all messages of a schema together (`value_cursor`).
 2. Other messages are read one by one, as the JSON that Kafka Connect would have written:
    heartbeats, transaction markers, broken ones.
 3. A table's columns are described by `debezium.description`. It gets a few messages as JSON, in the
@@ -26,7 +26,7 @@ from stream_app.cdc.change_batch import present_values
 from stream_app.cdc.columns.arrow_buffers import Bools, Int32s, Int64s, bools_of, gathered
 from stream_app.cdc.debezium.avro.avro_columns import texts_of
 from stream_app.cdc.debezium.avro.avro_schema import AvroType, connect_field, parse_schema
-from stream_app.cdc.debezium.avro.walk import Values, walked
+from stream_app.cdc.debezium.avro.value_cursor import Values, walked
 from stream_app.cdc.debezium.avro.wire_format import (
     by_number,
     json_of,

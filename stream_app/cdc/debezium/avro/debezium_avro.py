@@ -3,7 +3,7 @@
 A message is Confluent's wire format: a zero, the number of its schema, and the value.
 
 1. Messages are grouped by the number of their schema, which the registry gives.
-2. Whole messages are read in columns, all of a group together (`walk`).
+2. Whole messages are read in columns, all of a group together (`value_cursor`).
 3. Other messages are read one by one: each becomes the JSON that Kafka Connect would have written,
    which `debezium_json` decodes. So do flattened messages.
 4. Keys in Avro have their columns in their schema.
@@ -35,7 +35,7 @@ from stream_app.cdc.columns.column_reading import ColumnReading
 from stream_app.cdc.debezium.avro.avro_columns import texts_of, wire_column
 from stream_app.cdc.debezium.avro.avro_schema import AvroType, connect_field, parse_schema
 from stream_app.cdc.debezium.avro.avro_source import SLICE_ROWS, AvroSource
-from stream_app.cdc.debezium.avro.walk import Values, Walk, walked
+from stream_app.cdc.debezium.avro.value_cursor import Values, Walk, walked
 from stream_app.cdc.debezium.avro.wire_format import by_number, json_of, schema_numbers
 from stream_app.cdc.debezium.columns import OPS, ParsedImages, decode_images
 from stream_app.cdc.debezium.debezium_json import DEBEZIUM_JSON, DebeziumJson
@@ -176,7 +176,7 @@ class DebeziumAvro(DebeziumJson):
         )
 
     def _decode_slice(self, values: pa.Array, index: Index, plan: _Plan, outcome: Outcome) -> None:
-        """Step 2."""
+        """Step 2: read whole messages of one schema in columns."""
         if not plan.is_envelope or self._settings.policy.refusal(plan.drift) is not None:
             self._one_by_one(values, index, plan, outcome)
             return
@@ -245,7 +245,7 @@ class DebeziumAvro(DebeziumJson):
         return self._settings.policy.reported(sightings)
 
     def _one_by_one(self, values: pa.Array, index: Index, plan: _Plan, outcome: Outcome) -> None:
-        """Step 3."""
+        """Step 3: read each message as the JSON that Kafka Connect would have written."""
         texts: list[bytes] = []
         read: list[int] = []
         for position, value in enumerate(values.to_pylist()):

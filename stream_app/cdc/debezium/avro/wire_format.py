@@ -1,7 +1,7 @@
 """Confluent's wire format: a zero, the number of a schema, and the value.
 
-The slow path turns one message into the JSON that Kafka Connect's JsonConverter would have written:
-what `debezium_json` says of that JSON is what is to be said of the message.
+The slow path turns one message into the JSON that Kafka Connect's JsonConverter would have written.
+The verdict of `debezium_json` on that JSON holds for the message.
 
 Source: Confluent's "Wire format"; Kafka Connect `json/JsonConverter.java`.
 """

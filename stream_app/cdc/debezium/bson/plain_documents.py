@@ -6,8 +6,8 @@ Arrays become strings of JSON, also together::
 
     {"_id": "5f", "tags": ["a", "b"]}  →  {"_id": "5f", "tags": "[\\"a\\",\\"b\\"]"}
 
-Documents with other kinds are converted one by one, as are those with documents within, and those
-with a value that its column does not expect.
+Other documents are converted one by one: with other kinds, with documents within, or with a value
+that its column does not expect.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class _Rewriter:
     parts: list[tuple[Int32s, pa.Array]] = field(default_factory=list)
 
     def rewrite(self, values: pa.Array, index: Int32s) -> None:
-        """Step 1."""
+        """Step 1: rewrite the usual messages together."""
         for some, places, columns in parse_by_halves(values, index, _FIELDS):
             if columns is None:
                 self.one_by_one(some, places)
@@ -125,7 +125,7 @@ class _Rewriter:
             self.one_by_one(some.filter(pa.array(odd)), places[odd])
 
     def one_by_one(self, values: pa.Array, index: Int32s) -> None:
-        """Step 2."""
+        """Step 2: rewrite each of the others."""
         keys = self.keys.take(pa.array(index)).to_pylist()
         texts: dict[int, bytes | None] = {}
         for at, value, key in zip(index.tolist(), values.to_pylist(), keys, strict=True):

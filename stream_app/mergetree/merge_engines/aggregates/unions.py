@@ -90,8 +90,8 @@ def union_of_long_bitmaps(values: Sequence[bytes]) -> bytes:
 def union_of_hll_sketches(values: Sequence[bytes]) -> bytes:
     """``hll_sketch``: of 4 bits a bucket, compact.
 
-    In pairs, and each result becomes bytes as in Paimon: a new sketch says how many buckets the
-    result has at most, and the estimate depends on the order of what was added.
+    Merges in pairs, and each result becomes bytes, as in Paimon. A new sketch limits the result's
+    buckets, and the estimate depends on the order of additions.
     """
     import datasketches  # noqa: PLC0415 - an extra, and slow to load
 

@@ -8,13 +8,12 @@ import pyarrow as pa
 import pytest
 
 from stream_app.errors import CorruptFileError
-from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.compact.compact_task import CompactTask
-from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.mergetree.file_access import WrittenFiles
 from stream_app.mergetree.interval_partition import Section
 from stream_app.mergetree.merge_engines.deduplicate import Deduplicate
+from stream_app.model.compact_request import CompactRequest, CompactUnit
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from tests.support.lsm_files import INT_KEY, MemoryFiles, a_layout
 

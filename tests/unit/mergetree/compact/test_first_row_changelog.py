@@ -13,14 +13,13 @@ import pytest
 
 from stream_app.mergetree.changelog.before_rows import FirstRowChangelog, RowsAbove
 from stream_app.mergetree.changelog.changelog_rewriter import ChangelogRewriter
-from stream_app.mergetree.compact.compact_executor import CompactRequest
 from stream_app.mergetree.compact.compact_manager import files_above
 from stream_app.mergetree.compact.compact_rewriter import CompactRewriter
 from stream_app.mergetree.compact.compact_task import CompactTask
-from stream_app.mergetree.compact.compact_unit import CompactUnit
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.levels import Levels
 from stream_app.mergetree.merge_engines.first_row import FirstRow
+from stream_app.model.compact_request import CompactRequest, CompactUnit
 from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.schema.data_type import parse_columns
 from tests.support.lsm_files import MemoryFiles, a_layout

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import replace
 
-from stream_app.app.cli.arguments.schema_changes import add_schema_changes, schema_changes
+from stream_app.app.cli.arguments.alter_arguments import add_schema_changes, schema_changes
 from stream_app.app.cli.arguments.table import named_table
 from stream_app.app.cli.verbs.upkeep.upkeep_frame import add_upkeep_arguments, run_upkeep
 from stream_app.model.options.core_options import lasting_refusals

@@ -1,0 +1,251 @@
+"""The LSM tree of each bucket: sorted runs by level, as rows and as a picture; next compactions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+
+from rich.text import Text
+
+from stream_app.app.ops.inspect.files import EVERYTHING, BucketChoice, key_text, live_files, place
+from stream_app.app.text.listing import size_text
+from stream_app.app.text.text_table import visible
+from stream_app.errors import UnsupportedTableError
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.compact_request import CompactRequest
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.options.compaction_options import WRITE_ONLY
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.kinds.registry import kind_of
+from stream_app.table.opening import open_for_writing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCompaction:
+    """A unit of compaction that is due.
+
+    Attributes:
+        sorted_runs: of the bucket; None without a primary key.
+        levels: of the unit's runs, newest first; None without a primary key.
+    """
+
+    partition: str
+    bucket: int
+    sorted_runs: int | None
+    reason: str
+    levels: str | None
+    output_level: int
+    files: int
+    bytes: int
+
+
+def planned_compactions(
+    table: FileStoreTable,
+    snapshot: Snapshot | None,
+    buckets: Collection[BucketId] | None = None,
+    *,
+    full: bool = False,
+) -> list[PlannedCompaction]:
+    """The units that are due now, by partition and bucket.
+
+    Args:
+        buckets: None: all.
+        full: each bucket is to be merged whole.
+    """
+    requests = kind_of(table.schema).planned_compactions(table, snapshot, buckets, full=full)
+    plan = [_planned(table, request) for request in requests]
+    return sorted(plan, key=lambda compaction: (compaction.partition, compaction.bucket))
+
+
+def _planned(table: FileStoreTable, request: CompactRequest) -> PlannedCompaction:
+    unit, has_runs = request.unit, table.kind.merges_by_key
+    return PlannedCompaction(
+        partition=table.paths.partition(request.partition),
+        bucket=request.bucket,
+        sorted_runs=request.runs if has_runs else None,
+        reason=unit.reason,
+        levels=" ".join(map(str, unit.levels)) if has_runs else None,
+        output_level=unit.output_level,
+        files=len(unit.files),
+        bytes=unit.total_size,
+    )
+
+
+_BAR = 40
+_RUNS_SHOWN = 8
+_KEY_SHOWN = 24
+_LEVEL_STYLES = ("yellow", "cyan", "blue", "magenta", "green")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelRow:
+    """One level of one bucket that has files; in level 0 each file is a sorted run.
+
+    Attributes:
+        min_key, max_key: the range of all its keys.
+        next: the next compaction that includes it; None: there is none.
+    """
+
+    partition: str
+    bucket: int
+    level: int
+    runs: int
+    files: int
+    rows: int
+    deletes: int | None
+    bytes: int
+    min_key: str
+    max_key: str
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextCompactions:
+    """The next compaction of each bucket, or the reason why there is none.
+
+    Attributes:
+        plans: by partition and bucket.
+        trigger: sorted runs at which compaction begins.
+        is_write_only: the table's own job leaves compaction to another one.
+        obstacle: why stream_app does not compact this table at all.
+    """
+
+    plans: Mapping[tuple[str, int], PlannedCompaction] = field(default_factory=dict)
+    trigger: int = 0
+    is_write_only: bool = False
+    obstacle: str | None = None
+
+    def of_level(self, at: tuple[str, int, int]) -> str | None:
+        """The next compaction that includes a level, in short."""
+        plan = self.plans.get(at[:2])
+        if plan is None or str(at[2]) not in (plan.levels or "").split():
+            return None
+        return f"{plan.reason} → {plan.output_level}"
+
+    def of_bucket(self, at: tuple[str, int], runs: int) -> str:
+        """The next step in a bucket with so many sorted runs."""
+        plan = self.plans.get(at)
+        if plan is not None:
+            levels = f", levels {plan.levels}" if plan.levels else ""
+            whose = " (by another job: the table is write-only)" if self.is_write_only else ""
+            return (
+                f"next: {plan.reason}{levels} → {plan.output_level}, "
+                f"{_count(plan.files, 'file')}, {size_text(plan.bytes)}{whose}"
+            )
+        return self.obstacle or f"nothing is due: {not_due(runs, self.trigger)}"
+
+
+def not_due(runs: int, trigger: int) -> str:
+    """The reason why no rule of universal compaction picks anything."""
+    if runs < trigger:
+        return f"{_count(runs, 'sorted run')}, the trigger is {trigger}"
+    return (
+        f"{_count(runs, 'sorted run')}, as many as the trigger; it takes one more, or a newest run "
+        "that is as large as the next"
+    )
+
+
+def next_compactions(table: FileStoreTable, snapshot: Snapshot | None) -> NextCompactions:
+    """The compactions with which a job for the table would begin."""
+    try:
+        compacted = open_for_writing(table).with_options({"write-only": "false"})
+    except UnsupportedTableError as error:
+        return NextCompactions(obstacle=f"not compacted by stream_app: {error.what}")
+    return NextCompactions(
+        plans={
+            (one.partition, one.bucket): one for one in planned_compactions(compacted, snapshot)
+        },
+        trigger=table.options.compaction_trigger,
+        is_write_only=table.options[WRITE_ONLY],
+    )
+
+
+def level_rows(
+    table: FileStoreTable,
+    snapshot: Snapshot | None,
+    choice: BucketChoice = EVERYTHING,
+    planned: NextCompactions | None = None,
+) -> list[LevelRow]:
+    """The levels of all buckets of a snapshot, from level 0 up."""
+    planned = planned or NextCompactions()
+    groups = groupby(live_files(table, snapshot, choice), key=partial(place, table))
+    return [_sum(table, list(members), at, planned) for at, members in groups]
+
+
+def run_rows(
+    table: FileStoreTable, snapshot: Snapshot | None, choice: BucketChoice = EVERYTHING
+) -> list[LevelRow]:
+    """As `level_rows`, but each sorted run is a row of its own; newest first."""
+
+    def run_of(entry: ManifestEntry) -> tuple[str, int, int, str]:
+        return *place(table, entry), "" if entry.file.level else entry.file.file_name
+
+    groups = groupby(live_files(table, snapshot, choice), key=run_of)
+    return [_sum(table, list(members), at[:3], NextCompactions()) for at, members in groups]
+
+
+def levels_picture(runs: Sequence[LevelRow], planned: NextCompactions) -> Text:
+    """A bar for each sorted run, as long as its share of the largest; rows from `run_rows`."""
+    picture = Text(no_wrap=True, overflow="ellipsis")
+    largest = max((run.bytes for run in runs), default=1)
+    for at, members in groupby(runs, key=lambda run: (run.partition, run.bucket)):
+        tree = list(members)
+        name = f"{at[0]} " if at[0] else ""
+        size = size_text(sum(run.bytes for run in tree))
+        picture.append(f"{name}bucket {at[1]}", style="bold")
+        picture.append(f": {_count(len(tree), 'sorted run')}, {size}\n")
+        shown = tree if len(tree) <= _RUNS_SHOWN + 1 else tree[:_RUNS_SHOWN]
+        for run in shown:
+            style = _LEVEL_STYLES[min(run.level, len(_LEVEL_STYLES) - 1)]
+            bar = "█" * max(1, round(run.bytes / largest * _BAR))
+            picture.append(f"  L{run.level} ").append(bar, style=style)
+            picture.append(f" {size_text(run.bytes)}, {_count(run.rows, 'row')}")
+            picture.append(f" in {run.files} files" if run.files > 1 else "")
+            picture.append(f", {_keys_text(run)}\n")
+        if len(shown) < len(tree):
+            picture.append(f"  … and {len(tree) - len(shown)} more\n")
+        picture.append(f"  {planned.of_bucket(at, len(tree))}\n", style="dim")
+    picture.rstrip()
+    return picture
+
+
+def _keys_text(run: LevelRow) -> str:
+    low, high = _cut(run.min_key), _cut(run.max_key)
+    return f"key {low}" if run.min_key == run.max_key else f"keys {low} to {high}"
+
+
+def _cut(key: str) -> str:
+    shown = visible(key)
+    return shown if len(shown) <= _KEY_SHOWN else shown[: _KEY_SHOWN - 1] + "…"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _sum(
+    table: FileStoreTable,
+    entries: Sequence[ManifestEntry],
+    at: tuple[str, int, int],
+    planned: NextCompactions,
+) -> LevelRow:
+    partition, bucket, level = at
+    files = [entry.file for entry in entries]
+    known = [file.delete_row_count for file in files if file.delete_row_count is not None]
+    key_type = table.schema.key_type
+    return LevelRow(
+        partition=partition,
+        bucket=bucket,
+        level=level,
+        runs=len(files) if level == 0 else 1,
+        files=len(files),
+        rows=sum(file.row_count for file in files),
+        deletes=sum(known) if len(known) == len(files) else None,
+        bytes=sum(file.file_size for file in files),
+        min_key=key_text(min((file.min_key for file in files), key=table.key_of), key_type),
+        max_key=key_text(max((file.max_key for file in files), key=table.key_of), key_type),
+        next=planned.of_level(at),
+    )

@@ -1,0 +1,124 @@
+"""The compactions of a table's snapshots, by any engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from stream_app.app.ops.inspect.files import EVERYTHING, BucketChoice
+from stream_app.app.text.listing import time_text
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.table.compact.report import CompactionReport, reports_of_property
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionRow:
+    """One compaction of one bucket.
+
+    Attributes:
+        reason, seconds: None for compactions of other engines, which do not record them.
+        levels: of the input runs, newest first.
+        output_level: None when no row is left.
+        upgraded: files that changed their level without being read.
+    """
+
+    snapshot: int
+    time: str | None
+    user: str
+    partition: str
+    bucket: int
+    reason: str | None
+    levels: str
+    output_level: int | None
+    files_in: int
+    bytes_in: int
+    files_out: int
+    bytes_out: int
+    upgraded: int
+    seconds: float | None
+
+
+def compaction_rows(
+    table: FileStoreTable, choice: BucketChoice = EVERYTHING
+) -> list[CompactionRow]:
+    """The compactions of all existing snapshots, oldest first; in one by partition and bucket."""
+    snapshots = [
+        one for one in table.snapshots.backwards() if one.commit_kind is CommitKind.COMPACT
+    ]
+    return [row for snapshot in snapshots[::-1] for row in compactions_of(table, snapshot, choice)]
+
+
+def compactions_of(
+    table: FileStoreTable, snapshot: Snapshot, choice: BucketChoice = EVERYTHING
+) -> list[CompactionRow]:
+    """The compactions of one COMPACT snapshot, by partition and bucket."""
+    changes: dict[BucketId, list[ManifestEntry]] = {}
+    for entry in choice.admitted(table, FileStoreScan(table).delta(snapshot)):
+        changes.setdefault((entry.partition, entry.bucket), []).append(entry)
+    recorded: dict[tuple[str, int], list[CompactionReport]] = {}
+    for report in reports_of_property(snapshot.properties) or ():
+        recorded.setdefault((report.partition, report.bucket), []).append(report)
+    rows = []
+    for (partition, bucket), entries in changes.items():
+        path = table.paths.partition(partition)
+        reports = recorded.get((path, bucket))
+        if reports is None:
+            rows.append(_derived(snapshot, path, bucket, entries))
+        else:
+            rows += [_row_of(snapshot, report) for report in reports]
+    return sorted(rows, key=lambda row: (row.partition, row.bucket))
+
+
+def _row_of(snapshot: Snapshot, report: CompactionReport) -> CompactionRow:
+    facts = {field.name: getattr(report, field.name) for field in fields(report)}
+    return _row(snapshot, **facts | {"levels": _levels_text(report.levels)})
+
+
+def _derived(
+    snapshot: Snapshot, partition: str, bucket: int, entries: Sequence[ManifestEntry]
+) -> CompactionRow:
+    """One compaction of the bucket, derived from the files that the snapshot deleted and added."""
+    before = [entry.file for entry in entries if entry.kind is FileKind.DELETE]
+    after = [entry.file for entry in entries if entry.kind is FileKind.ADD]
+    names = {file.file_name for file in before} & {file.file_name for file in after}
+    read = [file for file in before if file.file_name not in names]
+    written = [file for file in after if file.file_name not in names]
+    return _row(
+        snapshot,
+        partition=partition,
+        bucket=bucket,
+        reason=None,
+        levels=_levels_text(_levels(before)),
+        output_level=max((file.level for file in after), default=None),
+        files_in=len(read),
+        bytes_in=sum(file.file_size for file in read),
+        files_out=len(written),
+        bytes_out=sum(file.file_size for file in written),
+        upgraded=len(names),
+        seconds=None,
+    )
+
+
+def _row(snapshot: Snapshot, **facts: Any) -> CompactionRow:
+    return CompactionRow(
+        snapshot=snapshot.snapshot_id,
+        time=time_text(snapshot.time_millis),
+        user=snapshot.commit_user,
+        **facts,
+    )
+
+
+def _levels(files: Sequence[DataFileMeta]) -> list[int]:
+    """The levels of the sorted runs; each file of level 0 is one."""
+    upper = {file.level for file in files if file.level > 0}
+    return [0 for file in files if file.level == 0] + sorted(upper)
+
+
+def _levels_text(levels: Sequence[int]) -> str:
+    return " ".join(map(str, levels))

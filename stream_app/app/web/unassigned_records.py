@@ -1,0 +1,116 @@
+"""The records of a quarantine that belong to no table, and the source tables that were refused.
+
+A job quarantines the messages of a source table when it cannot create a table for them. They are
+among the records of no table; the page counts them by source table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+import pyarrow as pa
+
+from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, QuarantinedRecord
+from stream_app.app.ops.quarantine.replay import messages_of
+from stream_app.app.web.table_parts import QUARANTINED_READ, QuarantinedKind, by_kind
+from stream_app.cdc.source_tables import NO_TABLE, Origins
+from stream_app.errors import StreamAppError, UsageError
+from stream_app.model.schema.origin import Origin
+from stream_app.table.storage_errors import storage_error
+
+_AGAIN = "start the job again, and replay the records, which wait in quarantine"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Homeless:
+    """Facts about the records without a table.
+
+    Attributes:
+        kinds: by kind of reason.
+        refused: number of records of each refused source table, by name.
+        error: why they cannot be read.
+    """
+
+    kinds: Sequence[QuarantinedKind] = ()
+    refused: Mapping[Origin, int] = field(default_factory=dict)
+    error: StreamAppError | None = None
+
+
+def refused_reason(reason: str) -> str:
+    """The reason why a source table is refused, with the remedy, for a page."""
+    what, _, fix = reason.partition("; to fix: ")
+    return f"{what}\nto fix: {fix}; then {_AGAIN}" if fix else f"{what}\nthen {_AGAIN}"
+
+
+def with_refused(
+    waiting: Mapping[str, int] | None, refused: Mapping[Origin, int]
+) -> Mapping[str, int] | None:
+    """Counts of waiting records by table, with those of refused tables under their names.
+
+    Args:
+        waiting: '' has the records of no table; None: nobody has counted them.
+        refused: by source table.
+    """
+    if waiting is None:
+        return None
+    named = {str(origin): count for origin, count in refused.items()}
+    rest = max(0, waiting.get("", 0) - sum(named.values()))
+    return {**{name: count for name, count in waiting.items() if name}, **named, "": rest}
+
+
+@dataclass(slots=True)
+class HomelessRecords:
+    """Caches the facts until the folder changes. Any thread may ask.
+
+    Attributes:
+        quarantine: opens the folder; None: there is none.
+        origins: of messages, by the job's format.
+        stored: the source tables that the job stores.
+    """
+
+    quarantine: Callable[[], Quarantine | None]
+    origins: Callable[[pa.RecordBatch], Origins]
+    stored: Callable[[], Collection[Origin]]
+    _files: Hashable = None
+    _known: Homeless = field(default_factory=Homeless)
+
+    def look(self) -> Homeless:
+        """The facts about the folder's present records."""
+        try:
+            quarantine = self.quarantine()
+            if quarantine is None:
+                return Homeless()
+            statuses = quarantine.files.list_status(quarantine.location)
+            files = frozenset(status for status in statuses if not status.is_folder)
+            if self._files != files:
+                self._known = self._read(quarantine)
+                self._files = files
+            return self._known
+        except UsageError:
+            return Homeless()  # only Spark reaches the folder; the quarantine's tile says "unknown"
+        except StreamAppError as error:
+            return Homeless(error=error)
+        except OSError as error:
+            return Homeless(error=storage_error(error))
+
+    def refused(self) -> Mapping[Origin, int]:
+        """The waiting source tables, without those that the job stores by now."""
+        refused = self.look().refused
+        stored = self.stored() if refused else ()
+        return {origin: count for origin, count in refused.items() if origin not in stored}
+
+    def _read(self, quarantine: Quarantine) -> Homeless:
+        records = list(islice(quarantine.waiting_records(newest_first=True), QUARANTINED_READ))
+        return Homeless(kinds=by_kind(records), refused=self._refused(records))
+
+    def _refused(self, records: Sequence[QuarantinedRecord]) -> Mapping[Origin, int]:
+        try:
+            origins = self.origins(messages_of(records))
+        except StreamAppError:
+            return {}  # a registry is away: the page has the records by their kinds
+        counts = Counter(code for code in origins.codes.tolist() if code != NO_TABLE)
+        by_origin = {origins.tables[code]: count for code, count in counts.items()}
+        return dict(sorted(by_origin.items()))

@@ -1,0 +1,1 @@
+"""Catalogs: tables by their names, and the last step of each commit."""

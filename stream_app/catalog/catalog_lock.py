@@ -1,0 +1,59 @@
+"""Locks of tables, which a catalog keeps; and the waits of a process that wants one.
+
+Source: Paimon `catalog/CatalogLock.java`, `jdbc/JdbcCatalogLock.java`, `hive/HiveCatalogLock.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from stream_app.catalog.identifier import Identifier
+from stream_app.clock import Clock
+from stream_app.errors import CommitError
+
+_FIRST_WAIT_S = 0.1
+
+
+class CatalogLock(Protocol):
+    """Lets one process at a time commit to a table.
+
+    A holder that lives longer than ``lock-acquire-timeout`` may lose the lock to another. So the
+    lock is no proof; a snapshot's file is still created only where there is none.
+    """
+
+    def held(self, identifier: Identifier) -> AbstractContextManager[None]:
+        """Hold the lock of a table.
+
+        Raises:
+            CommitError: another process held it for too long, or the catalog does not answer.
+        """
+        ...
+
+
+def wait_for_lock(
+    try_lock: Callable[[], bool],
+    clock: Clock,
+    *,
+    max_sleep_ms: int,
+    timeout_ms: int,
+    where: str,
+) -> None:
+    """Try until the lock is there; the waits double up to a maximum.
+
+    Raises:
+        CommitError: time is up.
+    """
+    began = clock.steady_seconds()
+    wait_s = _FIRST_WAIT_S
+    while not try_lock():
+        waited_s = clock.steady_seconds() - began
+        if waited_s * 1000 > timeout_ms:
+            raise CommitError(
+                f"another writer has held the table's lock for {waited_s:.0f} s",
+                where=where,
+                fix="see which process writes the table, or raise 'lock-acquire-timeout'",
+            )
+        clock.sleep(min(wait_s, max_sleep_ms / 1000))
+        wait_s *= 2

@@ -1,0 +1,78 @@
+"""Catalogs by name: ``catalogs.toml``, where ``CATALOG.DATABASE.TABLE`` is looked up.
+
+The file has a table for each catalog, ``[lake]``, with its options and those of its file system.
+It is in the current folder, or where the variable STREAM_APP_CATALOGS says. A value may refer to
+the environment or to a file, ``${env:NAME}`` and ``${file:PATH}``, so that it holds no secret.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from stream_app.catalog.catalog import Catalog
+from stream_app.catalog.identifier import Identifier
+from stream_app.catalog.registry import catalog_of
+from stream_app.clock import Clock
+from stream_app.errors import UsageError
+from stream_app.fileio.reference import NotThereError, put_in
+from stream_app.model.near_names import unknown_name
+
+VARIABLE = "STREAM_APP_CATALOGS"
+DEFAULT = "catalogs.toml"
+_NAME = r"[^/\\.\s]+"
+_FULL_NAME = re.compile(rf"({_NAME})\.({_NAME})\.({_NAME})")
+
+
+def parted_name(text: str) -> tuple[str, Identifier] | None:
+    """The catalog's name and the table's of ``CATALOG.DATABASE.TABLE``; None: it is none."""
+    parts = _FULL_NAME.fullmatch(text)
+    return None if parts is None else (parts[1], Identifier(parts[2], parts[3]))
+
+
+def named_catalog(name: str, clock: Clock, environ: Mapping[str, str]) -> Catalog:
+    """The catalog of this name.
+
+    Raises:
+        UsageError: the file is missing or wrong, or has no such catalog.
+        StorageError, NoAccessError: as `catalog_of`.
+    """
+    path = Path(environ.get(VARIABLE) or DEFAULT)
+    try:
+        catalogs = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(
+            f"the catalog {name!r} is not known: the file of catalogs cannot be read: "
+            f"{error.strerror}",
+            where=str(path),
+            fix=f"write {DEFAULT} with a table [{name}], or name the file in {VARIABLE}",
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"the file of catalogs is no TOML: {error}", where=str(path)) from None
+    options = catalogs.get(name)
+    if not isinstance(options, dict):
+        raise UsageError(
+            unknown_name("catalog", name, catalogs),
+            where=str(path),
+            fix=f"known: {', '.join(catalogs)}" if catalogs else f"add a table [{name}]",
+        )
+    texts = {key: _resolved(key, value, path, environ) for key, value in _flat(options, "")}
+    return catalog_of(texts, clock, section=name)
+
+
+def _flat(options: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
+    for key, value in options.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _resolved(key: str, value: object, path: Path, environ: Mapping[str, str]) -> str:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    try:
+        return put_in(text, environ)
+    except NotThereError as error:
+        raise UsageError(f"{key}: {error}", where=str(path)) from None

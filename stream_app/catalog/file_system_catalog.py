@@ -1,0 +1,82 @@
+"""The catalog that is a folder: ``WAREHOUSE/DATABASE.db/TABLE``.
+
+Source: Paimon `catalog/FileSystemCatalog.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stream_app.catalog.catalog import Catalog, CatalogTable
+from stream_app.catalog.environment import NO_CATALOG
+from stream_app.catalog.identifier import Identifier
+from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.filestore.versions.schema_manager import SchemaManager
+from stream_app.model.schema.table_schema import TableSchema
+
+_SUFFIX = ".db"
+
+
+def table_folder(warehouse: str, identifier: Identifier) -> str:
+    """The folder of a table in a warehouse."""
+    return f"{warehouse.rstrip('/')}/{identifier.database}{_SUFFIX}/{identifier.table}"
+
+
+@dataclass(frozen=True, slots=True)
+class FileSystemCatalog(Catalog):
+    """Knows a table by its folder; nobody arbitrates but the file system."""
+
+    warehouse: str
+    file_io_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def label(self) -> str:
+        """See `Catalog.label`."""
+        return self.warehouse
+
+    @property
+    def owner(self) -> str:
+        """See `Catalog.owner`."""
+        return ""
+
+    def list_databases(self) -> list[str]:
+        """See `Catalog.list_databases`."""
+        warehouse, file_io = file_io_of(self.warehouse, self.file_io_options)
+        return sorted(
+            status.name.removesuffix(_SUFFIX)
+            for status in file_io.list_status(warehouse)
+            if status.is_folder and status.name.endswith(_SUFFIX)
+        )
+
+    def list_tables(self, database: str) -> list[str]:
+        """See `Catalog.list_tables`."""
+        warehouse, file_io = file_io_of(self.warehouse, self.file_io_options)
+        folder = f"{warehouse}/{database}{_SUFFIX}"
+        return sorted(
+            status.name
+            for status in file_io.list_status(folder)
+            if status.is_folder and SchemaManager(file_io, f"{folder}/{status.name}").ids()
+        )
+
+    def create_database(self, database: str) -> None:
+        """See `Catalog.create_database`; a folder appears with its first table."""
+
+    def table(self, identifier: Identifier) -> CatalogTable | None:
+        """See `Catalog.table`."""
+        place = self.new_table(identifier)
+        path, file_io = file_io_of(place.location, self.file_io_options)
+        return place if SchemaManager(file_io, path).ids() else None
+
+    def new_table(self, identifier: Identifier) -> CatalogTable:
+        """See `Catalog.new_table`."""
+        return CatalogTable(
+            location=table_folder(self.warehouse, identifier),
+            environment=NO_CATALOG,
+            file_io_options=self.file_io_options,
+        )
+
+    def create_table(self, identifier: Identifier, schema: TableSchema) -> bool:
+        """See `Catalog.create_table`."""
+        path, file_io = file_io_of(table_folder(self.warehouse, identifier), self.file_io_options)
+        return SchemaManager(file_io, path).create(schema)

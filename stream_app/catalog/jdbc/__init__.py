@@ -1,0 +1,1 @@
+"""The catalog in tables of a database."""

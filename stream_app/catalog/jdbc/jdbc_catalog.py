@@ -1,0 +1,161 @@
+"""The catalog in a database: names of tables are rows, their folders follow from the names.
+
+Four tables of the database are Paimon's own, so that its engines and we share them:
+``paimon_tables``, ``paimon_database_properties``, ``paimon_table_properties`` and
+``paimon_distributed_locks`` (`jdbc_lock`).
+
+Source: Paimon `jdbc/JdbcCatalog.java`, `jdbc/JdbcUtils.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stream_app.catalog.catalog import Catalog, CatalogTable
+from stream_app.catalog.environment import LockedEnvironment, properties_of
+from stream_app.catalog.file_system_catalog import table_folder
+from stream_app.catalog.identifier import Identifier
+from stream_app.catalog.jdbc.connections import Connections, TakenError
+from stream_app.catalog.jdbc.jdbc_lock import JdbcLock
+from stream_app.errors import UsageError
+from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.filestore.versions.schema_manager import SchemaManager
+from stream_app.model.schema.table_schema import TableSchema
+
+_TABLES = (
+    """CREATE TABLE IF NOT EXISTS paimon_tables (
+        catalog_key VARCHAR(255) NOT NULL, database_name VARCHAR(255) NOT NULL,
+        table_name VARCHAR(255) NOT NULL,
+        PRIMARY KEY (catalog_key, database_name, table_name))""",
+    """CREATE TABLE IF NOT EXISTS paimon_database_properties (
+        catalog_key VARCHAR(255) NOT NULL, database_name VARCHAR(255) NOT NULL,
+        property_key VARCHAR(255), property_value VARCHAR(1000),
+        PRIMARY KEY (catalog_key, database_name, property_key))""",
+    """CREATE TABLE IF NOT EXISTS paimon_table_properties (
+        catalog_key VARCHAR(255) NOT NULL, database_name VARCHAR(255) NOT NULL,
+        table_name VARCHAR(255) NOT NULL,
+        property_key VARCHAR(255) NOT NULL, property_value VARCHAR(1000),
+        PRIMARY KEY (catalog_key, database_name, table_name, property_key))""",
+)
+_OF_TABLE = "catalog_key = ? AND database_name = ? AND table_name = ?"
+_OF_DATABASE = "catalog_key = ? AND database_name = ?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JdbcCatalog(Catalog):
+    """Tables of one ``catalog-key`` in a database.
+
+    Attributes:
+        lock: None: ``lock.enabled`` is off.
+        has_properties: whether the database has a copy of each table's options.
+    """
+
+    connections: Connections
+    catalog_key: str
+    warehouse: str
+    lock: JdbcLock | None
+    has_properties: bool
+    file_io_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def create_tables(self, lock_key_max_length: int) -> None:
+        """Create the database's tables that are missing.
+
+        Raises:
+            StorageError, NoAccessError: as `Catalog`.
+        """
+        for statement in _TABLES:
+            self.connections.change(statement)
+        if self.lock is not None:
+            self.lock.create_table(lock_key_max_length)
+
+    @property
+    def label(self) -> str:
+        """See `Catalog.label`."""
+        return f"{self.connections.url}#{self.catalog_key}"
+
+    def list_databases(self) -> list[str]:
+        """See `Catalog.list_databases`."""
+        rows = self.connections.rows(
+            "SELECT database_name FROM paimon_tables WHERE catalog_key = ?"
+            " UNION SELECT database_name FROM paimon_database_properties WHERE catalog_key = ?",
+            (self.catalog_key, self.catalog_key),
+        )
+        return sorted(name for (name,) in rows)
+
+    def list_tables(self, database: str) -> list[str]:
+        """See `Catalog.list_tables`."""
+        rows = self.connections.rows(
+            f"SELECT table_name FROM paimon_tables WHERE {_OF_DATABASE}",
+            (self.catalog_key, database),
+        )
+        return sorted(name for (name,) in rows)
+
+    def create_database(self, database: str) -> None:
+        """See `Catalog.create_database`."""
+        if database in self.list_databases():
+            return
+        folder = table_folder(self.warehouse, Identifier(database, "")).rstrip("/")
+        insert = "INSERT INTO paimon_database_properties VALUES (?, ?, ?, ?)"
+        row = (self.catalog_key, database)
+        try:
+            self.connections.change_all(
+                [(insert, (*row, "exists", "true")), (insert, (*row, "location", folder))]
+            )
+        except TakenError:
+            return  # another process was faster
+
+    def table(self, identifier: Identifier) -> CatalogTable | None:
+        """See `Catalog.table`."""
+        return self.new_table(identifier) if self._has(identifier) else None
+
+    def new_table(self, identifier: Identifier) -> CatalogTable:
+        """See `Catalog.new_table`."""
+        return CatalogTable(
+            location=table_folder(self.warehouse, identifier),
+            environment=LockedEnvironment(identifier, self, self.lock),
+            file_io_options=self.file_io_options,
+        )
+
+    def create_table(self, identifier: Identifier, schema: TableSchema) -> bool:
+        """See `Catalog.create_table`."""
+        if self._has(identifier):
+            return False
+        self.create_database(identifier.database)
+        place = self.new_table(identifier)
+        path, file_io = file_io_of(place.location, self.file_io_options)
+        if not place.environment.publish_schema(SchemaManager(file_io, path), schema, ()):
+            if self._has(identifier):
+                return False
+            raise UsageError(
+                "the table's folder has a table that the catalog does not know",
+                where=f"{path}, {self.label}",
+                fix="register it (Flink: CALL sys.repair('DATABASE.TABLE')), or give another name",
+            )
+        try:
+            self.connections.change(
+                "INSERT INTO paimon_tables VALUES (?, ?, ?)", self._key(identifier)
+            )
+        except TakenError:
+            return False
+        return True
+
+    def update(self, identifier: Identifier, schema: TableSchema) -> None:
+        """See `TableRegister.update`."""
+        if not self.has_properties:
+            return
+        key = self._key(identifier)
+        insert = "INSERT INTO paimon_table_properties VALUES (?, ?, ?, ?, ?)"
+        self.connections.change_all(
+            [
+                (f"DELETE FROM paimon_table_properties WHERE {_OF_TABLE}", key),
+                *((insert, (*key, *pair)) for pair in sorted(properties_of(schema).items())),
+            ]
+        )
+
+    def _has(self, identifier: Identifier) -> bool:
+        statement = f"SELECT 1 FROM paimon_tables WHERE {_OF_TABLE}"
+        return bool(self.connections.rows(statement, self._key(identifier)))
+
+    def _key(self, identifier: Identifier) -> tuple[str, str, str]:
+        return self.catalog_key, identifier.database, identifier.table

@@ -1,0 +1,82 @@
+"""Locks of tables as rows of ``paimon_distributed_locks``.
+
+A row is the lock: its key is taken or free. A row that is older than the time that its holder has
+put into it belongs to a dead process, and the next process deletes it. The database's own clock
+tells the age.
+
+Source: Paimon `jdbc/JdbcCatalogLock.java`, `jdbc/AbstractDistributedLockDialect.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from stream_app.catalog.catalog_lock import wait_for_lock
+from stream_app.catalog.identifier import Identifier
+from stream_app.catalog.jdbc.connections import Connections, TakenError
+from stream_app.clock import Clock
+from stream_app.jdbc import MARIADB, MYSQL, POSTGRESQL, SQLITE
+
+_AGE_S = {
+    POSTGRESQL.name: "EXTRACT(EPOCH FROM NOW()::timestamp - acquired_at)",
+    MYSQL.name: "TIMESTAMPDIFF(SECOND, acquired_at, NOW())",
+    MARIADB.name: "TIMESTAMPDIFF(SECOND, acquired_at, NOW())",
+    SQLITE.name: "strftime('%s', 'now') - strftime('%s', acquired_at)",
+}
+_TABLE = """CREATE TABLE IF NOT EXISTS paimon_distributed_locks (
+    lock_id VARCHAR({length}) NOT NULL,
+    acquired_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL,
+    expire_time_seconds BIGINT DEFAULT 0 NOT NULL,
+    PRIMARY KEY (lock_id))"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JdbcLock:
+    """The locks of one catalog; see `CatalogLock`."""
+
+    connections: Connections
+    catalog_key: str
+    clock: Clock
+    max_sleep_ms: int
+    timeout_ms: int
+
+    def create_table(self, name_length_max: int) -> None:
+        """Create the table of locks if there is none."""
+        self.connections.change(_TABLE.format(length=name_length_max))
+
+    @contextmanager
+    def held(self, identifier: Identifier) -> Iterator[None]:
+        """See `CatalogLock.held`."""
+        name = f"{self.catalog_key}.{identifier}"
+        wait_for_lock(
+            lambda: self._try(name),
+            self.clock,
+            max_sleep_ms=self.max_sleep_ms,
+            timeout_ms=self.timeout_ms,
+            where=f"lock {name!r} of paimon_distributed_locks in {self.connections.url}",
+        )
+        try:
+            yield
+        finally:
+            self.connections.change(
+                "DELETE FROM paimon_distributed_locks WHERE lock_id = ?", (name,)
+            )
+
+    def _try(self, name: str) -> bool:
+        try:
+            self.connections.change(
+                "INSERT INTO paimon_distributed_locks (lock_id, expire_time_seconds) VALUES (?, ?)",
+                (name, self.timeout_ms // 1000),
+            )
+        except TakenError:
+            return self._break(name) and self._try(name)
+        return True
+
+    def _break(self, name: str) -> bool:
+        """Delete the lock of a process that has exceeded its time; False: it has not."""
+        age = _AGE_S[self.connections.url.driver.name]
+        expired = f"{age} > expire_time_seconds AND lock_id = ?"
+        statement = f"DELETE FROM paimon_distributed_locks WHERE {expired}"
+        return self.connections.change(statement, (name,)) > 0

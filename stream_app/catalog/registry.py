@@ -1,0 +1,104 @@
+"""Catalogs by the name of their kind: a new kind is a module and a line in `_KINDS`.
+
+Source: Paimon `catalog/CatalogFactory.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from stream_app.catalog.catalog import Catalog
+from stream_app.catalog.catalog_options import (
+    CATALOG_KEY,
+    CLIENT_POOL_SIZE,
+    JDBC_PASSWORD,
+    JDBC_USER,
+    LOCK_ACQUIRE_TIMEOUT,
+    LOCK_CHECK_MAX_SLEEP,
+    LOCK_ENABLED,
+    LOCK_KEY_MAX_LENGTH,
+    METASTORE,
+    SYNC_ALL_PROPERTIES,
+    URI,
+    WAREHOUSE,
+    check_options,
+)
+from stream_app.catalog.file_system_catalog import FileSystemCatalog
+from stream_app.catalog.jdbc.connections import Connections
+from stream_app.catalog.jdbc.jdbc_catalog import JdbcCatalog
+from stream_app.catalog.jdbc.jdbc_lock import JdbcLock
+from stream_app.clock import Clock
+from stream_app.errors import UsageError
+from stream_app.fileio.file_io_registry import is_on_s3, unknown_store_options
+from stream_app.jdbc import parse_jdbc_url
+
+
+def catalog_of(options: Mapping[str, str], clock: Clock, *, section: str = "catalog") -> Catalog:
+    """Make a catalog by its options.
+
+    Args:
+        options: of the catalog, and of the file system of its tables.
+        section: the name of the options' section, for messages.
+
+    Raises:
+        UsageError: an option is unknown, wrong or missing.
+        StorageError, NoAccessError: the catalog does not answer, or refuses this user.
+    """
+    of_store = store_options(options)
+    options = {key: value for key, value in options.items() if key not in of_store}
+    check_options(options, section)
+    if not WAREHOUSE.read(options):
+        raise UsageError(
+            "the catalog has no warehouse",
+            where=section,
+            fix="set 'warehouse': the folder of all databases",
+        )
+    return _KINDS[METASTORE.read(options)](options, clock, of_store)
+
+
+def store_options(options: Mapping[str, str]) -> Mapping[str, str]:
+    """Those options that belong to a file system."""
+    others = set(unknown_store_options(options))
+    return {key: value for key, value in options.items() if key not in others}
+
+
+def _file_system(
+    options: Mapping[str, str], _clock: Clock, file_io_options: Mapping[str, str]
+) -> Catalog:
+    return FileSystemCatalog(WAREHOUSE.read(options), file_io_options)
+
+
+def _jdbc(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str, str]) -> Catalog:
+    login = {"user": JDBC_USER.read(options), "password": JDBC_PASSWORD.read(options)}
+    given = {key: value for key, value in login.items() if value}
+    url = parse_jdbc_url(URI.read(options), URI.key, login=given)
+    connections = Connections(url, CLIENT_POOL_SIZE.read(options))
+    lock = JdbcLock(
+        connections=connections,
+        catalog_key=CATALOG_KEY.read(options),
+        clock=clock,
+        max_sleep_ms=LOCK_CHECK_MAX_SLEEP.read(options),
+        timeout_ms=LOCK_ACQUIRE_TIMEOUT.read(options),
+    )
+    catalog = JdbcCatalog(
+        connections=connections,
+        catalog_key=CATALOG_KEY.read(options),
+        warehouse=WAREHOUSE.read(options),
+        lock=lock if has_lock(options) else None,
+        has_properties=SYNC_ALL_PROPERTIES.read(options),
+        file_io_options=file_io_options,
+    )
+    catalog.create_tables(LOCK_KEY_MAX_LENGTH.read(options))
+    return catalog
+
+
+def has_lock(options: Mapping[str, str]) -> bool:
+    """Whether commits hold the catalog's lock: by default on object stores, as in Paimon."""
+    given = LOCK_ENABLED.read(options)
+    return is_on_s3(WAREHOUSE.read(options)) if given is None else given
+
+
+_KINDS: Mapping[str, Callable[[Mapping[str, str], Clock, Mapping[str, str]], Catalog]] = {
+    "filesystem": _file_system,
+    "jdbc": _jdbc,
+}

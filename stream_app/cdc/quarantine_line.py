@@ -1,0 +1,55 @@
+"""A quarantined record as a line of JSON: both directions.
+
+Bytes that are not text are under ``key_base64`` and ``value_base64``. The timestamp is in
+milliseconds since 1970.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+_AS_THEY_ARE = ("topic", "partition", "offset", "timestamp", "reason")
+
+
+def lines_of(bad: pa.Table) -> Iterator[dict[str, Any]]:
+    """The JSON objects of bad records, which are few; of `BAD_RECORD_SCHEMA`."""
+    for batch in bad.to_batches():
+        at = batch.schema.get_field_index("timestamp")
+        millis = batch.column(at).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+        for row in batch.set_column(at, "timestamp", millis).to_pylist():
+            line: dict[str, Any] = {name: row[name] for name in _AS_THEY_ARE}
+            for name in ("key", "value"):
+                line |= _text(name, row[name])
+            yield line
+
+
+def fields_of(line: bytes) -> dict[str, Any]:
+    """The fields of a line's record; key and value are bytes.
+
+    Raises:
+        ValueError, KeyError, TypeError: the line is no record of a quarantine.
+    """
+    document = {"timestamp": None, **json.loads(line)}  # lines of older jobs have no timestamp
+    data = {name: _bytes(document, name) for name in ("key", "value")}
+    return {**{name: document[name] for name in _AS_THEY_ARE}, **data}
+
+
+def _text(name: str, data: bytes | None) -> dict[str, str | None]:
+    if data is None:
+        return {name: None}
+    try:
+        return {name: data.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(data).decode()}
+
+
+def _bytes(document: dict[str, Any], name: str) -> bytes | None:
+    if f"{name}_base64" in document:
+        return base64.b64decode(document[f"{name}_base64"])
+    text = document[name]
+    return None if text is None else str(text).encode()

@@ -1,0 +1,150 @@
+"""Connections to databases that a JDBC URL names, by their Python drivers.
+
+SQLite's driver is a part of Python. Those of PostgreSQL and MySQL are an extra
+(`stream_app[jdbc]`). MariaDB is reached as MySQL.
+
+Sources: the URL forms of the JDBC drivers of PostgreSQL, MySQL, MariaDB and SQLite.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from stream_app.errors import UsageError
+
+_TIMEOUT_S = 15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JdbcUrl:
+    """The parts of a URL; a text of it holds no password.
+
+    Attributes:
+        database: PostgreSQL's database with the schemas, MySQL's with the tables, SQLite's file.
+    """
+
+    driver: Driver
+    host: str = ""
+    port: int = 0
+    database: str
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+    def __str__(self) -> str:
+        place = f"//{self.host}:{self.port}/" if self.host else ""
+        return f"jdbc:{self.driver.name}:{place}{self.database}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver:
+    """How one kind of database is reached.
+
+    Attributes:
+        name: the word after ``jdbc:``.
+        module: the driver, a module of Python's database API.
+        placeholder: of a parameter in a statement.
+        open: connects; its first argument is the module. Each statement is committed by itself.
+    """
+
+    name: str
+    module: str
+    placeholder: str
+    open: Callable[[Any, JdbcUrl], Any]
+    port: int = 0
+
+    def load(self) -> Any:
+        """The driver's module.
+
+        Raises:
+            UsageError: it is not installed.
+        """
+        try:
+            return importlib.import_module(self.module)
+        except ImportError:
+            raise UsageError(
+                f"{self.name} needs {self.module}, which is not installed",
+                fix="pip install 'stream_app[jdbc]'",
+            ) from None
+
+
+def _postgresql(module: Any, url: JdbcUrl) -> Any:
+    return module.connect(
+        host=url.host, port=url.port, dbname=url.database, user=url.user or None,
+        password=url.password or None, connect_timeout=_TIMEOUT_S, autocommit=True,
+    )  # fmt: skip
+
+
+def _mysql(module: Any, url: JdbcUrl) -> Any:
+    return module.connect(
+        host=url.host, port=url.port, database=url.database, user=url.user or None,
+        password=url.password or os.environ.get("MYSQL_PWD", ""), charset="utf8mb4",
+        autocommit=True, connect_timeout=_TIMEOUT_S, read_timeout=_TIMEOUT_S,
+        write_timeout=_TIMEOUT_S,
+    )  # fmt: skip
+
+
+def _sqlite(module: Any, url: JdbcUrl) -> Any:
+    return module.connect(
+        url.database, timeout=_TIMEOUT_S, check_same_thread=False, isolation_level=None
+    )
+
+
+POSTGRESQL = Driver(
+    name="postgresql", module="psycopg", placeholder="%s", open=_postgresql, port=5432
+)
+MYSQL = Driver(name="mysql", module="pymysql", placeholder="%s", open=_mysql, port=3306)
+MARIADB = Driver(name="mariadb", module="pymysql", placeholder="%s", open=_mysql, port=3306)
+SQLITE = Driver(name="sqlite", module="sqlite3", placeholder="?", open=_sqlite)
+SERVERS = (POSTGRESQL, MYSQL, MARIADB)
+DRIVERS = (*SERVERS, SQLITE)
+
+
+def parse_jdbc_url(
+    text: str,
+    key: str,
+    drivers: tuple[Driver, ...] = DRIVERS,
+    login: Mapping[str, str] | None = None,
+) -> JdbcUrl:
+    """Take a URL apart.
+
+    Args:
+        key: the name of the option or argument that has the URL, for messages.
+        drivers: those that are allowed.
+        login: ``user`` and ``password``, which win over those of the URL.
+
+    Raises:
+        UsageError: it names none of these databases.
+    """
+    driver = next((one for one in drivers if text.startswith(f"jdbc:{one.name}:")), None)
+    if driver is SQLITE:
+        database = text.removeprefix("jdbc:sqlite:").removeprefix("file:").partition("?")[0]
+        if database and not database.startswith(":"):
+            return JdbcUrl(driver=SQLITE, database=database)
+        driver = None
+    parts = urlsplit(text.removeprefix("jdbc:"))
+    database = unquote(parts.path.strip("/"))
+    if driver is None or not parts.hostname or not database:
+        known = ", ".join(f"jdbc:{one.name}:" for one in drivers)
+        raise UsageError(
+            f"{key} {_without_password(text)} is no URL of a database that can be read",
+            fix=f"write it as jdbc:postgresql://127.0.0.1:5432/shop?user=me; known: {known}",
+        )
+    given = {**dict(parse_qsl(parts.query)), **(login or {})}
+    return JdbcUrl(
+        driver=driver,
+        host=parts.hostname,
+        port=parts.port or driver.port,
+        database=database,
+        user=given.get("user") or unquote(parts.username or ""),
+        password=given.get("password") or unquote(parts.password or ""),
+    )
+
+
+def _without_password(text: str) -> str:
+    return re.sub(r"(password=)[^&]*|(:)[^:/@]*(?=@)", r"\1\2…", text)

@@ -1,0 +1,60 @@
+"""Changes that leave values out, on their way from decoding tasks to writing tasks.
+
+A change that omits values carries its message. When the writing task has no older value, the record
+is bad, as if the decoder had refused it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from stream_app.cdc.change_batch import (
+    BAD_RECORD_SCHEMA,
+    MESSAGE_SCHEMA,
+    ChangeBatch,
+    change_schema,
+)
+from stream_app.cdc.columns.arrow_buffers import valid_of
+from stream_app.model.schema.unchanged_values import MESSAGE, UNCHANGED
+
+_FURTHER = (
+    pa.field(UNCHANGED, pa.string()),
+    pa.field(MESSAGE, pa.struct(list(MESSAGE_SCHEMA))),
+)
+
+
+def incomplete_schema(arrow_schema: pa.Schema) -> pa.Schema:
+    """Schema of a block of kind ``INCOMPLETE_CHANGES``, for a table with these columns."""
+    return pa.schema([*change_schema(arrow_schema), *_FURTHER])
+
+
+def is_incomplete(rows: pa.RecordBatch) -> bool:
+    """Whether rows have the columns of an incomplete block."""
+    return UNCHANGED in rows.schema.names
+
+
+def with_messages(changes: ChangeBatch, messages: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows of changes; each row that omits values has its message beside it.
+
+    Args:
+        messages: the messages from which the changes were decoded.
+    """
+    rows = changes.rows
+    if not is_incomplete(rows):
+        return rows
+    index = pa.array(changes.message_index, mask=~valid_of(rows.column(UNCHANGED)))
+    taken = messages.take(index)
+    left_out = pa.StructArray.from_arrays(taken.columns, fields=list(MESSAGE_SCHEMA))
+    return rows.append_column(_FURTHER[1], left_out)
+
+
+def bad_records_of_refused(refused: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Rows that the writer refused, as bad records of `BAD_RECORD_SCHEMA`.
+
+    Args:
+        refused: at least one; the columns of `mergetree.fill_unchanged.RestoredRows.refused`.
+    """
+    message, reason, _ = pa.concat_batches(list(refused)).columns
+    return pa.RecordBatch.from_arrays([*message.flatten(), reason], schema=BAD_RECORD_SCHEMA)

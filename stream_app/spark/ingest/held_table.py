@@ -1,0 +1,95 @@
+"""A held table: why a table of a job waits, and the offsets where it resumes. Pure.
+
+A table that fails does not stop the others. Its changes stay in the topic until the cause has
+passed or is mended; then one epoch of its own brings it up to the others. The job's state has these
+offsets before the missed epoch ends, so nothing is lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from stream_app.errors import (
+    CommitError,
+    CompactionError,
+    NoAccessError,
+    StorageError,
+    StreamAppError,
+    UnsupportedTableError,
+)
+from stream_app.kafka.offset_ranges import Offsets
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 5, 600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldTable:
+    """A table that waits.
+
+    Attributes:
+        since_epoch: the first epoch that it lacks.
+        begin: the first offsets that it lacks; newer partitions are missing.
+        reason: the error, in its own words.
+        since_ms, retry_ms: when it was first held back, and when the job tries again; UTC. None:
+            only a person can mend the cause, and then resumes it, or starts the job again.
+        tries: failures in a row; 0: the table only waits for its compactions.
+    """
+
+    since_epoch: int
+    begin: Offsets
+    reason: str
+    since_ms: int
+    retry_ms: int | None
+    tries: int = 1
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the table has failed; otherwise it only waits for its compactions."""
+        return self.tries > 0
+
+
+class CompactionWaitError(CompactionError):
+    """A bucket has too many sorted runs; its compaction is under way."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            "a bucket has too many sorted runs: the table waits for its compactions", where=where
+        )
+
+
+def is_temporary(error: BaseException) -> bool:
+    """Whether the cause may pass by itself."""
+    if isinstance(error, (NoAccessError, UnsupportedTableError)):
+        return False
+    if isinstance(error, (StorageError, CommitError, CompactionError, OSError)):
+        return True
+    return not isinstance(error, StreamAppError)
+
+
+def held_after(
+    error: BaseException, *, epoch: int, begin: Offsets, now_ms: int, before: HeldTable | None
+) -> HeldTable:
+    """The state of a table that has failed; `before` is its earlier state, if it was held."""
+    tries = 1 if before is None else before.tries + 1
+    pause_ms = 1000 * min(FIRST_PAUSE_S * 2 ** (tries - 1), LONGEST_PAUSE_S)
+    if isinstance(error, CompactionWaitError):
+        tries = pause_ms = 0
+    retry_ms = now_ms + pause_ms if is_temporary(error) else None
+    reason = str(error) or type(error).__name__
+    if before is not None:
+        return replace(before, reason=reason, retry_ms=retry_ms, tries=tries)
+    return HeldTable(
+        since_epoch=epoch,
+        begin=begin,
+        reason=reason,
+        since_ms=now_ms,
+        retry_ms=retry_ms,
+        tries=tries,
+    )
+
+
+def with_new_partitions(begin: Offsets, of_epoch: Offsets) -> Offsets:
+    """Offsets to resume at, with partitions that appear in a later epoch."""
+    return {
+        topic: {**of_epoch.get(topic, {}), **begin.get(topic, {})} for topic in {*begin, *of_epoch}
+    }

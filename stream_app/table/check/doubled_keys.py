@@ -1,0 +1,207 @@
+"""Finds keys with two rows where each must have one: in several partitions, or above level 0.
+
+Where a key has one row in all partitions, each partition is sound by itself, and readers show all
+rows of a key. Only the key columns are read. The keys wait on local disk, and are compared by
+parts: memory does not grow with the table.
+
+Paimon does not look. What must hold: `crosspartition/GlobalIndexAssigner.java`,
+`table/source/MergeTreeSplitGenerator.java` (``deletionVectorsEnabled``, FIRST_ROW).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from stream_app.filestore.data.data_file_reader import LiveRowsReader
+from stream_app.local_disk import scratch_folder
+from stream_app.mergetree.interval_partition import Section, partition_into_sections
+from stream_app.mergetree.sort_merge_reader import merge_windows
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.finding import Finding, FindingKind
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.key_index.index_rule import IndexRule, index_rule
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.key_index.index_building import KeySplit
+from stream_app.table.key_index.key_layer import Rows, key_codes
+from stream_app.table.key_index.share_files import PlaceNumbers
+from stream_app.table.key_index.table_keys import PlacedFile, TableKeys
+from stream_app.table.map_in_threads import map_in_threads, thread_count
+from stream_app.table.read.split_scan import by_bucket
+from stream_app.table.versions.deletion_vectors import deletion_vectors
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+PART_ROWS = 1 << 20
+"""Rows whose keys are compared at a time."""
+_MOST_PARTS = 256
+"""Each is an open file."""
+
+
+def across_findings(
+    table: FileStoreTable, snapshot: Snapshot, *, part_rows: int = PART_ROWS
+) -> Iterator[Finding]:
+    """One finding if a snapshot has such a key; none for tables whose key may repeat.
+
+    Args:
+        part_rows: about so many are compared at a time.
+
+    Raises:
+        CorruptFileError: a file cannot be read, which is a finding of another kind.
+        UnsupportedTableError: a data file has a format that stream_app does not read.
+    """
+    if (rule := index_rule(table.schema)) is None:
+        return
+    numbers = PlaceNumbers()
+    count, example = 0, ""
+    for part in _parts(table, snapshot, rule, numbers, part_rows):
+        doubled = doubled_rows(part, part.select(rule.keys))
+        count += len(doubled)
+        if len(doubled) and not example:
+            example = _example(table, numbers, part, doubled[0], rule.keys)
+    if count:
+        yield Finding(
+            kind=FindingKind.DOUBLE_KEYS,
+            what=f"{count} keys have rows in several places of the table, such as {example}; "
+            "readers show them all",
+            where=table.location,
+            fix="delete the wrong rows in their partition, such as by DELETE FROM of Paimon's "
+            "Spark, or all by stream-app backfill; and let only one job write the table",
+        )
+
+
+def doubled_keys(table: FileStoreTable, snapshot: Snapshot) -> pa.RecordBatch | None:
+    """The keys, in columns of the index, that have rows in several places; None: there are none.
+
+    Raises:
+        CorruptFileError: a file cannot be read.
+    """
+    if (rule := index_rule(table.schema)) is None:
+        return None
+    doubled_parts: list[pa.RecordBatch] = []
+    for part in _parts(table, snapshot, rule, PlaceNumbers(), PART_ROWS):
+        keys = part.select(rule.keys)
+        doubled = doubled_rows(part, keys)
+        if len(doubled):
+            doubled_parts.append(keys.take(pa.array(doubled[:, 0])))
+    return pa.concat_batches(doubled_parts) if doubled_parts else None
+
+
+def _parts(
+    table: FileStoreTable,
+    snapshot: Snapshot,
+    rule: IndexRule,
+    numbers: PlaceNumbers,
+    part_rows: int,
+) -> Iterator[pa.RecordBatch]:
+    """The keys of all rows, in columns of `TableKeys.found_schema`; those of a key in one part."""
+    files = [
+        PlacedFile(entry, numbers.number((entry.partition, entry.bucket)))
+        for entry in FileStoreScan(table).live(snapshot)
+    ]
+    rows = sum(file.entry.file.row_count for file in files)
+    parts = min(rows // part_rows + 1, _MOST_PARTS)
+    rule = replace(rule, shares=parts, fills_buckets=True)
+    reader = TableKeys(table, rule, deletion_vectors(table, snapshot))
+    with scratch_folder("check") as folder:
+        split = KeySplit(reader, Path(folder))
+        map_in_threads(thread_count(table), split.add, files)
+        split.finish()
+        for part in range(parts):
+            yield pa.concat_batches([reader.no_keys(), *split.keys_of(part)])
+
+
+def doubled_rows(part: pa.RecordBatch, keys: pa.RecordBatch) -> Rows:
+    """For each key that lives in several places: two rows of such places, int64 [keys, 2].
+
+    Args:
+        part: columns of `TableKeys.found_schema`, in any order.
+        keys: the columns of the key among them.
+    """
+    codes = key_codes(keys.columns, keys.num_rows)
+    place, sequence = (part.column(name).to_numpy() for name in ("place", "sequence"))
+    order = np.lexsort((sequence, place, codes))
+    newest = np.ones(len(order), np.bool_)
+    newest[:-1] = np.diff(codes[order]).astype(np.bool_) | np.diff(place[order]).astype(np.bool_)
+    rows = order[newest]
+    rows = rows[part.column("lives").to_numpy(zero_copy_only=False)[rows]]
+    pairs = np.column_stack([rows[:-1], rows[1:]])
+    pairs = pairs[codes[pairs[:, 0]] == codes[pairs[:, 1]]]
+    _, first = np.unique(codes[pairs[:, 0]], return_index=True)
+    return np.asarray(pairs[first])
+
+
+def _example(
+    table: FileStoreTable,
+    numbers: PlaceNumbers,
+    part: pa.RecordBatch,
+    pair: Rows,
+    names: tuple[str, ...],
+) -> str:
+    values = part.slice(int(pair[0]), 1).to_pylist()[0]
+    places = (numbers.buckets[part.column("place")[int(row)].as_py()] for row in pair)
+    folders = sorted(table.paths.bucket(*place) for place in places)
+    where = " and ".join(folder.removeprefix(f"{table.location}/") for folder in folders)
+    return ", ".join(f"{name} = {values[name]}" for name in names) + f" in {where}"
+
+
+@dataclass(frozen=True, slots=True)
+class DoubleKeys:
+    """Looks in one snapshot for keys with two rows above level 0, where readers do not merge.
+
+    So do tables with ``deletion-vectors.enabled``, and those of a merge engine that looks every key
+    up. Their compactions mark or drop the older row.
+    """
+
+    table: FileStoreTable
+    snapshot: Snapshot
+
+    def findings(self) -> Iterator[Finding]:
+        """One finding for each bucket with such keys; none where readers merge.
+
+        Raises:
+            CorruptFileError: a file cannot be read, which is a finding of another kind.
+        """
+        if not self.table.skips_level_0:
+            return
+        live = FileStoreScan(self.table).live(self.snapshot)
+        for bucket, files in by_bucket(e for e in live if e.file.level > 0).items():
+            sections = partition_into_sections(files, self.table.key_of)
+            overlapping = [section for section in sections if len(section) > 1]
+            count, example = self._doubled(bucket, overlapping)
+            if count:
+                yield Finding(
+                    kind=FindingKind.DOUBLE_KEYS,
+                    what=f"{count} keys have more than one row above level 0, such as {example}; "
+                    "readers show them all",
+                    where=self.table.paths.bucket(*bucket),
+                    fix="merge the bucket whole: stream-app compact --full",
+                )
+
+    def _doubled(self, bucket: BucketId, sections: list[Section]) -> tuple[int, str]:
+        """How many keys have more than one live row, and the first of them as text."""
+        count, example = 0, ""
+        if not sections:
+            return count, example
+        table, nothing = self.table, frozenset[str]()
+        keys = table.schema.key_type
+        layout = replace(table.layout(keys, system=nothing), sequence_fields=())
+        vectors = deletion_vectors(table, self.snapshot, [bucket]).get(bucket, {})
+        files = table.bucket_files(*bucket, columns=keys, system=nothing)
+        live = LiveRowsReader(files, files, vectors)
+        for section in sections:
+            runs = ((batch for file in run.files for batch in live.read(file)) for run in section)
+            for window in merge_windows([*runs], layout):
+                last = window.last_rows(layout)
+                if (extra := len(last) - int(last.sum())) == 0:
+                    continue
+                if not count:
+                    place = int((~last).argmax())
+                    row = place if window.order is None else int(window.order[place])
+                    values = window.batch.slice(row, 1).to_pylist()[0]
+                    example = ", ".join(f"{name} = {values[name]}" for name in keys.names)
+                count += extra
+        return count, example

@@ -1,0 +1,82 @@
+"""The port of a kind of table: its writers and compactions.
+
+A kind joins parts of the rooms `write` and `compact`, which do not know each other. Readers, checks
+and commits ask the kind's traits alone (`model.table_kind`).
+
+Source: Paimon `KeyValueFileStore.java`, `AppendOnlyFileStore.java`,
+`operation/AbstractFileStoreWrite.java#createWriterContainer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+from stream_app.mergetree.compact.compact_executor import CompactExecutor
+from stream_app.model.bucket_change import BucketChange
+from stream_app.model.bucket_id import BucketId
+from stream_app.model.compact_request import CompactRequest
+from stream_app.model.snapshot import Snapshot
+from stream_app.table.compact.compactions import Compactions
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.write.bucket_assigner import BucketAssigner
+from stream_app.table.write.bucket_writer import BucketWriters
+from stream_app.table.write.table_write import TableWrite
+
+
+class PlansCompactions(Protocol):
+    """Plans compactions at a snapshot, and starts none."""
+
+    def __call__(
+        self,
+        table: FileStoreTable,
+        snapshot: Snapshot | None,
+        buckets: Collection[BucketId] | None = None,
+        *,
+        full: bool = False,
+    ) -> list[CompactRequest]:
+        """The compactions that are due now; each can run alone, by `compact_bucket`.
+
+        Args:
+            buckets: None: all.
+            full: each bucket is to be compacted whole.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteBasis:
+    """The version of a table on which a task writes its share of an epoch.
+
+    Attributes:
+        next_sequence_number: greater than any in the table.
+        index: name of the index manifest of the table's newest snapshot; see `IndexBasis`.
+        snapshot_id: of the version; see `IndexBasis`.
+    """
+
+    next_sequence_number: int
+    index: str | None
+    snapshot_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableKind:
+    """One kind of table.
+
+    Attributes:
+        bucket_assigner: finds the buckets of rows. It gets the name of an index manifest, for
+            kinds that have an index of keys.
+        bucket_writer: makes the writer of one bucket for one epoch, in a task.
+        table_write: makes the writer of one task's share of an epoch.
+        compactions: makes a job's compactions, on the driver.
+        planned_compactions: for a single compaction, without following the table.
+        rewrite: runs one planned compaction, in a task; on failure it deletes its files.
+    """
+
+    bucket_assigner: Callable[[FileStoreTable, str | None], BucketAssigner]
+    bucket_writer: BucketWriters
+    table_write: Callable[[FileStoreTable, WriteBasis], TableWrite]
+    compactions: Callable[[FileStoreTable, CompactExecutor], Compactions]
+    planned_compactions: PlansCompactions
+    rewrite: Callable[[FileStoreTable, CompactRequest], BucketChange]

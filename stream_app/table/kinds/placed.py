@@ -1,0 +1,41 @@
+"""Tables whose keys find their rows in any partition: an index of keys places each row.
+
+A share of the keys stands for a bucket until the task that writes it has placed its rows.
+
+Source: Paimon `crosspartition/GlobalIndexAssigner.java`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stream_app.planning.key_index.index_rule import IndexRule, index_rule
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.key_index.key_indexes import KeyIndexes
+from stream_app.table.key_index.placed_write import KeyShares, PlacedWrite
+from stream_app.table.kinds.keyed import KEYED_KIND
+from stream_app.table.kinds.kind_parts import WriteBasis
+
+
+def _table_write(table: FileStoreTable, basis: WriteBasis) -> PlacedWrite:
+    assert table.is_emptied or basis.snapshot_id is not None, "keys find their rows in a version"
+    return PlacedWrite(
+        table,
+        KEYED_KIND.bucket_writer,
+        KeyIndexes.of(table, _rule(table)),
+        next_sequence_number=basis.next_sequence_number,
+        snapshot_id=basis.snapshot_id or 0,
+    )
+
+
+def _rule(table: FileStoreTable) -> IndexRule:
+    rule = index_rule(table.schema)
+    assert rule is not None, "the kind has an index"
+    return rule
+
+
+PLACED_KEYED_KIND = replace(
+    KEYED_KIND,
+    bucket_assigner=lambda table, _: KeyShares(table.schema, _rule(table)),
+    table_write=_table_write,
+)

@@ -1,0 +1,62 @@
+"""Counts the waiting rows of a table, by its manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.options.compaction_options import WRITE_ONLY
+from stream_app.model.snapshot import CommitKind, Snapshot
+from stream_app.planning.compact.waiting_rows import (
+    SeenAt,
+    counted_rows,
+    waiting_buckets,
+    waiting_fix,
+    waiting_text,
+)
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.versions.file_store_scan import FileStoreScan
+
+
+def waiting_line(table: FileStoreTable, committed: Snapshot | None) -> str:
+    """The note of a command whose commit no compaction follows; empty: nothing waits.
+
+    Args:
+        committed: its snapshot; None: it has committed nothing.
+    """
+    rows = rows_that_wait(table, committed, counts_newest=True)
+    fix = waiting_fix(is_write_only=table.options[WRITE_ONLY])
+    return f"{waiting_text(rows)}: {fix}" if rows else ""
+
+
+def rows_that_wait(
+    table: FileStoreTable,
+    latest: Snapshot | None,
+    live: Sequence[ManifestEntry] | None = None,
+    *,
+    counts_newest: bool = False,
+) -> int:
+    """Committed rows that readers, or followers of the changelog, do not get yet.
+
+    Rows of an epoch that was committed a moment ago do not count: its compaction is under way.
+
+    Args:
+        latest: the newest snapshot.
+        live: its files; None: they are read where rows may wait.
+        counts_newest: no compaction is under way for rows of the moment either.
+
+    Raises:
+        CorruptFileError: a manifest is missing or damaged.
+    """
+    rule = table.seen_at
+    if latest is None or rule is SeenAt.ANY_LEVEL:
+        return 0
+    if live is None:
+        live = FileStoreScan(table).live(latest)
+    waiting = sum(waiting_buckets(live, rule, table.options.num_levels).values())
+    is_epoch = latest.commit_kind is CommitKind.APPEND and not counts_newest
+    return counted_rows(
+        waiting,
+        newest=max(0, latest.delta_record_count or 0) if is_epoch else 0,
+        age_s=(table.clock.now_ms() - latest.time_millis) / 1000,
+    )

@@ -1,0 +1,160 @@
+"""Tables of a JDBC catalog, which Paimon's Java writes beside us."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from stream_app.catalog.catalog import Catalog
+from stream_app.catalog.identifier import Identifier
+from stream_app.catalog.registry import catalog_of
+from stream_app.clock import SystemClock
+from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.model.schema.data_type import STRING, parse_columns
+from stream_app.model.schema.table_schema import new_table_schema
+from stream_app.planning.schema.schema_changes import AddColumn
+from stream_app.table.opening import (
+    create_or_open_in_catalog,
+    open_for_altering,
+    open_in_catalog,
+    open_table,
+)
+from stream_app.table.schema.alter import alter_table
+from tests.support.named_table import NamedTable
+from tests.support.paimon_java import PaimonJava
+from tests.support.small_table import SmallTable
+from tests.testbed.mariadb import PASSWORD, MariaDb
+from tests.testbed.mariadb import USER as MARIADB_USER
+from tests.testbed.postgres import USER, Postgres
+
+pytestmark = [pytest.mark.java, pytest.mark.usefixtures("unsynced")]
+ORDERS = Identifier("shop", "orders")
+COMMITS = 25
+
+
+@pytest.fixture(scope="module")
+def postgresql_url() -> Iterator[str]:
+    with closing(Postgres()) as server:
+        yield f"jdbc:postgresql://127.0.0.1:{server.port}/postgres?user={USER}"
+
+
+@pytest.fixture(scope="module")
+def mysql_url() -> Iterator[str]:
+    with closing(MariaDb()) as server:
+        # Paimon's keys of four names are too long for an index of utf8mb4.
+        server.connect().query("create database catalog character set latin1")
+        login = f"user={MARIADB_USER}&password={PASSWORD}"
+        yield f"jdbc:mysql://127.0.0.1:{server.port}/catalog?permitMysqlScheme&{login}"
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "mysql"])
+def options(request: pytest.FixtureRequest, tmp_path: Path) -> Mapping[str, str]:
+    """A catalog of its own for each test, with locks."""
+    url = f"jdbc:sqlite:{tmp_path}/catalog.db"
+    if request.param != "sqlite":
+        url = request.getfixturevalue(f"{request.param}_url")
+    return {
+        "metastore": "jdbc",
+        "uri": url,
+        "catalog-key": tmp_path.name[-20:],
+        "warehouse": str(tmp_path / "warehouse"),
+        "lock.enabled": "true",
+    }
+
+
+@pytest.fixture
+def catalog(options: Mapping[str, str]) -> Catalog:
+    return catalog_of(options, SystemClock())
+
+
+def orders_of(catalog: Catalog, **more: str) -> SmallTable:
+    schema = new_table_schema(
+        columns=parse_columns("k STRING NOT NULL, v STRING"),
+        primary_keys=("k",),
+        partition_keys=(),
+        options={"bucket": "2", **more},
+        time_millis=SystemClock().now_ms(),
+    )
+    return SmallTable(create_or_open_in_catalog(catalog, ORDERS, schema, SystemClock()))
+
+
+def test_java_lists_reads_alters_and_continues_a_table(
+    catalog: Catalog, options: Mapping[str, str], paimon_java: PaimonJava
+) -> None:
+    ours = orders_of(catalog)
+    ours.commit(("+I", {"k": "a", "v": "1"}))
+    theirs = NamedTable(catalog=options, database="shop", table="orders")
+    assert paimon_java.list_tables(options) == {"shop": ["orders"]}
+    assert paimon_java.read(theirs) == [{"k": "a", "v": "1"}]
+    paimon_java.alter(theirs, ("add", "w", "STRING"))
+    paimon_java.write(theirs, [("+I", {"k": "b", "v": "2", "w": "x"})], identifier=0)
+    again = SmallTable(open_in_catalog(catalog, ORDERS))
+    alter_table(again.table, [AddColumn(name="n", data_type=STRING)])
+    assert [column for column, _ in paimon_java.types(theirs)] == ["k", "v", "w", "n"]
+    assert len(paimon_java.read(theirs)) == 2
+    # Java's tables are ours too.
+    paimon_java.create(
+        NamedTable(catalog=options, database="lab", table="runs"), [("k", "INT NOT NULL")],
+        primary_keys=["k"], options={"bucket": "1"},
+    )  # fmt: skip
+    assert catalog.list_databases() == ["lab", "shop"]
+    assert catalog.list_tables("lab") == ["runs"]
+    runs = SmallTable(open_in_catalog(catalog, Identifier("lab", "runs")))
+    runs.commit(("+I", {"k": 1}))
+    theirs = NamedTable(catalog=options, database="lab", table="runs")
+    assert paimon_java.read(theirs) == [{"k": 1}]
+
+
+def test_two_engines_commit_at_once(
+    catalog: Catalog, options: Mapping[str, str], paimon_java: PaimonJava
+) -> None:
+    """Neither loses a commit, and the snapshots have no gap."""
+    ours = orders_of(catalog, **{"commit.max-retries": "1000"})
+    theirs = NamedTable(catalog=options, database="shop", table="orders")
+
+    def write_by_java() -> None:
+        for number in range(COMMITS):
+            row = {"k": f"java-{number}", "v": "x"}
+            paimon_java.write(
+                theirs, [("+I", row)], identifier=number,
+                options={"write-only": True, "commit.max-retries": "1000"},
+            )  # fmt: skip
+
+    with ThreadPoolExecutor(1) as threads:
+        java = threads.submit(write_by_java)
+        for number in range(COMMITS):
+            ours.commit(("+I", {"k": f"ours-{number}", "v": "x"}))
+        java.result()
+    ours.compact()
+    keys = Counter(row["k"] for row in paimon_java.read(theirs))
+    assert keys == Counter(f"{who}-{n}" for who in ("ours", "java") for n in range(COMMITS))
+    snapshots = paimon_java.snapshots(theirs)
+    assert [one["id"] for one in snapshots] == list(range(1, len(snapshots) + 1))
+    epochs = [
+        (one["commitUser"], one["commitIdentifier"])
+        for one in snapshots
+        if one["commitKind"] == "APPEND"
+    ]
+    assert len(epochs) == len(set(epochs)) == 2 * COMMITS
+
+
+def test_a_path_is_no_way_around_the_catalog(catalog: Catalog) -> None:
+    table = orders_of(catalog).table
+    with pytest.raises(UnsupportedTableError, match="belongs to the catalog") as error:
+        open_for_altering(open_table(table.location))
+    assert "debezium" not in str(error.value)  # the password
+    assert open_for_altering(open_in_catalog(catalog, ORDERS)).schema == table.schema
+
+
+def test_a_folder_with_another_table_is_refused(
+    options: Mapping[str, str], catalog: Catalog
+) -> None:
+    other = catalog_of({"warehouse": options["warehouse"]}, SystemClock())
+    orders_of(other)
+    with pytest.raises(UsageError, match="a table that the catalog does not know"):
+        orders_of(catalog)

@@ -1,0 +1,25 @@
+"""What the page of the settings shows can be copied into a configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stream_app.app.config.app_config import load_config
+from stream_app.app.config.toml_text import toml_settings
+
+_CONF = Path(__file__).parents[4] / "conf"
+
+
+@pytest.mark.parametrize("name", ["orders", "shop-database"])
+def test_the_text_is_a_configuration_that_means_the_same(name: str, tmp_path: Path) -> None:
+    given = ["stream.max-staleness=90 s", "stream.web-port=8088", "spark.spark.speculation=true"]
+    given += ["spark.spark.speculation.quantile=0.9"]
+    config = load_config(_CONF / f"{name}.toml", given, {})
+    copied = tmp_path / "copied.toml"
+    with copied.open("w") as file:
+        for section, lines in toml_settings(config).items():
+            file.write("".join([f"[{section}]\n", *(f"{k} = {v}\n" for k, v in lines.items())]))
+    assert load_config(copied, [], {}) == config
+    assert 'max-staleness = "90000 ms"' in copied.read_text()

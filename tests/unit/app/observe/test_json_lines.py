@@ -1,0 +1,112 @@
+"""A log of JSON lines: one object a record, with what it is about."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from stream_app.app.config.secrets import Secrets, hiding
+from stream_app.app.observe.events.event_log import EventLog
+from stream_app.app.observe.metrics.job_metrics import JobMetrics
+from stream_app.app.observe.monitoring.job_log import log_as, log_to_stderr, tell_end
+from stream_app.errors import UsageError
+from stream_app.log_facts import about
+from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd
+from stream_app.spark.epoch.epoch_seconds import EpochSeconds
+from stream_app.spark.ingest.held_table import HeldTable
+from stream_app.spark.ingest.table_feed import EpochReport
+from stream_app.spark.stream.running_stream import SourceProgress
+from tests.support.small_table import StandingClock
+
+LOG = logging.getLogger("stream_app.table.anything")
+
+
+class Lines:
+    """What a job's log writes."""
+
+    def __init__(self, stream: io.StringIO) -> None:
+        self._stream = stream
+
+    def taken(self) -> list[dict[str, Any]]:
+        text = self._stream.getvalue()
+        self._stream.seek(0)
+        self._stream.truncate()
+        return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    """The root logger with one handler, as a job has it."""
+    root, stream = logging.getLogger(), io.StringIO()
+    before, level = list(root.handlers), logging.getLogger("stream_app").level
+    root.handlers[:] = [logging.StreamHandler(stream)]
+    log_to_stderr()
+    log_as("json")
+    yield Lines(stream)
+    root.handlers[:] = before
+    logging.getLogger("stream_app").setLevel(level)
+
+
+def test_an_epoch_is_one_line_with_table_epoch_and_offsets(lines: Lines) -> None:
+    log = EventLog(StandingClock(), metrics=JobMetrics("shop")).of_table("orders")
+    ends = {("t", 0): PartitionEnd(41, None)}
+    parts = EpochSeconds(read_s=0.25, decode_s=1.5)
+    log.epoch(EpochReport(epoch=7, counts=DecodeCounts(messages=2, ends=ends), parts=parts))
+    [line] = lines.taken()
+    known = ["table", "epoch", "offsets", "seconds"]
+    assert list(line) == ["time", "level", "logger", "message", *known]
+    assert (line["seconds"]["read"], line["seconds"]["decode"]) == (0.25, 1.5)
+    assert line["message"].startswith("orders: epoch 7: 2 messages, 0 changes in ")
+    assert (line["table"], line["epoch"]) == ("shop.orders", 7)
+    assert line["offsets"] == {"t": {"0": 41}}
+    assert line["time"].endswith("Z")
+    log.progress(SourceProgress(8, 2, 5, {"t": {"0": 44}}))
+    [line] = lines.taken()
+    assert (line["epoch"], line["offsets"]) == (8, {"t": {"0": 44}})
+    held = HeldTable(since_epoch=9, begin={"t": {"0": 44}}, reason="no", since_ms=1, retry_ms=None)
+    EventLog(StandingClock(), metrics=JobMetrics("shop")).held("orders", held)
+    [line] = lines.taken()
+    assert (line["level"], line["table"], line["epoch"]) == ("ERROR", "shop.orders", 9)
+
+
+def test_lines_of_other_modules_have_what_their_caller_knows(lines: Lines) -> None:
+    with about(table="shop.orders", epoch=3):
+        with about(bucket=2, offsets={}):
+            LOG.warning("two\nlines")
+        thread = Thread(target=lambda: LOG.warning("elsewhere"))
+        thread.start()
+        thread.join()
+    LOG.warning("after")
+    inside, elsewhere, after = lines.taken()
+    assert inside["message"] == "two\nlines"
+    assert (inside["table"], inside["epoch"], inside["bucket"]) == ("shop.orders", 3, 2)
+    assert "offsets" not in inside
+    assert "table" not in elsewhere
+    assert "table" not in after
+
+
+def test_exceptions_are_in_the_line_and_secrets_are_not(lines: Lines) -> None:
+    with hiding(Secrets(["swordfish"])):
+        try:
+            raise ValueError("the password is swordfish")
+        except ValueError as error:
+            LOG.exception("it failed")
+            tell_end(error, None)
+        tell_end(UsageError("no topic", fix="make it"), "no topic")
+    first, bug, known = lines.taken()
+    assert first["exception"].endswith("ValueError: the password is ****")
+    assert bug["message"] == "a bug has ended the job"
+    assert bug["exception"].endswith("ValueError: the password is ****")
+    assert (known["message"], known["level"]) == ("no topic", "ERROR")
+    assert "exception" not in known
+
+
+def test_a_log_for_people_ends_with_the_error_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    tell_end(UsageError("no topic", fix="make it"), "no topic")
+    assert capsys.readouterr().err == "error: no topic\n"

@@ -1,0 +1,226 @@
+"""Notices reach a real HTTP server, once each, and never keep a job waiting."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+import socket
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from stream_app.app.config.secrets import Secrets
+from stream_app.app.observe.monitoring.webhook import (
+    QUARANTINE_PAUSE_S,
+    SIGNATURE,
+    WAITING_MAX,
+    Receiver,
+    Webhook,
+)
+from stream_app.errors import UsageError
+from stream_app.spark.ingest.held_table import HeldTable
+from stream_app.spark.ingest.quarantine_writer import Quarantined
+from stream_app.spark.ingest.table_feed import EpochReport
+from tests.support.http_receiver import HttpReceiver, http_receiver
+from tests.support.small_table import StandingClock
+
+AT_ONCE = (0.0, 0.0, 0.0)
+
+
+def a_webhook(receiver: HttpReceiver, secret: str | None = None) -> Webhook:
+    url = f"{receiver.url}/hook/T0001"
+    return Webhook(Receiver(url, secret), "shop", StandingClock(1000), AT_ONCE)
+
+
+def held(tries: int) -> HeldTable:
+    return HeldTable(since_epoch=7, begin={}, reason="no", since_ms=1, retry_ms=None, tries=tries)
+
+
+def aside(**reasons: int) -> EpochReport:
+    return EpochReport(epoch=1, quarantined=Quarantined(file="f", first="", reasons=reasons))
+
+
+def notices(receiver: HttpReceiver) -> list[dict[str, Any]]:
+    return [json.loads(one.body) for one in receiver.posted]
+
+
+def test_what_is_told() -> None:
+    with http_receiver() as receiver:
+        webhook = a_webhook(receiver)
+        webhook.begin()
+        webhook.held("shop.orders", held(tries=0))  # it waits for its compactions
+        webhook.held("shop.orders", None)
+        webhook.held("shop.orders", held(tries=1))
+        webhook.held("shop.orders", held(tries=2))  # the same trouble again
+        webhook.held("shop.orders", None)
+        webhook.epoch("shop.orders", EpochReport(epoch=1))
+        webhook.stopped(UsageError("the topic is gone", fix="make it"))
+        webhook.end()
+        base = {"job": "shop", "time_ms": 1000}
+        assert notices(receiver) == [
+            {"event": "held", **base, "table": "shop.orders", "since_epoch": 7, "reason": "no"},
+            {"event": "caught_up", **base, "table": "shop.orders"},
+            {
+                "event": "stopped", **base, "reason": "the topic is gone\n  to fix: make it",
+                "is_error": True,
+            },
+        ]  # fmt: skip
+        assert {one.path for one in receiver.posted} == {"/hook/T0001"}
+        assert receiver.posted[0].headers["Content-Type"] == "application/json"
+        assert SIGNATURE not in receiver.posted[0].headers
+
+
+def test_a_user_in_the_address_becomes_basic_authorization() -> None:
+    with http_receiver() as receiver:
+        webhook = a_webhook(receiver)
+        url = webhook.receiver.url.replace("://", "://shop:p%40ss@")
+        webhook.receiver = Receiver(url)
+        webhook.begin()
+        webhook.stopped(None)
+        webhook.end()
+        [notice] = receiver.posted
+        assert notice.path == "/hook/T0001"
+        assert notice.headers["Authorization"] == "Basic c2hvcDpwQHNz"  # shop:p@ss
+        assert notice.headers["Host"] == receiver.url.removeprefix("http://")
+
+
+def test_a_stop_on_request_is_no_error() -> None:
+    with http_receiver() as receiver:
+        webhook = a_webhook(receiver)
+        webhook.begin()
+        webhook.stopped(None)
+        webhook.end()
+        [notice] = notices(receiver)
+        assert (notice["reason"], notice["is_error"]) == ("it was asked to", False)
+
+
+def test_quarantine_growth_is_told_at_once_and_then_every_ten_minutes() -> None:
+    with http_receiver() as receiver:
+        webhook = a_webhook(receiver)
+        clock = webhook.clock
+        webhook.begin()
+        webhook.epoch("shop.orders", aside(value=2))
+        webhook.epoch("shop.orders", aside(value=1))
+        webhook.epoch("shop.orders", aside(value=1, partition=4))
+        webhook.quarantined("shop", Quarantined(file="f", first="", reasons={"not-json": 1}))
+        webhook.looked()
+        clock.sleep(QUARANTINE_PAUSE_S)
+        webhook.looked()
+        clock.sleep(QUARANTINE_PAUSE_S)
+        webhook.looked()
+        webhook.epoch("shop.orders", aside(value=9))
+        webhook.epoch("shop.orders", aside(value=8))
+        webhook.end()
+        told = [(each["table"], each["records"], each["reasons"]) for each in notices(receiver)]
+        assert told == [
+            ("shop.orders", 2, {"value": 2}),
+            ("shop", 1, {"not-json": 1}),
+            ("shop.orders", 6, {"value": 2, "partition": 4}),
+            ("shop.orders", 9, {"value": 9}),
+            ("shop.orders", 8, {"value": 8}),  # the job ends
+        ]
+
+
+def test_the_body_is_signed() -> None:
+    with http_receiver() as receiver:
+        webhook = a_webhook(receiver, "swordfish")
+        webhook.begin()
+        webhook.stopped(None)
+        webhook.end()
+        [one] = receiver.posted
+        digest = hmac.new(b"swordfish", one.body, hashlib.sha256).hexdigest()
+        assert one.headers[SIGNATURE] == f"sha256={digest}"
+    assert "swordfish" not in repr(webhook)
+    assert "T0001" not in repr(webhook), "the address is a secret too"
+
+
+def test_a_notice_is_sent_again_unless_it_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+    with http_receiver(503, 429, 200, 404, 200) as receiver:
+        webhook = a_webhook(receiver)
+        webhook.begin()
+        webhook.held("shop.a", held(1))
+        webhook.held("shop.b", held(1))
+        webhook.held("shop.c", held(1))
+        webhook.end()
+        assert [one["table"][-1] for one in notices(receiver)] == ["a", "a", "a", "b", "c"]
+    assert caplog.messages == ["the webhook did not take a notice of 'held': HTTP status 404"]
+
+
+def test_neither_a_redirect_nor_an_odd_answer_ends_the_sending(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with http_receiver(302, 200) as receiver:
+        webhook = a_webhook(receiver)
+        webhook.begin()
+        webhook.held("shop.a", held(1))
+        webhook.held("shop.b", held(1))
+        webhook.end()
+        assert [one["table"] for one in notices(receiver)] == ["shop.a", "shop.b"]
+    assert caplog.messages == ["the webhook did not take a notice of 'held': HTTP status 302"]
+    with no_http_server() as port:
+        webhook = Webhook(Receiver(f"http://127.0.0.1:{port}"), "shop", StandingClock(), AT_ONCE)
+        webhook.begin()
+        webhook.held("shop.a", held(1))
+        webhook.held("shop.b", held(1))
+        webhook.end()
+    assert len(caplog.messages) == 3
+    assert caplog.messages[-1].startswith("the webhook did not take a notice of 'held': ")
+
+
+@contextmanager
+def no_http_server() -> Iterator[int]:
+    """Answers each connection with a line that is not HTTP."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(4096)
+            self.request.sendall(b"220 smtp.example.org ready\r\n")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_secrets_are_hidden_in_reasons() -> None:
+    with http_receiver() as receiver:
+        webhook = a_webhook(receiver)
+        webhook.hide = Secrets(["swordfish"]).hide
+        webhook.begin()
+        webhook.held("shop.a", replace(held(1), reason="no access with swordfish"))
+        webhook.stopped(UsageError("swordfish is wrong"))
+        webhook.end()
+        assert [one["reason"] for one in notices(receiver)] == [
+            "no access with ****",
+            "**** is wrong",
+        ]
+
+
+def test_a_receiver_that_is_away_keeps_nobody_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    """What waits is bounded: the oldest notices are dropped."""
+    caplog.set_level(logging.WARNING)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        webhook = Webhook(Receiver(address), "shop", StandingClock(), AT_ONCE)
+        for number in range(WAITING_MAX + 3):
+            webhook.held(f"shop.t{number}", held(1))
+        assert len(caplog.messages) == 3
+        assert caplog.messages[0] == "the webhook is behind: a notice is dropped: held"
+        webhook.begin()
+        webhook.end()
+    assert caplog.messages[-1] == (
+        "the webhook did not take a notice of 'held': [Errno 111] Connection refused"
+    )
+    assert address not in caplog.text

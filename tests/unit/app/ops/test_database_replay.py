@@ -1,0 +1,173 @@
+"""Records that a job of a whole database has set aside go to the right tables, once, in order."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stream_app.app.cli.main import main
+from stream_app.app.config.sync_config import OneSetting
+from stream_app.app.ops.quarantine.job_replay import job_replays
+from stream_app.app.ops.quarantine.quarantine_folder import open_quarantine
+from stream_app.app.ops.quarantine.record_choice import Choice
+from stream_app.app.ops.quarantine.replay import Replayed
+from stream_app.spark.ingest.held_tables import resume
+from tests.support.database_job import DatabaseJob
+from tests.support.database_topic import GARBAGE, Message, a_row, change, creates
+from tests.support.ingest_process import write_conf
+
+BAD_KEY = {"orders.primary-keys": OneSetting(("nothing",))}
+
+
+def bad(origin: str, key: int) -> Message:
+    """A new row whose number is none."""
+    return change(origin, {**a_row(key), "n": "none"})
+
+
+def mended(job: DatabaseJob, at: int) -> None:
+    """The quarantine's copy of a message of the table `items` is right now, as after an option."""
+    for file in Path(f"{job.config.stream.quarantine}/items").glob("epoch-*.jsonl"):
+        file.write_text(file.read_text().replace('\\"n\\":\\"none\\"', '\\"n\\":1'))
+    key, value = job.sent[at]
+    assert value is not None
+    job.sent[at] = key, value.replace(b'"n":"none"', b'"n":1')
+
+
+def replay(job: DatabaseJob, name: str | None = None, choice: Choice | None = None) -> Any:
+    """What has become of the records, by table."""
+    quarantine = open_quarantine(str(job.config.stream.quarantine), {})
+    found = job_replays(job.database, quarantine, name, read=job.read)
+    return {
+        table: told(each.run(choice or Choice(), dry_run=False)) for table, each in found.items()
+    }
+
+
+def told(done: Replayed) -> dict[str, list[int]]:
+    kinds = {"replayed": done.replayed, "overtaken": done.overtaken, "early": done.early,
+             "bad": [record for record, _ in done.bad]}  # fmt: skip
+    return {kind: [each.offset for each in records] for kind, records in kinds.items() if records}
+
+
+def test_records_of_tables_that_could_not_be_made_go_to_each(tmp_path: Path) -> None:
+    tables = {**BAD_KEY, "items.primary-keys": OneSetting(("nothing",))}
+    job = DatabaseJob(tmp_path, tables=tables)
+    job.run(
+        *creates("shop.orders", [1, 2, 3]), *creates("shop.others", [1]), GARBAGE,
+        *creates("shop.items", [1, 2]),
+    )  # fmt: skip
+    assert (job.rows("others"), len(job.quarantine())) == ({1: "new 1"}, 6)
+    assert replay(job) == {}, "their tables are not there yet"
+    job.start(tables={})
+    job.run(
+        change("shop.orders", a_row(2, "newer"), a_row(2)),
+        change("shop.items", a_row(1), op="d"),
+        change("shop.orders", a_row(9)),
+    )
+    assert job.rows("orders") == {2: "newer 2", 9: "new 9"}
+    done = replay(job)
+    assert done == {
+        "items": {"replayed": [6], "overtaken": [5]},
+        "orders": {"replayed": [0, 2], "overtaken": [1]},
+    }
+    assert job.rows("orders") == {1: "new 1", 2: "newer 2", 3: "new 3", 9: "new 9"}
+    assert job.rows("items") == {2: "new 2"}
+    assert replay(job) == {"items": {}, "orders": {}}, "once"
+    job.run(*creates("shop.orders", [10]))
+    assert job.rows("orders")[10] == "new 10"
+    assert job.rows("others") == {1: "new 1"}
+
+
+def test_records_of_one_table(tmp_path: Path) -> None:
+    """Messages of other tables between them, even unreadable ones, tell nothing of its rows."""
+    job = DatabaseJob(tmp_path)
+    job.run(*creates("shop.items", [1]), *creates("shop.orders", [1]))
+    job.run(bad("shop.items", 2), bad("shop.orders", 2), GARBAGE, bad("shop.items", 3))
+    job.run(change("shop.items", a_row(3, "newer")), *creates("shop.orders", [5]))
+    assert job.rows("items") == {1: "new 1", 3: "newer 3"}
+    assert replay(job, "items") == {"items": {"bad": [2, 5]}}
+    mended(job, 2)
+    mended(job, 5)
+    assert replay(job, "items") == {"items": {"replayed": [2], "overtaken": [5]}}
+    assert replay(job, "items") == {"items": {}}
+    assert job.rows("items") == {1: "new 1", 2: "new 2", 3: "newer 3"}
+    assert len(job.quarantine("orders")) == 1
+
+
+def test_a_record_behind_the_job_is_the_jobs(tmp_path: Path) -> None:
+    """The epoch that set it aside is not finished: the next start brings it again."""
+    job = DatabaseJob(tmp_path, tables=BAD_KEY)
+    job.run(*creates("shop.orders", [1]))
+    state = Path(job.config.stream.checkpoint) / "job_state.json"
+    document = json.loads(state.read_text())
+    state.write_text(json.dumps({**document, "epoch": -1}))
+    job.start(tables={})
+    job.tables.feeds(pa.Table.from_batches([job.messages(0, 1)]))
+    assert replay(job) == {"orders": {"early": [0]}}
+
+
+def test_a_table_that_is_held_replays_what_it_has_passed(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path, options={"bucket": "1"})
+    job.run(bad("shop.items", 1), *creates("shop.items", [2]))
+    bucket = tmp_path / "warehouse/ods.db/items/bucket-0"
+    kept = bucket.rename(tmp_path / "kept")
+    bucket.write_text("in the way")
+    job.run(bad("shop.items", 3), *creates("shop.items", [4]))
+    assert list(job.held()) == ["items"]
+    bucket.unlink()
+    kept.rename(bucket)
+    mended(job, 0)
+    assert replay(job, "items") == {"items": {"replayed": [0]}}
+    resume(job.checkpoint, "items", job.clock.now_ms() + 1)
+    job.wait()
+    assert not job.held()
+    assert job.rows("items") == {1: "new 1", 2: "new 2", 4: "new 4"}
+
+
+@pytest.mark.parametrize("divided", [False, True])
+def test_shards_go_where_the_job_brings_them(tmp_path: Path, divided: bool) -> None:
+    tables = {"orders.primary-keys": OneSetting(("nothing",)),
+              "us_orders.primary-keys": OneSetting(("nothing",)),
+              "eu_orders.primary-keys": OneSetting(("nothing",))}  # fmt: skip
+    job = DatabaseJob(tmp_path, tables=tables, merge_shards=not divided)
+    job.run(*creates("us.orders", [1]), *creates("eu.orders", [2]))
+    job.start(tables={})
+    job.run(*creates("us.orders", [3]), *creates("eu.orders", [4]))
+    replay(job)
+    if divided:
+        assert job.rows("us_orders") == {1: "new 1", 3: "new 3"}
+        assert job.rows("eu_orders") == {2: "new 2", 4: "new 4"}
+    else:
+        assert job.rows("orders") == {key: f"new {key}" for key in (1, 2, 3, 4)}
+
+
+def test_the_command_names_the_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = DatabaseJob(tmp_path, tables=BAD_KEY)
+    job.run(*creates("shop.items", [1]), *creates("shop.orders", [1]))
+    job.start(tables={})
+    job.tables.feeds(pa.Table.from_batches([job.messages(1, 2)]))
+    conf = write_conf(
+        tmp_path / "job.toml",
+        source={"bootstrap-servers": "127.0.0.1:1", "topics": ["all"]},
+        sync={"warehouse": job.sync.warehouse, "database": "ods"},
+        stream={"checkpoint": job.config.stream.checkpoint,
+                "quarantine": str(job.config.stream.quarantine)},
+    )  # fmt: skip
+
+    def told(*words: str) -> list[str]:
+        assert main(["quarantine", words[0], "--conf", str(conf), *words[1:]]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    # No message is behind the record, so no broker is asked.
+    assert told("replay", "--all", "--dry-run") == [
+        "orders:", "would replay 1 record: 1 changes", "dry run: nothing was changed"
+    ]  # fmt: skip
+    assert told("replay", "--all") == ["orders:", "replayed 1 record: 1 changes in snapshot 1"]
+    assert told("replay", "--all") == ["orders:", "nothing to do"]
+    assert told("list") == [f"no record waits in {job.config.stream.quarantine}"]
+    assert told("replay", "--table", "items", "--all") == ["nothing to do"]
+    assert main(["quarantine", "list", "--conf", str(conf), "--table", "item"]) == 2
+    assert "did you mean items? the tables are items, orders" in capsys.readouterr().err

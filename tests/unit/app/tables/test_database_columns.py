@@ -1,0 +1,131 @@
+"""Tables of a database have the columns that are made for them, and the rows that belong there."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.app.config.sync_config import OneSetting
+from stream_app.app.tables.table_pipeline import job_pipeline
+from stream_app.spark.epoch.blocks import UNREADABLE
+from tests.support.database_topic import change, creates
+from tests.unit.app.tables.test_database_tables import Database, table_of
+
+MADE: dict[str, Any] = {
+    "computed_column": ("tag=upper(v)", "first=substring(tag, 0, 3)"),
+    "metadata_column": ("table_name", "op_ts", "offset"),
+    "metadata_column_prefix": "__",
+}
+WHOLE = [
+    "id BIGINT NOT NULL", "v STRING", "n INT", "tag STRING", "first STRING",
+    "__table_name STRING NOT NULL", "__op_ts TIMESTAMP(3) WITH LOCAL TIME ZONE NOT NULL",
+    "__offset BIGINT",
+]  # fmt: skip
+
+
+def decoded(database: Database, name: str, *messages: Any) -> list[dict[str, Any]]:
+    """The rows that the job's own format makes of messages."""
+    decode = job_pipeline(database.tables, database.table(name))
+    found = decode.decode(table_of(messages).to_batches()[0])
+    assert not found.bad.num_rows, found.bad.to_pylist()
+    return found.changes.rows.drop_columns(["_VALUE_KIND"]).to_pylist()
+
+
+def test_a_new_table_has_them_and_its_rows_are_whole(tmp_path: Path) -> None:
+    database = Database(tmp_path, **MADE)
+    messages = creates("shop.orders", [1, 2])
+    database.feeds(*messages)
+    assert database.columns("orders") == WHOLE
+    rows = decoded(database, "orders", *messages)
+    assert [
+        (row["id"], row["tag"], row["first"], row["__table_name"], row["__offset"]) for row in rows
+    ] == [(1, "NEW 1", "NEW", "orders", 0), (2, "NEW 2", "NEW", "orders", 1)]
+    assert {row["__op_ts"].timestamp() for row in rows} == {0.001}
+
+
+def test_what_is_said_of_one_table_outweighs_what_is_said_of_all(tmp_path: Path) -> None:
+    own = {
+        "items.computed-column": OneSetting(("year=year(n)",)),
+        "items.metadata-column": OneSetting(()),
+        "items.filter": OneSetting("n > 1"),
+    }
+    database = Database(tmp_path, tables=own, filter="v <> 'new 1'", **MADE)
+    items = creates("shop.items", [1, 2])
+    database.feeds(*creates("shop.orders", [1]), *items)
+    assert database.columns("orders") == WHOLE
+    assert database.columns("items") == ["id BIGINT NOT NULL", "v STRING", "n INT", "year INT"]
+    assert [row["year"] for row in decoded(database, "items", *items)] == [1970]
+    assert [row["id"] for row in decoded(database, "orders", *creates("o.p", [1, 2]))] == [2]
+
+
+def test_a_table_without_the_columns_has_what_fits(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = Database(tmp_path, filter="note = 'x'", **MADE)
+    with caplog.at_level(logging.INFO):
+        database.feeds(change("shop.numbers", {"id": 1, "n": 5}))
+    assert database.columns("numbers") == ["id BIGINT NOT NULL", "n INT", *WHOLE[5:]]
+    for told in (
+        "computed-column tag does not hold: no column v",
+        "computed-column first does not hold: no column tag",
+        "filter does not hold: no column note",
+    ):
+        assert f"the table numbers: {told}" in caplog.text
+    [row] = decoded(database, "numbers", change("shop.numbers", {"id": 1, "n": 5}))
+    assert (row["id"], row["__table_name"]) == (1, "numbers")
+
+
+def test_a_made_column_may_be_a_key(tmp_path: Path) -> None:
+    database = Database(
+        tmp_path, computed_column=("part=truncate(n, 10)",),
+        primary_keys=("part", "id"), partition_keys=("part",),
+    )  # fmt: skip
+    messages = creates("shop.orders", [7, 25])
+    database.feeds(*messages)
+    schema = database.table("orders").schema
+    assert (schema.primary_keys, schema.partition_keys) == (("part", "id"), ("part",))
+    assert [row["part"] for row in decoded(database, "orders", *messages)] == [0, 20]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"computed_column": ("n=upper(v)",)}, "the source has a column 'n'"),
+        ({"tables": {"orders.computed-column": OneSetting(("x=upper(w)",))}}, "'w', which is no"),
+        ({"tables": {"orders.filter": OneSetting("w = 1")}}, "unknown column 'w'"),
+        ({"filter": "n = 'x'"}, "cannot read the condition"),
+        (
+            {
+                "computed_column": ("x=now()",),
+                "tables": {"orders.primary-keys": OneSetting(("id", "x"))},
+            },
+            "would not find its row",
+        ),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_keeps_its_table_alone_from_being_made(
+    tmp_path: Path, given: dict[str, Any], why: str
+) -> None:
+    database = Database(tmp_path, **given)
+    others = change("shop.others", {"id": 1})
+    assert database.feeds(*creates("shop.orders", [1]), others) == ["others"]
+    splitter = database.made.splitter([])
+    [part] = splitter.split(table_of(creates("shop.orders", [1])).to_batches()[0])
+    assert part.table == UNREADABLE
+    assert why in part.messages.column("reason")[0].as_py()
+
+
+def test_a_table_that_is_there_gets_the_columns_when_the_job_starts(tmp_path: Path) -> None:
+    Database(tmp_path).feeds(*creates("shop.orders", [1]))
+    again = Database(tmp_path, **MADE)
+    [feed] = again.made.known()
+    # A row that is there has none of them, so each may be null.
+    assert again.columns("orders") == [each.replace(" NOT NULL", "") if each[0] == "_" else each
+                                       for each in WHOLE]  # fmt: skip
+    assert feed.job.table.schema.schema_id == 1
+    [row] = decoded(again, "orders", *creates("shop.orders", [3]))
+    assert (row["tag"], row["__table_name"]) == ("NEW 3", "orders")
+    assert Database(tmp_path, **MADE).made.known()[0].job.table.schema.schema_id == 1

@@ -1,0 +1,307 @@
+"""Tables of a database are made of messages, each for itself, and are there after a restart."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stream_app.app.config.source_config import SourceConfig
+from stream_app.app.config.sync_config import OneSetting, SyncConfig
+from stream_app.app.config.table_config import TableConfig
+from stream_app.app.config.tables_of_job import SingleTable, WholeDatabase
+from stream_app.app.ops.inspect.job_status import JobStatus
+from stream_app.app.tables.database_tables import (
+    DatabaseTables,
+)
+from stream_app.app.tables.first_messages import warn_of_first_messages
+from stream_app.app.tables.table_pipeline import job_pipeline
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA, change_schema
+from stream_app.errors import CheckpointError, WrongSourceError
+from stream_app.fileio.local_file_io import LocalFileIO
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.model.schema.origin import Origin
+from stream_app.model.schema.table_schema import VALUE_KIND
+from stream_app.spark.epoch.blocks import UNREADABLE
+from stream_app.spark.ingest.held_table import HeldTable
+from stream_app.spark.ingest.job_state import JobStateFile, state_of
+from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
+from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.job_folder import Folder
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.job.table_job import TableJob
+from stream_app.table.kinds.tasks import bucket_assigner, table_write
+from stream_app.table.opening import open_table
+from tests.support.database_topic import HEARTBEAT, Message, change, creates
+from tests.support.small_table import TIME_MS, CompactHere, StandingClock
+from tests.support.two_tables import Reports
+
+
+def table_of(messages: Sequence[Message]) -> pa.Table:
+    rows = [
+        {"topic": "all", "partition": 0, "offset": at, "key": key, "value": value}
+        for at, (key, value) in enumerate(messages)
+    ]
+    return pa.Table.from_pylist(rows, schema=MESSAGE_SCHEMA)
+
+
+def with_bytes(message: Message, old: bytes, new: bytes) -> Message:
+    key, value = message
+    assert value is not None
+    return key, value.replace(old, new)
+
+
+class Database:
+    """A job's tables in a folder; a new one is a new process with the same checkpoint."""
+
+    def __init__(self, folder: Path, message_format: str = "debezium-json", **sync: Any) -> None:
+        self.sync = SyncConfig(warehouse=str(folder / "warehouse"), database="ods", **sync)
+        self.tables = WholeDatabase(source=SourceConfig(format=message_format), sync=self.sync)
+        self.checkpoint = Folder(str(folder / "checkpoint"), LocalFileIO())
+        self.aside: list[tuple[int, pa.Table]] = []
+        self.made = DatabaseTables(
+            tables=self.tables, state=JobStateFile(self.checkpoint), clock=StandingClock(),
+            feed_of=self._feed, quarantine=lambda *given: self.aside.append(given),
+        )  # fmt: skip
+
+    def _feed(self, name: str, table: FileStoreTable) -> TableFeed:
+        return TableFeed(
+            name=name,
+            job=TableJob(table, CompactHere),
+            format_of=lambda seen: job_pipeline(self.tables, seen),
+            quarantine=QuarantineWriter(None, 0),
+            listener=Reports(),
+        )
+
+    def feeds(self, *messages: Message) -> list[str]:
+        return [feed.name for feed in self.made.feeds(table_of(messages)).feeds]
+
+    def table(self, name: str) -> FileStoreTable:
+        return open_table(self.sync.path(name))
+
+    def columns(self, name: str) -> list[str]:
+        return [f"{each.name} {each.data_type}" for each in self.table(name).schema.fields]
+
+
+def test_a_table_has_the_columns_and_the_key_of_its_messages(tmp_path: Path) -> None:
+    database = Database(tmp_path, options={"bucket": "2", "changelog-producer": "input"})
+    assert database.feeds(HEARTBEAT, *creates("shop.orders", range(3))) == ["orders"]
+    schema = database.table("orders").schema
+    assert database.columns("orders") == ["id BIGINT NOT NULL", "v STRING", "n INT"]
+    assert (schema.primary_keys, schema.partition_keys) == (("id",), ())
+    assert dict(schema.options) == {"bucket": "2", "changelog-producer": "input"}
+
+
+def test_a_stranger_with_ten_thousand_names_makes_no_more_tables_than_allowed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = Database(tmp_path, max_tables=3)
+    assert database.feeds(*creates("shop.orders", [1])) == ["orders"]
+    strange = [change(f"shop.t{at:04}", {"id": 1}) for at in range(300)]
+    for _ in range(2):
+        assert database.feeds(*strange) == ["t0000", "t0001"]
+    assert database.feeds(*creates("shop.orders", [2])) == ["orders"], "the job's own go on"
+    assert database.feeds(*creates("eu.orders", [2])) == ["orders"], "a shard needs no table"
+    [told] = [each for each in caplog.messages if "set aside" in each]
+    assert "shop.t0002 and of all further source tables" in told
+    assert "sync.max-tables" in told
+
+    splitter = database.made.splitter(database.made.known())
+    parts = list(splitter.split(table_of(strange).combine_chunks().to_batches()[0]))
+    assert {part.table: part.messages.num_rows for part in parts} == {1: 1, 2: 1, UNREADABLE: 298}
+    reasons = parts[-1].messages.column("reason").unique().to_pylist()
+    assert [reason.partition(";")[0] for reason in reasons] == [
+        "the job has 3 tables, the most that sync.max-tables allows"
+    ]
+    # The next run knows its tables, and has no place for others either.
+    again = Database(tmp_path, max_tables=3)
+    assert len(again.made.known()) == 3
+    assert again.feeds(*strange[200:]) == []
+
+
+def test_a_collection_of_documents_becomes_a_table(tmp_path: Path) -> None:
+    database = Database(tmp_path, "debezium-bson")
+    source = b'"source":{"connector":"mongodb","db":"shop","collection":"users"}'
+    after = b'"after":"{\\"_id\\": {\\"$oid\\": \\"67ab25755c0d5ac87eb8c632\\"}, \\"age\\": 5}"'
+    key = b'{"id":"{\\"$oid\\": \\"67ab25755c0d5ac87eb8c632\\"}"}'
+    message = b'{"before":null,%b,%b,"op":"c"}' % (after, source)
+    assert database.feeds(HEARTBEAT, (key, message)) == ["users"]
+    assert database.columns("users") == ["_id STRING NOT NULL", "age STRING"]
+    assert database.table("users").schema.primary_keys == ("_id",)
+
+
+def test_shards_have_the_columns_of_all(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    database = Database(tmp_path)
+    narrow = change("eu.orders", {"id": 1, "n": 5})
+    assert database.feeds(narrow, *creates("us.orders", [2])) == ["orders"]
+    told = "the shards of the table orders differ: 'v' of us.orders is no column of eu.orders"
+    assert [told] == [each.getMessage() for each in caplog.records if "shards" in each.msg]
+    # A job that starts tells it again, and each run once.
+    again = Database(tmp_path)
+    for _ in range(2):
+        again.feeds(narrow, *creates("us.orders", [2]))
+    assert [told] * 2 == [each.getMessage() for each in caplog.records if "shards" in each.msg]
+    assert sorted(database.columns("orders")) == ["id BIGINT NOT NULL", "n INT", "v STRING"]
+    # A shard that comes later needs no table of its own.
+    assert database.feeds(*creates("asia.orders", [3])) == ["orders"]
+
+
+def test_a_table_that_cannot_be_made_stops_no_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tables = {"orders.partition-keys": OneSetting(("v",))}
+    database = Database(tmp_path, tables=tables, options={"bucket": "2"})
+    both = [*creates("shop.orders", range(3)), *creates("shop.items", range(2))]
+    assert database.feeds(*both) == ["items"]
+    assert "partition keys must be part of the primary key" in caplog.text
+    splitter = database.made.splitter([])
+    parts = {part.table: part.messages for part in splitter.split(table_of(both).to_batches()[0])}
+    reasons = parts[UNREADABLE].column("reason").to_pylist()
+    assert len(reasons) == 3
+    assert all("the table orders cannot be made" in reason for reason in reasons)
+
+
+def test_a_table_that_is_there_keeps_its_keys_and_buckets(tmp_path: Path) -> None:
+    first = Database(tmp_path / "a", options={"bucket": "2"})
+    first.feeds(*creates("shop.orders", [1]))
+    again = Database(tmp_path / "a", options={"bucket": "9"}, primary_keys=("id", "n"))
+    (tmp_path / "a" / "checkpoint" / "job_state.json").unlink()
+    assert again.feeds(*creates("shop.orders", [1])) == ["orders"]
+    schema = again.table("orders").schema
+    assert (schema.primary_keys, schema.options["bucket"]) == (("id",), "2")
+
+
+def test_a_table_that_is_there_is_judged_beside_the_jobs_options(tmp_path: Path) -> None:
+    key = "snapshot.num-retained"
+    first = Database(tmp_path, options={f"{key}.min": "2", f"{key}.max": "5"})
+    first.feeds(*creates("shop.orders", [1]))
+    (tmp_path / "checkpoint" / "job_state.json").unlink()
+    assert Database(tmp_path, options={f"{key}.min": "6"}).feeds(*creates("shop.orders", [1])) == []
+    mended = Database(tmp_path, options={f"{key}.min": "6", f"{key}.max": "7"})
+    assert mended.feeds(*creates("shop.orders", [1])) == ["orders"]
+
+
+def test_a_restarted_job_has_its_tables_before_a_message(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    Database(tmp_path).feeds(*creates("shop.orders", [1]), *creates("shop.items", [1]))
+    again = Database(tmp_path)
+    assert sorted(feed.name for feed in again.made.known()) == ["items", "orders"]
+    assert state_of(again.checkpoint).origins == {
+        Origin("shop", "", "orders"): "orders",
+        Origin("shop", "", "items"): "items",
+    }
+    (tmp_path / "warehouse/ods.db/items").rename(tmp_path / "dropped")
+    assert [feed.name for feed in Database(tmp_path).made.known()] == ["orders"]
+    assert "the table items was dropped" in caplog.text
+    (tmp_path / "checkpoint/job_state.json").write_text("[{")
+    with pytest.raises(CheckpointError, match="damaged"):
+        Database(tmp_path)
+
+
+def test_divided_tables_share_no_name(tmp_path: Path) -> None:
+    database = Database(tmp_path, merge_shards=False)
+    eu = change("shop.orders", {"id": 1})
+    us = with_bytes(eu, b'"table":', b'"schema":"us","table":')
+    assert database.feeds(eu, us) == ["shop_orders"]
+    again = Database(tmp_path, merge_shards=False)
+    again.made.known()
+    [(index, part, _)] = again.made.splitter([]).split(table_of([us]).to_batches()[0])
+    assert index == UNREADABLE
+    assert "as shop.orders does" in part.column("reason")[0].as_py()
+
+
+def test_what_will_hold_a_table_back_is_told_at_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = Database(tmp_path, primary_keys=("id", "n"))
+    [message] = creates("shop.orders", [1])
+    postgres = [with_bytes(message, b'"mariadb"', b'"postgresql"')]
+    with caplog.at_level(logging.WARNING):
+        warn_of_first_messages(database.tables, table_of(postgres), StandingClock())
+    [warning] = [record.getMessage() for record in caplog.records]
+    assert warning.startswith("shop.orders: the row of a delete or an update will not be certain")
+
+
+def test_the_status_tells_of_each_table_where_it_is_and_why(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    database.feeds(*creates("shop.orders", [1]), *creates("shop.items", [1]))
+    (tmp_path / "checkpoint/offsets").mkdir()
+    (tmp_path / "checkpoint/metadata").write_text('{"id": "job"}')
+    (tmp_path / "checkpoint/offsets/3").write_text('v1\n{}\n{"all": {"0": 90}}')
+    held = HeldTable(
+        since_epoch=2, begin={"all": {"0": 40}}, reason="the disk is full", since_ms=1, retry_ms=9
+    )
+    gone = HeldTable(since_epoch=1, begin={}, reason="gone", since_ms=1, retry_ms=None)
+    waiting = {"items": held, "gone": gone}
+    JobStateFile(database.checkpoint).update(epoch=3, newest={"orders": 3}, held=waiting)
+    commit_row(database.table("orders"), epoch=3)
+    status = JobStatus(
+        tables_of_job=database.tables,
+        checkpoint=database.checkpoint,
+        ends={"all": {"0": 100}},
+        now_ms=TIME_MS + 90_000,
+    )
+    assert [
+        (each.table, each.state, each.epoch, each.snapshot, each.lag, each.sorted_runs, each.reason)
+        for each in status.tables()
+    ] == [
+        ("gone", "held", None, None, 100, None, "gone"),
+        ("items", "held", None, None, 60, None, "the disk is full"),
+        ("orders", "ready", 3, 1, 10, 1, None),
+    ]
+    assert [each.changed_s for each in status.tables()] == [None, None, 90]
+
+
+def commit_row(table: FileStoreTable, epoch: int) -> None:
+    """One epoch of the job in a table."""
+    table = replace(table, clock=StandingClock())
+    with table_write(table, next_sequence_number=0, index=None) as write:
+        row = pa.RecordBatch.from_pylist(
+            [{VALUE_KIND: 0, "id": 1, "v": "a", "n": 1}],
+            schema=change_schema(arrow_schema(table.schema.fields)),
+        )
+        for partition, bucket, part in bucket_assigner(table, None).assign(row):
+            write.write((partition, bucket), part)
+        write.finish_bucket()
+        changes = write.prepare_commit()
+    job = TableJob(table, CompactHere)
+    job.open("job")
+    job.follow_and_wait()
+    job.committer.commit_epoch(epoch, changes)
+
+
+def test_the_status_of_a_job_of_one_table(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    database.feeds(*creates("shop.orders", [1]))
+    commit_row(database.table("orders"), epoch=3)
+    one = TableConfig(warehouse=database.sync.warehouse, database="ods", name="orders")
+    only = SingleTable(source=SourceConfig(), table=one)
+    status = JobStatus(
+        tables_of_job=only, checkpoint=database.checkpoint, ends=None, now_ms=TIME_MS
+    )
+    [before] = status.tables()
+    assert (before.table, before.state, before.lag) == ("ods.orders", "empty", None)
+    (tmp_path / "checkpoint/metadata").write_text('{"id": "job"}')
+    [after] = status.tables()
+    assert (after.state, after.epoch, after.changed_s) == ("ready", 3, 0)
+
+
+def test_a_truncate_is_applied_to_the_tables_that_are_named(tmp_path: Path) -> None:
+    database = Database(tmp_path, tables={"orders.truncate": OneSetting("apply")})
+    feeds = database.feeds(*creates("shop.orders", [1]), *creates("shop.items", [1]))
+    assert sorted(feeds) == ["items", "orders"]
+    emptied = b'{"before":null,"after":null,"op":"t","source":{"db":"shop","table":"x"}}'
+    truncate = table_of([(None, emptied)]).to_batches()[0]
+    formats = {
+        name: job_pipeline(database.tables, open_table(database.sync.path(name)))
+        for name in ("orders", "items")
+    }
+    assert formats["orders"].decode(truncate).truncated == 0
+    with pytest.raises(WrongSourceError, match="the source table was truncated"):
+        formats["items"].decode(truncate)

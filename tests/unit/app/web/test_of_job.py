@@ -1,0 +1,323 @@
+"""The page of a job of a whole database: states, lag, what runs, a replay."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stream_app.app.config.app_config import AppConfig
+from stream_app.app.config.settings import file_io_options, file_io_variables
+from stream_app.app.observe.events.epoch_history import EpochHistory
+from stream_app.app.ops.inspect.job_status import HELD, READY, TableStatus
+from stream_app.app.submit.ingest_program import page_of_job
+from stream_app.app.web.job_glance import JobGlance
+from stream_app.app.web.job_site import JobSite
+from stream_app.app.web.serving import serving
+from stream_app.model.snapshot import SOURCE_TIME_PROPERTY
+from stream_app.spark.epoch.decode_counts import DecodeCounts
+from stream_app.spark.epoch.epoch_seconds import EpochSeconds
+from stream_app.spark.ingest.table_feed import EpochReport
+from tests.support.busy_job import Busy
+from tests.support.database_job import DatabaseJob
+from tests.support.database_topic import GARBAGE, bad, creates
+from tests.support.job_page import TOKEN, page_of
+from tests.support.web_server import Warehouse, versions
+
+
+def test_tables_of_a_database_with_lag_and_freshness(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.time_ms = job.clock.now_ms()
+    job.run(*creates("shop.orders", [1, 2]), *creates("shop.items", [1]))
+    job.clock.sleep(300)
+    with page_of(job) as page:
+        words = page.words("/")
+        assert re.search(r"items ready up to date 5 min ago 0 0 ", words)
+        assert re.search(r"orders ready up to date 5 min ago 0 0 ", words)
+    job.time_ms = job.clock.now_ms() - 30_000
+    job.run(*creates("shop.orders", [3]))
+    with page_of(job, unread=4) as page:
+        words = page.words("/")
+        assert re.search(r"orders ready 30 s 0 s ago 4 1 ", words)
+        assert re.search(r"items ready 30 s 5 min ago 4 0 ", words), "as far as the others"
+        assert "lag 4 messages that are not in the table" in page.words("/tables/ods.orders")
+
+
+def test_one_table_is_as_fresh_as_in_the_list(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.time_ms = job.clock.now_ms()
+    job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
+    job.clock.sleep(300)
+    site = JobSite(job.config, job.checkpoint, job.clock, ask_ends=lambda _: {"all": {"0": 9}})
+    assert [site.status(one.table) for one in site.tables()] == list(site.tables())
+    job.time_ms = job.clock.now_ms()
+    job.run(*creates("shop.orders", [2]))
+    job.clock.sleep(7)
+    assert [one.fresh_s for one in site.tables()] == [7, 7]
+    quiet = site.status("ods.items")
+    assert quiet is not None
+    assert (quiet.fresh_s, quiet.lag) == (7, 6)
+    assert site.status("nosuch") is None
+
+
+def test_a_page_of_a_running_job_reads_its_own_table_alone(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
+    history = EpochHistory()
+    site = JobSite(job.config, job.checkpoint, job.clock, history, ask_ends=lambda _: None)
+    for file in (Path(job.sync.path("orders")) / "manifest").iterdir():
+        file.unlink()  # they tell sorted runs only
+    shutil.rmtree(job.sync.path("items"))
+    history.watch("orders", Busy())
+    at = str(job.clock.now_ms() - 8000)
+    snapshot = replace(
+        job.table("orders").snapshots.snapshot(1), properties={SOURCE_TIME_PROPERTY: at}
+    )
+    history.add("items", EpochReport(epoch=0, snapshots=(snapshot,)), job.clock.now_ms())
+    told = site.status("ods.orders")
+    assert told is not None
+    assert (told.state, told.sorted_runs, told.fresh_s) == ("ready", 6, 8)
+
+
+def test_an_open_page_sees_that_its_job_falls_behind(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.run(*creates("shop.orders", [1]))
+    unread = [0]
+    site = JobSite(
+        job.config, job.checkpoint, job.clock,
+        ask_ends=lambda _: {"all": {"0": len(job.sent) + unread[0]}},
+    )  # fmt: skip
+    with serving(site, "127.0.0.1", 0) as address:
+        page = Warehouse(tmp_path, address)
+        for events in ("/events/ods.orders", "/events"):
+            with page.asked(events) as answer:
+                told = versions(answer)
+                first = next(told)
+                unread[0] += 5
+                job.clock.sleep(60)
+                assert next(told) != first
+
+
+def test_a_table_in_trouble_says_why_and_the_others_go_on(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    in_the_way = Path(job.sync.path("orders")) / "schema"
+    in_the_way.parent.mkdir(parents=True)
+    in_the_way.symlink_to(in_the_way)
+    job.run(*creates("shop.orders", [1]), *creates("shop.items", [1]))
+    with page_of(job) as page:
+        listed = page.words("/")
+        assert "2 tables, 1 in trouble" in listed
+        assert listed.index(" ods.orders held") < listed.index(" ods.items ready")
+        alone = page.words("/tables/ods.orders", status=500)
+        assert re.search(r"ods.orders held the file system refused: .* Resume…", alone)
+        assert ">new 1<" in page.get("/tables/ods.items/rows")
+        assert "schema" in re.sub("<[^>]+>", " ", listed)
+
+
+def test_a_damaged_checkpoint_is_told(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.run(*creates("shop.orders", [1]))
+    with page_of(job) as page:
+        assert "1 table" in page.words("/")
+        (tmp_path / "checkpoint/job_state.json").write_text("{")
+        assert "To fix" in page.get("/", status=500)
+
+
+def test_a_running_job_shows_its_epochs_and_compactions(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.run(*creates("shop.orders", [1]))
+    history = EpochHistory()
+    history.watch("orders", Busy())
+    counts = DecodeCounts(messages=1000)
+    parts = EpochSeconds(wait_s=1, read_s=0.5, decode_s=2, route_s=0.5, write_s=2, commit_s=2)
+    report = EpochReport(epoch=0, counts=counts, parts=parts)
+    history.add("orders", report, job.clock.now_ms())
+    with page_of(job, history) as page:
+        words = page.words("/tables/ods.orders")
+        assert "back-pressure 4.5 s epochs waited" in words
+        assert "compactions 1 running 2 wait, 3 done, 0 failed" in words
+        assert "compacting: size ratio, levels 0 → 5, 1 files, 100 B" in words
+        assert "throughput 125 messages a second, at work" in words
+        times = "wait 1.00 s, read 0.50 s, decode 2.00 s, route 0.50 s, write 2.00 s, commit 2.00 s"
+        assert f" 5 s 10 s epoch 0: 1,000 messages; {times} epoch 0 waited" in words
+        assert re.search(
+            r"together wait .* 0 8\.00 1\.00 0\.50 2\.00 0\.50 2\.00 2\.00 1,000", words
+        )
+        words = page.words("/")
+        assert "throughput 125 messages a second, of the last 5 min" in words
+        assert "compactions 1 running 2 wait" in words
+    with page_of(job) as page:
+        words = page.words("/tables/ods.orders")
+        assert "Newest snapshots" in words
+        assert "back-pressure" not in words
+
+
+def test_the_quarantine_is_replayed_from_the_page(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.run(*creates("shop.items", [1]))
+    job.run(bad("shop.items", 2))
+    [kept] = Path(f"{job.config.stream.quarantine}/items").glob("epoch-*.jsonl")
+    with page_of(job) as page:
+        words = page.words("/tables/ods.items")
+        assert re.search(r'value: 1 record .* \{"before":null,"after":\{"id":2,.*"none"', words)
+        listed = page.get("/")
+        assert re.search(r'data-key="ods.items">.*?data-name="quarantine">1</td>', listed, re.S)
+        form = {"action": "replay", "token": TOKEN}
+        assert page.post("/tables/ods.items/actions", form)[0] == 303
+        assert "replay done still bad: " in page.words("/tables/ods.items")
+        kept.write_text(kept.read_text().replace('\\"n\\":\\"none\\"', '\\"n\\":1'))
+        job.sent[1] = job.sent[1][0], (job.sent[1][1] or b"").replace(b'"n":"none"', b'"n":1')
+        page.post("/tables/ods.items/actions", form)
+        assert "replayed 1 record: 1 changes in snapshot" in page.words("/tables/ods.items")
+    assert job.rows("items") == {1: "new 1", 2: "new 2"}
+
+
+def test_bad_messages_without_a_table_are_shown_and_replayed(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.run(*creates("shop.items", [1]), GARBAGE)
+    [kept] = Path(f"{job.config.stream.quarantine}").glob("epoch-*.jsonl")
+    with page_of(job) as page, page.asked("/events") as answer:
+        first = next(told := versions(answer))
+        words = page.words("/")
+        assert "quarantine 1 bad records that wait Bad messages without a table: 1" in words
+        assert "1 record topic all, partition 0, offset 1 is not JSON" in words
+        form = {"action": "replay", "token": TOKEN}
+        assert page.post("/actions", {**form, "action": "tag"})[0] == 409
+        assert page.post("/actions", form)[0] == 303
+        assert "replay done no record belongs to a table" in page.words("/")
+        assert next(told) != first
+        [mended] = creates("shop.items", [2])
+        line = json.loads(kept.read_text())
+        line |= {
+            name: (told or b"").decode()
+            for name, told in zip(("key", "value"), mended, strict=True)
+        }
+        kept.write_text(json.dumps(line))
+        job.sent[1] = mended
+        page.post("/actions", form)
+        assert "replayed 1 record: 1 changes in snapshot" in page.words("/")
+    assert job.rows("items") == {1: "new 1", 2: "new 2"}
+
+
+def test_no_message_of_a_producer_hides_the_list(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    odd = b'{"schema":1,"payload":"\\ud800"}'
+    job.run(*creates("shop.items", [1]), (None, odd), (None, b"[" * 3000))
+    with page_of(job) as page:
+        words = page.words("/")
+    assert "quarantine 2 bad records" in words
+    assert r"\ud800" in words
+    assert "[" * 99 in words
+
+
+def test_the_list_says_that_the_broker_does_not_answer(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    why = "no broker answers"
+    site = JobSite(job.config, job.checkpoint, job.clock, ask_ends=lambda told: told(why))
+    with serving(site, "127.0.0.1", 0) as address:
+        page = Warehouse(tmp_path, address)
+        assert f"what is unread: {why}" in page.words("/"), "before there is a table"
+        job.time_ms = job.clock.now_ms()
+        job.run(*creates("shop.orders", [1]))
+        job.clock.sleep(60)
+        assert "orders ready – 1 min ago" in page.words("/")
+        assert f"lag unknown {why}" in page.words("/tables/ods.orders")
+        job.clock.sleep(300)
+        assert "orders ready – 6 min ago" in page.words("/"), "nobody knows"
+        assert "commits nothing" not in page.words("/")
+        assert "source unknown the broker does not tell" in page.words("/tables/ods.orders")
+
+
+def test_a_job_that_is_away_is_seen_in_the_list(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.time_ms = job.clock.now_ms()
+    job.run(*creates("shop.orders", [1]))
+    job.clock.sleep(3600)
+    with page_of(job) as page:
+        words = page.words("/")
+        assert "newest commit 1 h ago" in words
+        assert "orders ready up to date" in words, "nothing is unread"
+    with page_of(job, unread=1) as page:
+        words = page.words("/")
+        assert "The job commits nothing, though messages wait: look whether it runs." in words
+        assert "orders behind 1 h 1 h ago 1 " in words
+
+
+def test_bad_messages_are_read_again_only_when_the_folder_has_changed(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.run(*creates("shop.items", [1]), GARBAGE)
+    [kept] = Path(f"{job.config.stream.quarantine}").glob("epoch-*.jsonl")
+    with page_of(job) as page:
+        assert "partition 0, offset 1 is not JSON" in page.words("/")
+        before = kept.stat()
+        kept.write_text(kept.read_text().replace("is not JSON", "is no  JSON"))
+        os.utime(kept, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert "offset 1 is not JSON" in page.words("/")
+        os.utime(kept, ns=(before.st_atime_ns, before.st_mtime_ns + 10**9))
+        assert "offset 1 is no JSON" in page.words("/")
+
+
+def test_who_is_late() -> None:
+    ready = TableStatus(table="a", state=READY, lag=0, fresh_s=0)
+    held = TableStatus(table="b", state=HELD, lag=9, fresh_s=999)
+    glance = JobGlance(changed_s=999)
+    assert not glance.is_late([ready, held]), "the job has nothing to commit"
+    behind = replace(ready, lag=1, fresh_s=999)
+    assert glance.is_late(glance.judged([behind, held]))
+    assert "whether it runs" in str(glance.judged([behind])[0].reason)
+    assert "at its log" in str(replace(glance, is_here=True).judged([behind])[0].reason)
+    away = replace(glance, no_ends="no broker")
+    assert away.judged([replace(behind, lag=None)])[0] == replace(ready, lag=None, fresh_s=None)
+
+
+def test_a_quarantine_that_only_spark_reaches_is_not_called_empty(tmp_path: Path) -> None:
+    job = DatabaseJob(tmp_path)
+    job.run(*creates("shop.orders", [1]))
+    stream = replace(job.config.stream, quarantine="gs://lake/quarantine")
+    config = replace(job.config, stream=stream)
+    site = JobSite(config, job.checkpoint, job.clock, ask_ends=lambda _: None)
+    with serving(site, "127.0.0.1", 0) as address:
+        words = Warehouse(tmp_path, address).words("/")
+    assert "quarantine unknown not counted" in words
+    assert "Not shown" not in words
+
+
+def test_the_page_of_a_container_answers_to_names_of_the_configuration(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = DatabaseJob(tmp_path)
+    caplog.set_level("INFO")
+    for host, names, status in (
+        ("127.0.0.1", (), 400), ("0.0.0.0", (), 400), ("0.0.0.0", ("Pod.example",), 200),
+    ):  # fmt: skip
+        caplog.clear()
+        stream = replace(job.config.stream, web_port=0, web_host=host, web_names=names)
+        config = replace(job.config, stream=stream)
+        with page_of_job(config, lambda: job.checkpoint, job.clock, EpochHistory()):
+            [address] = re.findall(r"the page of the job: (http:\S+)", caplog.text)
+            Warehouse(tmp_path, address).get("/healthz", host="pod.example", status=status)
+            assert f"//{host}:" in address
+
+
+def test_settings_hide_secrets_and_a_compaction_gets_them_by_the_environment(
+    tmp_path: Path,
+) -> None:
+    job = DatabaseJob(tmp_path)
+    job.run(*creates("shop.orders", [1]))
+    given = {"s3.endpoint": "http://store", "s3.secret-key": "very-secret"}
+    spark = {"spark.master": "local[2]", "spark.ssl.keyPassword": "very-secret"}
+    config: AppConfig = replace(job.config, file_system=given, spark=spark)
+    words, further = JobSite(config, job.checkpoint, job.clock).compact_command("ods.orders")
+    assert words == [job.sync.path("orders"), "--set", "spark.master=local[2]"]
+    assert file_io_options(further) == given
+    assert further == file_io_variables(given)
+    site = JobSite(config, job.checkpoint, job.clock, ask_ends=lambda _: None)
+    with serving(site, "127.0.0.1", 0) as address:
+        text = Warehouse(tmp_path, address).get("/settings")
+    assert "http://store" in text
+    assert "very-secret" not in text

@@ -1,0 +1,84 @@
+"""Locks in a JDBC catalog: one holder, waits, and locks of dead processes."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from stream_app.catalog.identifier import Identifier
+from stream_app.catalog.jdbc.connections import Connections
+from stream_app.catalog.jdbc.jdbc_lock import JdbcLock
+from stream_app.errors import CommitError
+from stream_app.jdbc import parse_jdbc_url
+from tests.support.small_table import StandingClock
+
+ORDERS, RUNS = Identifier("shop", "orders"), Identifier("lab", "runs")
+
+
+@pytest.fixture
+def connections(tmp_path: Path) -> Connections:
+    return Connections(parse_jdbc_url(f"jdbc:sqlite:{tmp_path}/c.db", "uri"), 1)
+
+
+def lock_of(connections: Connections, clock: StandingClock, timeout_s: int = 60) -> JdbcLock:
+    lock = JdbcLock(
+        connections=connections,
+        catalog_key="lake",
+        clock=clock,
+        max_sleep_ms=8000,
+        timeout_ms=timeout_s * 1000,
+    )
+    lock.create_table(255)
+    return lock
+
+
+def locks_of(connections: Connections) -> list[str]:
+    return [name for (name,) in connections.rows("SELECT lock_id FROM paimon_distributed_locks")]
+
+
+def test_a_lock_excludes_others_of_its_table_alone(connections: Connections) -> None:
+    clock = StandingClock()
+    lock = lock_of(connections, clock)
+    began = clock.millis
+    with lock.held(ORDERS):
+        assert locks_of(connections) == ["lake.shop.orders"]
+        with lock.held(RUNS):
+            pass
+        error = pytest.raises(CommitError, match="another writer has held the table's lock")
+        with error, lock.held(ORDERS):
+            pass
+    assert 60_000 < clock.millis - began < 60_000 + 2 * 8000  # the waits end soon after the limit
+    assert locks_of(connections) == []
+
+
+def test_a_lock_is_free_after_an_error(connections: Connections) -> None:
+    lock = lock_of(connections, StandingClock())
+    with pytest.raises(ZeroDivisionError), lock.held(ORDERS):
+        raise ZeroDivisionError
+    assert locks_of(connections) == []
+
+
+def test_a_dead_process_loses_its_lock(connections: Connections) -> None:
+    """The database's clock tells the age, and its row how long the holder may live."""
+    clock = StandingClock()
+    lock = lock_of(connections, clock)
+    insert = "INSERT INTO paimon_distributed_locks VALUES (?, datetime('now', ?), 60)"
+    connections.change(insert, ("lake.shop.orders", "-59 seconds"))
+    with pytest.raises(CommitError), lock.held(ORDERS):
+        pass
+    connections.change("DELETE FROM paimon_distributed_locks")
+    connections.change(insert, ("lake.shop.orders", "-62 seconds"))
+    with lock.held(ORDERS):
+        assert locks_of(connections) == ["lake.shop.orders"]
+
+
+def test_connections_are_made_anew_elsewhere(connections: Connections) -> None:
+    lock_of(connections, StandingClock())
+    copied = pickle.loads(pickle.dumps(connections))
+    assert copied.rows("SELECT 1") == [(1,)]
+    # A connection that the database has closed meanwhile is no error of a query.
+    connections.rows("SELECT 1")
+    connections._idle[0].close()
+    assert connections.rows("SELECT 1") == [(1,)]

@@ -1,0 +1,74 @@
+"""The tables of values in docs/CDC.md: what each format stores of a value that a tool sends."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stream_app.cdc.change_batch import DecodedBatch
+from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of
+
+PAGE = (Path(__file__).parents[4] / "docs" / "CDC.md").read_text()
+MESSAGES = {
+    "Maxwell": ("maxwell-json", '{"type":"insert","data":ROW}'),
+    "Canal": ("canal-json", '{"type":"INSERT","isDdl":false,"data":[ROW]}'),
+    "GoldenGate": ("ogg-json", '{"op_type":"I","table":"S.T","after":ROW}'),
+    "AWS DMS": (
+        "aws-dms-json",
+        '{"data":ROW,"metadata":{"record-type":"data","operation":"insert"}}',
+    ),
+    "Plain rows": ("json", "ROW"),
+    "MongoDB": ("debezium-bson", '{"op":"c","source":{"connector":"mongodb"},"after":TEXT}'),
+}
+
+
+def documented() -> list[tuple[str, str, str, str]]:
+    """(heading, column, sent, stored) of each line."""
+    found = []
+    for heading in MESSAGES:
+        section = PAGE.split(f"\n### {heading}\n")[1].split("\n### ")[0]
+        table = section.split("| column | sent | stored |\n")[1].split("\n\n")[0]
+        for line in table.splitlines()[1:]:
+            column, sent, stored = (cell.strip() for cell in line.strip("|").split(" | "))
+            found.append((heading, column.strip(), sent.strip("`"), stored))
+    return found
+
+
+def decoded(heading: str, column: str, sent: str) -> DecodedBatch:
+    name, form = MESSAGES[heading]
+    text = '"1"' if name == "canal-json" else "1"
+    row = f'{{"id":{text},"v":{sent}}}'
+    message = form.replace("ROW", row).replace("TEXT", json.dumps(row))
+    return a_format(f"id INT, v {column}", name=name).decode(messages(message))
+
+
+def shown(value: pa.Scalar) -> str:
+    told: Any = value.as_py()
+    if isinstance(told, bytes):
+        return f"0x{told.hex()}"
+    if isinstance(told, bool):
+        return str(told).lower()
+    return str(value.cast(pa.string()))
+
+
+@pytest.mark.parametrize(("heading", "column", "sent", "stored"), documented())
+def test_a_value_is_stored_as_the_page_says(
+    heading: str, column: str, sent: str, stored: str
+) -> None:
+    found = decoded(heading, column, sent)
+    if stored == "bad":
+        assert re.match("column 'v' ", reasons_of(found)[0])
+    else:
+        assert reasons_of(found) == {}
+        told = shown(found.changes.rows.column("v")[0])
+        # Arrow has no type for whole seconds.
+        assert (told.removesuffix(".000") if column.endswith("(0)") else told) == stored
+
+
+def test_each_section_has_a_table() -> None:
+    assert {heading for heading, *_ in documented()} == set(MESSAGES)

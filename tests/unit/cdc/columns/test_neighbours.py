@@ -1,0 +1,179 @@
+"""What becomes of a record never depends on its neighbours, and is what the reference says."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stream_app.cdc.change_batch import DecodedBatch
+from stream_app.cdc.message_format import MessageFormat
+from tests.support.generated_values import (
+    Source,
+    sources_of_options,
+    sources_with_schema,
+    texts_for,
+)
+from tests.support.reference_decoder import BAD, meanings
+from tests.support.reference_json import NoJsonError, parse
+from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of
+
+GOOD_NEIGHBOURS, AMONG_GOOD = 2_000, 1
+"""Far more than the decoder samples (16), reads one by one (32) or halves (64)."""
+TEXTS_MIN, TEXTS_TOGETHER = 20, 300
+REFUSED_KEY = 2**63
+"""Two neighbours with it that the parser refuses make it hand over a small batch as a whole."""
+_UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+Outcome = tuple[Any, ...]
+
+
+class Wire:
+    """Puts a source's values into messages."""
+
+    def __init__(self, source: Source, *, is_flat: bool) -> None:
+        self.source, self.is_flat = source, is_flat
+
+    def decoder(self) -> MessageFormat:
+        return a_format(f"id BIGINT, w STRING, v {self.source.sql}", options=self.source.options)
+
+    def message(self, key: int, text: str) -> str:
+        row = f'{{"id":{key},"w":"w{key}","v":{text}}}'
+        payload = row
+        if not self.is_flat:
+            payload = f'{{"before":null,"after":{row},"source":{{"lsn":1}},"op":"c","ts_ms":1}}'
+        if self.source.field is None:
+            return payload
+        return f'{{"schema":{self._schema()},"payload":{payload}}}'
+
+    def _schema(self) -> str:
+        row: dict[str, Any] = {"type": "struct", "optional": False}
+        row["fields"] = [{"type": "int64", "field": "id"}, self.source.field]
+        if self.is_flat:
+            return json.dumps(row)
+        images = [{**row, "field": name} for name in ("before", "after")]
+        return json.dumps({"type": "struct", "fields": images, "name": "t.Envelope"})
+
+
+def outcomes(decoded: DecodedBatch, count: int) -> list[Outcome]:
+    """For each message its rows, or its reason."""
+    rows = decoded.changes.rows
+    found: dict[int, Outcome] = {}
+    columns = [rows.column(name).to_pylist() for name in ("id", "w")]
+    values = comparable(rows.column("v"))
+    for at, *row in zip(decoded.changes.message_index.tolist(), *columns, values, strict=True):
+        found[at] = (*found.get(at, ()), tuple(row))
+    reasons = reasons_of(decoded)
+    assert not found.keys() & reasons.keys()
+    return [found.get(at, (BAD, reasons.get(at, "lost"))) for at in range(count)]
+
+
+def comparable(column: pa.Array) -> list[Any]:
+    """Values as the reference gives them; NaN and the zeros by their text."""
+    kind = column.type
+    if pa.types.is_decimal(kind):
+        numbers = [None if one is None else one.as_tuple() for one in column.to_pylist()]
+        return [
+            one and (-1 if one.sign else 1) * int("".join(map(str, one.digits))) for one in numbers
+        ]
+    if pa.types.is_timestamp(kind):
+        unit = _UNITS[kind.unit]
+        return [one if one is None else one * unit for one in column.cast(pa.int64()).to_pylist()]
+    if pa.types.is_date(kind) or pa.types.is_time(kind):
+        return list(column.cast(pa.int32()).to_pylist())
+    return list(column.to_pylist())
+
+
+def expected(wire: Wire, key: int, text: str) -> list[Outcome]:
+    """All that may come of a record; a bad one without its reason."""
+    try:
+        value = parse(wire.message(key, text))
+    except NoJsonError:
+        return [(BAD,)]
+    row = dict(value)
+    row = row if wire.source.field is None else dict(row["payload"])
+    row = row if wire.is_flat else dict(row["after"])
+    found = meanings(wire.source.column, row["v"])
+    return [(BAD,) if one is BAD else ((key, f"w{key}", one),) for one in found]
+
+
+def places(wire: Wire, texts: list[str], rng: random.Random) -> Iterator[tuple[str, int, Outcome]]:
+    """Where each record stood, its number, and what came of it."""
+    for at, text in enumerate(texts):
+        alone = wire.decoder().decode(messages(wire.message(at, text)))
+        yield "alone", at, outcomes(alone, 1)[0]
+        refused = wire.message(REFUSED_KEY, text), wire.message(REFUSED_KEY, "null")
+        beside = messages(refused[0], wire.message(at, text), refused[1])
+        yield "beside refused ones", at, outcomes(wire.decoder().decode(beside), 3)[1]
+    order = rng.sample(range(len(texts)), len(texts))
+    batch = messages(*(wire.message(at, texts[at]) for at in order))
+    for at, outcome in zip(order, outcomes(wire.decoder().decode(batch), len(order)), strict=True):
+        yield "shuffled into a batch", at, outcome
+    good = [text for text in texts if good_value(wire, text)]
+    kinds = sorted({json_kind(text) for text in good})
+    for kind, at in itertools.product(kinds, rng.sample(range(len(texts)), AMONG_GOOD)):
+        neighbour = rng.choice([text for text in good if json_kind(text) == kind])
+        among = [wire.message(at, neighbour)] * GOOD_NEIGHBOURS
+        place = rng.randrange(GOOD_NEIGHBOURS)
+        among[place] = wire.message(at, texts[at])
+        decoded = wire.decoder().decode(messages(*among))
+        yield f"among {neighbour}", at, outcomes(decoded, GOOD_NEIGHBOURS)[place]
+
+
+def good_value(wire: Wire, text: str) -> bool:
+    return text != "null" and len(text) < 100 and (BAD,) not in expected(wire, 1, text)
+
+
+def json_kind(text: str) -> str:
+    return text[0] if text[0] in '"{[tf' else "0"
+
+
+def violations(source: Source, most: int, seed: int) -> Iterator[str]:
+    rng = random.Random(f"{seed} {source}")
+    wire = Wire(source, is_flat=rng.random() < 0.5)
+    texts = texts_for(source, rng, most)
+    alone: dict[int, Outcome] = {}
+    for place, at, outcome in places(wire, texts, rng):
+        shown = f"{source} flat={wire.is_flat} {texts[at][:80]} {place}: {repr(outcome)[:200]}"
+        first = alone.setdefault(at, outcome)
+        if repr(outcome) != repr(first):
+            yield f"{shown}; alone: {repr(first)[:200]}"
+        elif place == "alone":
+            allowed = expected(wire, at, texts[at])
+            if repr(outcome[:1]) not in map(repr, allowed):
+                yield f"{shown}; expected: {repr(allowed)[:200]}"
+
+
+def check(sources: list[Source], seed: int) -> None:
+    # Each source has values of its own choice, so that many sources see all of them together.
+    most = max(TEXTS_MIN, TEXTS_TOGETHER // len(sources))
+    found = [line for source in sources for line in violations(source, most, seed)]
+    assert not found, f"{len(found)} in all\n" + "\n".join(found)
+
+
+def grouped(sources: Iterable[Source]) -> dict[str, list[Source]]:
+    """By the column's type without its arguments."""
+    groups: dict[str, list[Source]] = {}
+    for source in sources:
+        groups.setdefault(source.sql.split("(")[0], []).append(source)
+    return groups
+
+
+BY_OPTIONS, BY_SCHEMA = grouped(sources_of_options()), grouped(sources_with_schema())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("root", BY_OPTIONS)
+def test_a_value_means_the_same_beside_any_neighbour(root: str, seed: int) -> None:
+    check(BY_OPTIONS[root], seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("root", BY_SCHEMA)
+def test_a_value_means_what_the_schema_says_beside_any_neighbour(root: str, seed: int) -> None:
+    check(BY_SCHEMA[root], seed)

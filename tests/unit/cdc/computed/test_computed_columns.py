@@ -1,0 +1,227 @@
+"""Functions of computed columns against plain Python, and the metadata of real messages."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import pickle
+from collections.abc import Callable
+from decimal import Decimal
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_app.cdc.computed.change_filter import Knowledge, filtered
+from stream_app.cdc.computed.definition import parse_definition
+from stream_app.cdc.computed.functions import FUNCTIONS, STRING, Applied, applied
+from stream_app.cdc.debezium.origins import change_times
+from stream_app.format.arrow_schema import arrow_type
+from stream_app.model.row_kind import RowKind
+from stream_app.model.schema.data_type import DataType, parse_data_type
+from tests.unit.cdc.debezium_messages import captured, fixture_lines, messages
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC).replace(tzinfo=None)
+_MICRO = dt.timedelta(microseconds=1)
+FAILS = "fails"
+TIMESTAMP, BIGINT = parse_data_type("TIMESTAMP(6)"), parse_data_type("BIGINT")
+# Python's dates begin in the year 1, and its years have no leading zeros on every platform.
+instants = st.datetimes(_EPOCH.replace(year=1000), _EPOCH.replace(year=9999))
+texts = st.text(st.characters(codec="utf-8"), max_size=12)
+
+
+def a_function(call: str, column_type: DataType) -> Applied:
+    return applied(parse_definition(f"x={call}"), column_type, arrow_type)
+
+
+def outcomes(call: str, column_type: DataType, values: list[Any]) -> list[Any]:
+    """What the function makes of each value; `FAILS` where it fails."""
+    column = pa.array(values, arrow_type(column_type))
+    # A slice begins behind the start of its buffers.
+    for part in (column, pa.concat_arrays([column.slice(0, 1), column]).slice(1)):
+        made, failed = a_function(call, column_type).compute(part)
+        found = made.to_pylist()
+        if failed is not None:
+            found = [FAILS if bad else one for bad, one in zip(failed, found, strict=True)]
+    return found
+
+
+def of_each(values: list[Any], model: Callable[[Any], Any]) -> list[Any]:
+    """The model's outcome for each value."""
+
+    def one(value: Any) -> Any:
+        try:
+            return None if value is None else model(value)
+        except ValueError:
+            return FAILS
+
+    return [one(value) for value in values]
+
+
+@given(st.lists(st.none() | instants, min_size=1))
+def test_fields_of_a_timestamp(values: list[Any]) -> None:
+    for field in ("year", "month", "day", "hour", "minute", "second"):
+        found = outcomes(f"{field}(c)", TIMESTAMP, values)
+        assert found == of_each(values, attrgetter(field))
+
+
+@given(st.lists(st.none() | instants, min_size=1))
+def test_date_format(values: list[Any]) -> None:
+    for pattern, model in (
+        ("yyyy-MM-dd", "%Y-%m-%d"),
+        ("yyyyMMddHH", "%Y%m%d%H"),
+        ("yyyy/MM/dd HH:mm", "%Y/%m/%d %H:%M"),
+        ("HH:mm:ss.SSSSSS", "%H:%M:%S.%f"),
+        ("YYYY-'W'ww EEE", "%G-W%V %a"),
+        ("yy D hh a MMM", "%y {day} %I %p %b"),
+    ):
+        found = outcomes(f"date_format(c, {pattern})", TIMESTAMP, values)
+
+        def shown(at: dt.datetime, model: str = model) -> str:
+            return at.strftime(model).format(day=at.timetuple().tm_yday)
+
+        assert found == of_each(values, shown)
+
+
+@given(st.lists(st.none() | instants, min_size=1), st.sampled_from([0, 3, 6]))
+def test_numbers_and_texts_tell_the_same_time_as_timestamps(
+    values: list[Any], precision: int
+) -> None:
+    unit = 10 ** (6 - precision)
+    counts = [None if at is None else (at - _EPOCH) // _MICRO // unit for at in values]
+    cut = [None if n is None else _EPOCH + n * unit * _MICRO for n in counts]
+    iso = [None if at is None else at.isoformat() for at in cut]
+    pattern = "yyyy-MM-dd HH:mm:ss.SSSSSS"
+    expected = outcomes(f"date_format(c, {pattern})", TIMESTAMP, cut)
+    assert outcomes(f"date_format(c, {pattern}, {precision})", BIGINT, counts) == expected
+    as_text = [None if n is None else str(n) for n in counts]
+    assert outcomes(f"date_format(c, {pattern}, {precision})", STRING, as_text) == expected
+    assert outcomes(f"date_format(c, {pattern})", STRING, iso) == expected
+
+
+@given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1)), st.integers(1, 2**31 - 1))
+def test_truncate_integers(values: list[Any], width: int) -> None:
+    def model(value: int) -> int:
+        found = value - value % width
+        if found < -(2**63):
+            raise ValueError
+        return found
+
+    assert outcomes(f"truncate(c, {width})", BIGINT, values) == of_each(values, model)
+
+
+@given(st.lists(st.none() | st.integers(1 - 10**38, 10**38 - 1)), st.integers(1, 2**31 - 1))
+def test_truncate_decimals(unscaled: list[Any], width: int) -> None:
+    def model(value: int) -> Decimal:
+        found = value - value % width
+        if found <= -(10**38):
+            raise ValueError
+        return as_decimal(found)
+
+    def as_decimal(value: int) -> Decimal:
+        digits = tuple(int(digit) for digit in str(abs(value)))
+        return Decimal((int(value < 0), digits, -7))
+
+    values = [None if number is None else as_decimal(number) for number in unscaled]
+    found = outcomes(f"truncate(c, {width})", parse_data_type("DECIMAL(38, 7)"), values)
+    assert found == of_each(unscaled, model)
+
+
+@given(st.lists(st.none() | texts), st.integers(0, 6), st.none() | st.integers(1, 6))
+def test_substring(values: list[Any], begin: int, more: int | None) -> None:
+    end = None if more is None else begin + more
+
+    def model(text: str) -> str:
+        if len(text) < (begin if end is None else end):
+            raise ValueError
+        return text[begin:end]
+
+    call = f"substring(c, {begin})" if end is None else f"substring(c, {begin}, {end})"
+    assert outcomes(call, STRING, values) == of_each(values, model)
+
+
+@given(st.lists(st.none() | texts))
+def test_trim(values: list[Any]) -> None:
+    blanks = "".join(map(chr, range(33)))
+    assert outcomes("trim(c)", STRING, values) == of_each(values, lambda text: text.strip(blanks))
+
+
+LETTERS = "abcXYZ éßŉΣσςάΐﬁİıж中ǆ"
+
+
+@given(st.lists(st.none() | st.text(LETTERS, max_size=8)))
+def test_upper_and_lower(values: list[Any]) -> None:
+    assert outcomes("upper(c)", STRING, values) == of_each(values, str.upper)
+    assert outcomes("lower(c)", STRING, values) == of_each(values, str.lower)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_each_function_goes_to_the_tasks(name: str) -> None:
+    arguments = {
+        "cast": "1, INT", "now": "", "date_format": "c, yyyy", "substring": "c, 1",
+        "truncate": "c, 1",
+    }.get(name, "c")  # fmt: skip
+    made = a_function(f"{name}({arguments})", STRING)
+    assert pickle.loads(pickle.dumps(made)).result == made.result
+
+
+@pytest.mark.parametrize(
+    "file", ["debezium_pg_plain", "debezium_pg_schema", "debezium_mariadb_plain"]
+)
+def test_change_times_of_real_messages(file: str) -> None:
+    lines = fixture_lines(file)
+    for topic in {line["topic"] for line in lines}:
+        found = change_times(captured(file, topic)).cast(pa.int64()).to_pylist()
+        values = [json.loads(line["value"] or "{}") for line in lines if line["topic"] == topic]
+        rows = [value.get("payload", value) for value in values]
+        assert found == [row.get("source", {}).get("ts_ms") for row in rows]
+
+
+def test_a_message_without_a_time_harms_no_other() -> None:
+    told = '{"source":{"ts_ms":%d},"op":"c"}'
+    odd = ['{"source":{"ts_ms":"x"}}', "no json", None, '{"source":{"ts_ms":99999999999999999999}}']
+    batch = messages(*(told % 7 for _ in range(40)), *odd, told % 8, '{"__source_ts_ms":9}')
+    times = change_times(batch).cast(pa.int64()).to_pylist()
+    assert times == [7] * 40 + [None] * 4 + [8, 9]
+    assert len(change_times(batch.slice(0, 0))) == 0
+
+
+@given(st.data())
+def test_filtered_rows_give_the_state_of_a_filtered_table(data: st.DataObject) -> None:
+    """One row's history: whole images, or the newest alone, leave the row where it passes."""
+    states = data.draw(st.lists(st.sampled_from([None, True, False]), min_size=1, max_size=8))
+    for known in (Knowledge.IMAGES, Knowledge.NEWEST):
+        has_before = [data.draw(st.booleans()) for _ in states]
+        there, row = False, None
+        for state, whole in zip(states, has_before, strict=True):
+            kinds, passes, pair = _change(row, state, whole)
+            row = state
+            if kinds:
+                there = _applied_to(there, kinds, passes, pair, known)
+            assert there == (row is True)
+
+
+def _change(
+    old: bool | None, new: bool | None, whole: bool
+) -> tuple[list[RowKind], list[bool], list[bool]]:
+    """The rows of a change from one state to another; None is no row."""
+    if old is None:
+        return ([], [], []) if new is None else ([RowKind.INSERT], [new], [False])
+    if new is None:
+        return [RowKind.DELETE], [old], [False]
+    if whole:
+        return [RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER], [old, new], [True, False]
+    return [RowKind.UPDATE_AFTER], [new], [False]
+
+
+def _applied_to(
+    there: bool, kinds: list[RowKind], passes: list[bool], pair: list[bool], known: Knowledge
+) -> bool:
+    left = filtered(np.array(kinds, np.int8), np.array(pair), np.array(passes), known)
+    for kind in left.kinds[left.kept]:
+        there = RowKind(kind) in (RowKind.INSERT, RowKind.UPDATE_AFTER)
+    return there

@@ -1,0 +1,105 @@
+"""What a few messages tell before the job begins."""
+
+from __future__ import annotations
+
+import pytest
+
+from stream_app.cdc.change_batch import TableTraits
+from stream_app.cdc.debezium.source_survey import seen_records
+from stream_app.cdc.message_format import FormatSetup, Notice
+from stream_app.format.arrow_schema import arrow_schema
+from stream_app.message_formats import format_named
+from stream_app.model.schema.data_type import parse_columns
+from tests.unit.cdc.debezium.test_replica_identities import FILE
+from tests.unit.cdc.debezium_messages import captured, messages
+
+COLUMNS = parse_columns("id BIGINT, customer STRING, amount STRING, updated_at STRING, dt STRING")
+
+
+def notices(
+    topic: str,
+    *keys: str,
+    rows: slice = slice(None),
+    identity: str = "auto",
+    source_key: str | None = None,
+    changelog: bool = False,
+    sequence: tuple[str, ...] = (),
+) -> list[Notice]:
+    batch = captured(FILE, topic)
+    batch = batch.slice(rows.start or 0, (rows.stop or batch.num_rows) - (rows.start or 0))
+    told = {} if source_key is None else {"source-key": source_key}
+    setup = FormatSetup(
+        columns=COLUMNS,
+        arrow_schema=arrow_schema(COLUMNS),
+        primary_keys=keys,
+        options={"replica-identity": identity, **told},
+        keep_update_before=changelog,
+        traits=TableTraits(sequence_fields=sequence),
+    )
+    return list(format_named("debezium-json").survey(setup, {topic: batch}).notices())
+
+
+@pytest.mark.parametrize("topic", ["idp.shop.orders", "ids.shop.orders", "idf.shop.orders"])
+def test_a_source_as_it_comes_with_its_own_key_is_fine(topic: str) -> None:
+    assert notices(topic, "id") == []
+    assert notices(topic, "id", identity="default", changelog=True) == []
+
+
+@pytest.mark.parametrize("topic", ["idp.shop.orders", "ids.shop.orders", "idf.shop.orders"])
+def test_an_update_of_a_wider_key_is_told_with_its_place(topic: str) -> None:
+    (notice,) = notices(topic, "dt", "id")
+    assert notice.stops
+    assert notice.where == f"topic {topic}, partition 0, offset 3"
+    assert "the message's key (id) lacks dt of the primary key" in notice.what
+    assert "REPLICA IDENTITY FULL" in notice.fix
+    assert "make the source's key (id) the table's primary key" in notice.fix
+
+
+def test_a_snapshot_alone_shows_it_too() -> None:
+    (notice,) = notices("idp.shop.orders", "dt", "id", rows=slice(0, 2))
+    assert not notice.stops
+    assert notice.what.startswith("the row of a delete or an update will not be certain: ")
+    assert notices("idp.shop.orders", "dt", "id", rows=slice(0, 2), identity="full") == []
+
+
+def test_what_is_promised_and_true_is_fine() -> None:
+    assert notices("idp.shop.orders_full", "dt", "id", identity="full", changelog=True) == []
+    assert notices("idp.shop.orders_index", "dt", "id", source_key="dt,id") == []
+    assert notices("idp.shop.keyless", "dt", "id") == []
+
+
+def test_a_sequence_field_needs_whole_before_images() -> None:
+    (notice,) = notices("idp.shop.orders", "id", sequence=("updated_at",))
+    assert notice.where.endswith("offset 5")
+    assert "lacks updated_at of sequence.field" in notice.what
+
+
+def test_invented_values_in_the_changelog() -> None:
+    (notice,) = notices("idp.shop.orders", "id", changelog=True)
+    assert "old rows in the changelog hold invented values" in notice.what
+    assert "replica-identity = 'default'" in notice.fix
+
+
+def test_a_key_wider_than_the_primary_key() -> None:
+    (notice,) = notices("idk.shop.orders", "id")
+    assert "differ in dt alone are one row of the table" in notice.what
+
+
+def test_keys_that_the_connector_makes_of_invented_values() -> None:
+    """message.key.columns = dt,id: the key holds the primary key, and dt of a delete is ""."""
+    (notice,) = notices("idk.shop.orders", "dt", "id")
+    assert notice.where.endswith("offset 5")
+    assert "'dt' is empty in the key of a delete: with message.key.columns" in notice.what
+    assert notices("idk.shop.orders", "dt", "id", identity="full", rows=slice(0, 3)) == []
+
+
+def test_flattened_messages_without_op() -> None:
+    (notice,) = notices("idu.shop.orders", "id")
+    assert "a delete is only a tombstone, which is skipped" in notice.what
+    assert "add.fields=op" in notice.fix
+
+
+def test_no_primary_key_and_messages_of_other_kinds() -> None:
+    assert notices("idp.shop.orders") == []
+    odd = messages("no json", "5", None, '{"ts_ms":1}', '{"schema":1,"payload":' + "[" * 5000)
+    assert seen_records(odd, frozenset(COLUMNS.names), frozenset({"id"})) == []

@@ -1,0 +1,87 @@
+"""The parts of an epoch: what a task measures, and what the driver makes of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stream_app.cdc.message_format import MessageFormat
+from stream_app.spark.epoch.blocks import BlockKind
+from stream_app.spark.epoch.decode_counts import DecodeCounts, counts_of
+from stream_app.spark.epoch.epoch_plan import EpochPlan
+from stream_app.spark.epoch.epoch_seconds import TaskSeconds, epoch_seconds, parts_told
+from stream_app.spark.epoch.route_task import route_partition
+from tests.support.small_table import StandingClock
+from tests.unit.spark.epoch.test_route_task import a_message, a_plan, batch_of
+
+
+@dataclass(frozen=True)
+class SlowFormat:
+    """Decodes as another format, in a second for each message."""
+
+    of: MessageFormat
+    clock: StandingClock
+
+    def decode(self, messages: pa.RecordBatch) -> Any:
+        self.clock.sleep(messages.num_rows)
+        return self.of.decode(messages)
+
+
+def test_a_task_tells_reading_from_decoding() -> None:
+    clock, plan = StandingClock(), a_plan()
+    of_table = plan.table(0)
+    slow = replace(of_table, message_format=SlowFormat(of_table.message_format, clock))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for offset in (0, 2):
+            clock.sleep(10)
+            yield batch_of([a_message(offset), a_message(offset + 1)])
+        clock.sleep(5)  # the end of the ranges may lie behind messages that do not come
+
+    told = []
+    for block in route_partition(batches(), EpochPlan(tables=(slow,), shape=plan.shape), clock):
+        clock.sleep(1000)  # what takes the blocks is neither
+        if block.kind == BlockKind.COUNTS:
+            told.append(counts_of(block.data.to_pybytes()))
+    [counts] = told
+    assert (counts.messages, counts.read_s, counts.decode_s) == (4, 25, 4)
+    assert (counts.slowest.read_s, counts.slowest.decode_s) == (25, 4)
+    assert counts.slowest.total_s >= 1029
+
+
+def test_the_slowest_task_counts_and_not_the_sum() -> None:
+    long, short = TaskSeconds(5.0, 1.0, 3.0), TaskSeconds(4.0, 4.0, 0.0)
+    both = DecodeCounts(read_s=1.0, slowest=long).plus(DecodeCounts(read_s=4.0, slowest=short))
+    assert (both.read_s, both.slowest) == (5.0, long)
+
+
+@pytest.mark.parametrize(
+    ("slowest", "routing_s", "writing_s", "parts"),
+    [
+        pytest.param((3, 1, 1.5), 4, 2, (1, 1.5, 1.5, 2), id="two Spark jobs"),
+        pytest.param((3, 1, 1.5), 0, 5, (1, 1.5, 0.5, 2), id="one Spark job has both"),
+        pytest.param((9, 6, 3), 2, 3, (5, 0, 0, 0), id="a task that ran twice"),
+        pytest.param((0, 0, 0), 1, 2, (0, 0, 1, 2), id="no task has told"),
+    ],
+)
+def test_the_parts_add_up_to_the_epoch(
+    slowest: tuple[float, ...], routing_s: float, writing_s: float, parts: tuple[float, ...]
+) -> None:
+    found = epoch_seconds(
+        TaskSeconds(*slowest), wait_s=0.5, routing_s=routing_s, writing_s=writing_s
+    )
+    assert (found.read_s, found.decode_s, found.route_s, found.write_s) == parts
+    assert replace(found, commit_s=1).seconds == 0.5 + routing_s + writing_s + 1
+    assert parts_told(found.as_property) == {
+        "wait": 0.5, **dict(zip(("read", "decode", "route", "write"), parts, strict=True))
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[1]", json.dumps({"read": "<b>"}), '{"a": [1]}'])
+def test_a_property_of_another_program_tells_nothing(text: str | None) -> None:
+    assert parts_told(text) == {}

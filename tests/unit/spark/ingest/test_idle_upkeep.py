@@ -1,0 +1,82 @@
+"""Between epochs, and before the first one, the job looks after its table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_app.app.observe.events.event_log import EventLog
+from stream_app.spark.epoch.epoch_plan import EpochShape
+from stream_app.spark.ingest.epoch_committer import EpochCommitter
+from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.ingest.epoch_writer import EpochWriter
+from stream_app.spark.ingest.job_state import JobStateFile
+from stream_app.spark.ingest.job_tables import JobTables, OnFailure
+from stream_app.spark.ingest.quarantine_writer import QuarantineWriter
+from stream_app.spark.ingest.table_feed import TableFeed
+from stream_app.spark.job_folder import Folder
+from stream_app.table.job.table_job import TableJob
+from tests.support.epoch_here import EpochHere, Parts
+from tests.support.small_table import CompactHere, SmallTable, small_table
+
+pytestmark = pytest.mark.usefixtures("unsynced")
+
+
+def a_table(folder: Path) -> SmallTable:
+    table = small_table(
+        folder / "t", "k INT", ("k",),
+        snapshot__num_retained__min=1, snapshot__time_retained="1 h",
+    )  # fmt: skip
+    for _ in range(3):
+        table.commit(("+I", {"k": 1}))
+    table.table.clock.sleep(2 * 3600)
+    return table
+
+
+def no_epoch(*_: Any) -> Any:
+    raise AssertionError("no epoch comes")
+
+
+def quiet_job(table: SmallTable) -> EpochCommitter[Parts]:
+    """A job that was started, and whose source has brought nothing yet."""
+    feed = TableFeed(
+        name="t",
+        job=TableJob(table.table, CompactHere),
+        format_of=no_epoch,
+        quarantine=QuarantineWriter(None, 0),
+        listener=EventLog(table.table.clock),
+    )
+    checkpoint, clock = (
+        Folder(table.table.location + "-checkpoint", table.table.file_io),
+        table.table.clock,
+    )
+    tables = JobTables(
+        [feed],
+        epoch_log=EpochLog(checkpoint, goes_back=True),
+        state_file=JobStateFile(checkpoint),
+        now_ms=clock.now_ms,
+        on_failure=OnFailure.STOP,
+    )
+    shape = EpochShape(tasks=1)
+    return EpochCommitter(EpochWriter(tables=tables, shape=shape, runner=EpochHere(), clock=clock))
+
+
+def test_old_snapshots_go_before_the_first_epoch(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    batch = quiet_job(table)
+    batch.while_idle()
+    assert table.table.snapshots.ids() == [1, 2, 3], "it has only just begun"
+    table.table.clock.sleep(10)
+    with batch.lock:  # an epoch is being worked on: it does the upkeep
+        batch.while_idle()
+    assert table.table.snapshots.ids() == [1, 2, 3]
+    batch.while_idle()
+    assert table.table.snapshots.ids() == [3]
+
+
+def test_a_job_that_ends_without_an_epoch_does_it_too(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    quiet_job(table).drain()
+    assert table.table.snapshots.ids() == [3]

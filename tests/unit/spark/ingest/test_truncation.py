@@ -1,0 +1,45 @@
+"""Which rows a TRUNCATE has deleted, and when that is not known."""
+
+from __future__ import annotations
+
+import pytest
+
+from stream_app.errors import WrongSourceError
+from stream_app.spark.epoch.decode_counts import DecodeCounts, PartitionEnd, Where
+from stream_app.spark.ingest.truncation import SourcesMet, first_counting_offsets, partition_counts
+
+
+def counts(truncated: dict[Where, int], *seen: Where) -> DecodeCounts:
+    ends = {where: PartitionEnd(99, None) for where in (*truncated, *seen)}
+    return DecodeCounts(truncated=truncated, ends=ends)
+
+
+def test_rows_count_from_the_last_truncate_of_the_only_partition() -> None:
+    assert first_counting_offsets(counts({}), {}, {}) == {}
+    met = {"t": ["shop.orders"]}
+    one = counts({("t", 0): 7}).plus(counts({("t", 0): 3}))
+    assert first_counting_offsets(one, met, {"t": 1, "u": 8}) == {("t", 0): 7}
+    assert first_counting_offsets(one, {}, {}) == {("t", 0): 7}
+    assert first_counting_offsets(one, {"t": ["", "shop.orders"]}, {}) == {("t", 0): 7}
+
+
+@pytest.mark.parametrize(
+    ("told", "met", "partitions", "problem"),
+    [
+        (counts({("t", 1): 7}), {}, {"t": 2}, "its topic has 2 partitions"),
+        (counts({("t", 1): 7}, ("t", 0)), {}, {}, "its topic has 2 partitions"),
+        (counts({("t", 0): 7}), {"t": ["a.o", "b.o"]}, {"t": 1}, "2 source tables: a.o, b.o"),
+        (counts({("t", 0): 7}), {"u": ["a.o"]}, {"t": 1}, "from 2 topics: t, u"),
+        (counts({("t", 0): 7, ("u", 0): 7}), {}, {}, "from 2 topics: t, u"),
+    ],
+)
+def test_what_is_not_known_is_refused(
+    told: DecodeCounts, met: SourcesMet, partitions: dict[str, int], problem: str
+) -> None:
+    with pytest.raises(WrongSourceError, match=problem):
+        first_counting_offsets(told, met, partitions)
+
+
+def test_a_source_of_files_has_no_partitions() -> None:
+    assert partition_counts('{"t":{"0":5,"1":6},"u":{"0":1}}') == {"t": 2, "u": 1}
+    assert partition_counts('{"logOffset":3}') == {}

@@ -1,0 +1,62 @@
+"""What the job tells of epochs that end faster than it asks the stream."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from stream_app.spark.stream.running_stream import RunningStream, SourceProgress
+from stream_app.spark.stream.spark_stream import SparkStream
+
+
+@dataclass
+class Query:
+    """Stands for Spark's query: it has finished these epochs."""
+
+    recentProgress: list[Any] = field(default_factory=list)  # noqa: N815
+
+    @property
+    def lastProgress(self) -> Any:  # noqa: N802
+        return self.recentProgress[-1] if self.recentProgress else None
+
+    def finishes(self, epoch: int, messages: int) -> None:
+        source = {"endOffset": {"t": {"0": epoch}}, "latestOffset": {"t": {"0": epoch}}}
+        told = {"batchId": epoch, "numInputRows": messages, "sources": [source]}
+        self.recentProgress.append(SimpleNamespace(json=json.dumps(told)))
+
+
+def test_every_epoch_is_told_once_however_fast_they_end() -> None:
+    told: list[SourceProgress] = []
+    idle: list[SourceProgress] = []
+    running = RunningStream(
+        committer=None,  # type: ignore[arg-type]
+        drains=True,
+        on_progress=told.append,
+        on_idle=idle.append,
+        on_drained=lambda _: None,
+    )
+    query: Any = Query()
+    stream = SparkStream(
+        messages=None,  # type: ignore[arg-type]
+        name="",
+        committer=None,  # type: ignore[arg-type]
+        checkpoint="",
+        trigger=None,
+        stop_requested=threading.Event(),
+        query=query,
+    )
+    running.report(stream.reports())
+    query.finishes(7, 4)
+    query.finishes(8, 4)
+    query.finishes(9, 2)
+    running.report(stream.reports())
+    running.report(stream.reports())
+    assert [(each.epoch, each.messages) for each in told] == [(7, 4), (8, 4), (9, 2)]
+    query.finishes(10, 1)
+    query.finishes(11, 0)
+    running.report(stream.reports())
+    assert [each.epoch for each in told] == [7, 8, 9, 10]
+    assert [each.epoch for each in idle] == [11]

@@ -1,0 +1,264 @@
+"""Epochs of topics: what is read, and what the checkpoint has, also when a run ends amid one."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from stream_app.app.tables.job_folders import open_folder
+from stream_app.clock import SystemClock
+from stream_app.errors import CheckpointError, StreamAppError, WrongSourceError
+from stream_app.kafka.cluster_offsets import End
+from stream_app.kafka.offset_ranges import OffsetRange, Offsets
+from stream_app.spark.ingest.epoch_log import EpochLog
+from stream_app.spark.ingest.epoch_log_writer import EpochLogWriter
+from stream_app.spark.job_folder import Folder
+from stream_app.spark.stream.running_stream import SourceProgress
+from stream_app.spark.stream.topic_stream import EpochRules, TopicStream
+
+WAIT_S = 60.0
+
+
+@dataclass
+class Topics:
+    """A cluster of one topic; the test appends to it. Implements `SourceOffsets`."""
+
+    newest: dict[str, int]
+    oldest: dict[str, int] = field(default_factory=dict)
+    is_closed: bool = False
+    asked: threading.Event = field(default_factory=threading.Event)
+    is_away: threading.Event = field(default_factory=threading.Event)
+    given_up: threading.Event = field(default_factory=threading.Event)
+
+    def ask(self, end: End) -> Offsets:
+        self.asked.set()
+        if self.is_away.is_set() and self.given_up.wait(WAIT_S):
+            raise OSError("no broker answers")
+        ends = self.newest if end == End.NEWEST else self.oldest
+        return {"t": {partition: ends.get(partition, 0) for partition in self.newest}}
+
+    def give_up(self) -> None:
+        self.given_up.set()
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class NoJobs:
+    """Implements `Jobs`: the sink here runs none."""
+
+    def join(self) -> None:
+        pass
+
+    def cancel(self) -> None:
+        pass
+
+
+@dataclass
+class Sink:
+    """Gets epochs.
+
+    Attributes:
+        dies_in: the epoch in which the run ends, before anything is noted.
+        then: called with each epoch.
+    """
+
+    dies_in: int | None = None
+    then: Callable[[int], None] = field(default=lambda _: None)
+    epochs: list[tuple[int, list[tuple[int, int, int]]]] = field(default_factory=list)
+
+    def __call__(self, ranges: Sequence[OffsetRange], epoch: int) -> int:
+        if epoch == self.dies_in:
+            raise OSError("the power is off")
+        self.epochs.append((epoch, [(each.partition, each.begin, each.end) for each in ranges]))
+        self.then(epoch)
+        return sum(each.size for each in ranges)
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Folder:
+    return open_folder(str(tmp_path), {}, lambda: pytest.fail("it takes no JVM"))
+
+
+def stream_of(checkpoint: Folder, topics: Topics, sink: Sink, rules: EpochRules) -> TopicStream:
+    return TopicStream(
+        rules=rules,
+        source=topics,
+        epoch_log=EpochLog(checkpoint, goes_back=True),
+        writer=EpochLogWriter(checkpoint, kept=3),
+        give=sink,
+        failure=lambda: None,
+        jobs=NoJobs(),
+        clock=SystemClock(),
+        patience_s=0.1,
+    )
+
+
+def drain(
+    checkpoint: Folder, topics: Topics, sink: Sink, rules: EpochRules | None = None
+) -> Sequence[SourceProgress]:
+    """Run until the topic is read to its end."""
+    stream = stream_of(checkpoint, topics, sink, rules or EpochRules())
+    stream.start()
+    try:
+        assert stream.ended(WAIT_S)
+    finally:
+        stream.stop()
+    assert topics.is_closed
+    return stream.reports()
+
+
+def names(checkpoint: Folder, part: str) -> list[str]:
+    return sorted(checkpoint.files.list_names(checkpoint.path(part)), key=int)
+
+
+def test_epochs_up_to_the_end_that_there_was_at_the_start(checkpoint: Folder) -> None:
+    topics = Topics({"0": 5, "1": 2}, {"0": 1})
+    sink = Sink(then=lambda _: topics.newest.update({"0": 99}))
+    reports = drain(checkpoint, topics, sink, EpochRules(limit=4))
+    assert sink.epochs == [(0, [(0, 1, 3), (1, 0, 1)]), (1, [(0, 3, 5), (1, 1, 2)])]
+    assert [(each.epoch, each.messages, each.lag) for each in reports] == [(0, 3, 3), (1, 3, 0)]
+    assert reports[-1].end_offsets == {"t": {"0": 5, "1": 2}}
+    again = Sink()
+    drain(checkpoint, topics, again)
+    assert again.epochs == [(2, [(0, 5, 99)])]
+    [idle] = drain(checkpoint, topics, Sink())
+    assert (idle.epoch, idle.messages, idle.lag) == (2, 0, 0)
+
+
+def test_an_epoch_that_was_begun_is_finished_first_and_unchanged(checkpoint: Folder) -> None:
+    topics = Topics({"0": 9})
+    with pytest.raises(OSError, match="the power is off"):
+        drain(checkpoint, topics, Sink(dies_in=1), EpochRules(limit=4))
+    topics.newest["0"] = 20
+    sink = Sink()
+    drain(checkpoint, topics, sink, EpochRules(limit=100))
+    assert sink.epochs == [(1, [(0, 4, 8)]), (2, [(0, 8, 20)])]
+
+
+def test_a_first_epoch_that_was_not_done_begins_where_it_did(checkpoint: Folder) -> None:
+    """Also when the job starts at the newest message, which is another one by then."""
+    topics, rules = Topics({"0": 3}), EpochRules(starting_offsets="latest")
+    with pytest.raises(OSError, match="the power is off"):
+        drain(checkpoint, topics, Sink(dies_in=0), rules)
+    topics.newest["0"] = 7
+    sink = Sink()
+    drain(checkpoint, topics, sink, rules)
+    assert sink.epochs == [(0, []), (1, [(0, 3, 7)])]
+
+
+def test_the_checkpoint_is_sparks_and_forgets_old_epochs(checkpoint: Folder) -> None:
+    """The texts are those that Spark 4.1.3 has written; see tests/fixtures/checkpoints."""
+    topics = Topics({"0": 0})
+    drain(checkpoint, topics, Sink())
+    query = json.loads(checkpoint.files.read_bytes(checkpoint.path("metadata")))
+    assert query.keys() == {"id"}
+    assert checkpoint.files.read_bytes(checkpoint.path("sources/0/0")) == b'\0v1\n{"t":{"0":0}}'
+    version, facts, end = (
+        checkpoint.files.read_bytes(checkpoint.path("offsets/0")).decode().split("\n")
+    )
+    assert (version, end) == ("v1", '{"t":{"0":0}}')
+    assert json.loads(facts).keys() == {"batchWatermarkMs", "batchTimestampMs", "conf"}
+    done = checkpoint.files.read_bytes(checkpoint.path("commits/0"))
+    assert done == b'v1\n{"nextBatchWatermarkMs":0}'
+    checkpoint.files.overwrite(checkpoint.path("offsets/.1.crc"), b"of Hadoop")
+    for end_offset in range(1, 7):
+        topics.newest["0"] = end_offset
+        drain(checkpoint, topics, Sink())
+    assert names(checkpoint, "commits") == ["4", "5", "6"]
+    assert names(checkpoint, "offsets") == ["4", "5", "6"]
+    assert json.loads(checkpoint.files.read_bytes(checkpoint.path("metadata"))) == query
+
+
+def test_two_jobs_of_one_checkpoint(checkpoint: Folder) -> None:
+    topics = Topics({"0": 1})
+    drain(checkpoint, topics, Sink())
+    topics.newest["0"] = 3
+    other = EpochLogWriter(checkpoint)
+    sink = Sink(then=lambda epoch: other.begin(epoch + 1, {"t": {"0": 77}}, 5))
+    with pytest.raises(CheckpointError, match="another job has begun epoch 2"):
+        drain(checkpoint, topics, sink, EpochRules(limit=1, trigger_s=0.0))
+    assert sink.epochs == [(1, [(0, 1, 2)])]
+
+
+def test_a_topic_that_has_less_than_was_read(
+    checkpoint: Folder, caplog: pytest.LogCaptureFixture
+) -> None:
+    topics = Topics({"0": 9})
+    drain(checkpoint, topics, Sink())
+    topics.newest["0"] = 4
+    with pytest.raises(WrongSourceError, match="t/0 ends at 4, and was read up to 9"):
+        drain(checkpoint, topics, Sink())
+    drain(checkpoint, topics, Sink(), EpochRules(fails_on_loss=False))
+    assert "t/0 ends at 4, and was read up to 9; going on without it" in caplog.text
+    topics.newest["0"] = 6
+    sink = Sink()
+    drain(checkpoint, topics, sink)
+    assert sink.epochs == [(2, [(0, 4, 6)])]
+
+
+def test_a_stream_that_goes_on_until_it_is_stopped(checkpoint: Folder) -> None:
+    topics, second = Topics({"0": 1}), threading.Event()
+    sink = Sink(then=lambda epoch: second.set() if epoch == 1 else topics.newest.update({"0": 3}))
+    stream = stream_of(checkpoint, topics, sink, EpochRules(trigger_s=0.0))
+    stream.start()
+    assert second.wait(WAIT_S)
+    assert not stream.ended(0.0)
+    stream.stop()
+    assert stream.ended(0.0)
+    assert sink.epochs == [(0, [(0, 0, 1)]), (1, [(0, 1, 3)])]
+
+
+def test_a_stop_does_not_wait_for_brokers_that_are_away(checkpoint: Folder) -> None:
+    topics = Topics({"0": 1})
+    topics.is_away.set()
+    stream = stream_of(checkpoint, topics, Sink(), EpochRules())
+    stream.start()
+    assert topics.asked.wait(WAIT_S)
+    began = time.monotonic()
+    stream.stop()
+    assert time.monotonic() - began < WAIT_S / 2
+    assert stream.ended(0.0)
+
+
+def test_a_stop_amid_the_wait_for_lost_offsets_notes_no_epoch(checkpoint: Folder) -> None:
+    """A leader that is new may know less for a while: the job has not lost anything yet."""
+    topics = Topics({"0": 9})
+    drain(checkpoint, topics, Sink())
+    topics.newest["0"] = 4
+    stream = stream_of(checkpoint, topics, Sink(), EpochRules(fails_on_loss=False))
+    stream.patience_s = WAIT_S
+    stream.start()
+    for _ in range(2):  # the first question is not of the wait
+        topics.asked.clear()
+        assert topics.asked.wait(WAIT_S)
+    stream.stop()
+    assert stream.ended(0.0)
+    assert names(checkpoint, "offsets") == ["0"]
+
+
+def test_a_limit_counts_what_a_new_partition_has_and_not_what_it_had(checkpoint: Folder) -> None:
+    topics, rules = Topics({"0": 4}), EpochRules(limit=10, fails_on_loss=False)
+    drain(checkpoint, topics, Sink(), rules)
+    topics.newest |= {"0": 12, "1": 1_000_008}
+    topics.oldest["1"] = 1_000_000
+    sink = Sink()
+    drain(checkpoint, topics, sink, rules)
+    assert sink.epochs == [
+        (1, [(0, 4, 9), (1, 0, 1_000_005)]),
+        (2, [(0, 9, 12), (1, 1_000_005, 1_000_008)]),
+    ]
+
+
+def test_the_sinks_own_error_is_told_and_not_its_first_line(checkpoint: Folder) -> None:
+    stream = stream_of(checkpoint, Topics({"0": 1}), Sink(dies_in=0), EpochRules())
+    stream.failure = lambda: StreamAppError("in whole")
+    stream.start()
+    with pytest.raises(StreamAppError, match="in whole"):
+        stream.ended(WAIT_S)

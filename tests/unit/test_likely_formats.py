@@ -1,0 +1,91 @@
+"""The format of messages is told by their fields, by messages of the real tools."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from stream_app.app.tables.first_messages import other_format
+from stream_app.cdc.change_batch import MESSAGE_SCHEMA
+from stream_app.message_formats import FORMATS, likely_format, source_reader
+
+CAPTURED = Path(__file__).parents[1] / "fixtures" / "cdc"
+
+
+def values_of(file: str, topic: str = "") -> list[bytes]:
+    records = map(json.loads, (CAPTURED / file).read_text(encoding="utf-8").splitlines())
+    chosen = (each["value"] for each in records if each["topic"].startswith(topic))
+    return [value.encode() for value in chosen if value is not None]
+
+
+def batch_of(values: list[bytes]) -> pa.RecordBatch:
+    rows = [{"topic": "t", "partition": 0, "offset": at, "value": v} for at, v in enumerate(values)]
+    return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("file", "topic", "expected"),
+    [
+        *(
+            (f"debezium_{name}.jsonl", "", "debezium-json")
+            for name in ("pg_plain", "pg_schema", "pg_flat", "mariadb_plain", "pg_identity")
+        ),
+        ("maxwell.jsonl", "", "maxwell-json"),
+        ("maxwell_full.jsonl", "", "maxwell-json"),
+        ("canal.jsonl", "", "canal-json"),
+        ("ogg.jsonl", "", "ogg-json"),
+        *(("paimon_cdc_tests.jsonl", f"{name}.", f"{name}-json") for name in ("canal", "ogg")),
+    ],
+)
+def test_captured_messages(file: str, topic: str, expected: str) -> None:
+    values = values_of(file, topic)
+    assert likely_format(values) == expected
+    notice = other_format("json", [batch_of(values)])
+    assert notice is not None
+    assert f'set source.format = "{expected}"' in notice.fix
+    assert other_format(expected, [batch_of(values)]) is None
+
+
+MONGO = (
+    b'{"before":null,"after":"{\\"_id\\": 1}","updateDescription":null,"op":"c",'
+    b'"source":{"db":"shop","collection":"users"}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (b"\0\0\0\0\7abc", "debezium-avro"),
+        (MONGO, "debezium-bson"),
+        (b'{"id":1,"op":"c"}', None),
+        (b'{"ts_ms":1}', None),
+        (b"[1]", None),
+        (b"no json", None),
+        (b'{"schema":null,"payload":null}', None),
+        (b'{"schema":null,"payload":{"op":"c","after":{}}}', "debezium-json"),
+    ],
+)
+def test_one_message(value: bytes, expected: str | None) -> None:
+    assert likely_format([value]) == expected
+
+
+def test_without_messages_and_with_a_few_that_look_so() -> None:
+    assert likely_format([]) is None
+    assert likely_format([b'{"id":1}'] * 9 + [b'{"op":"c","after":{}}']) is None
+
+
+def test_flattened_documents_look_like_rows() -> None:
+    assert other_format("debezium-bson", [batch_of([b'{"_id":"1","__op":"c"}'])]) is None
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "debezium-avro"])
+@pytest.mark.parametrize("field", ["source", "op", "table", "metadata", "data", "__table"])
+@pytest.mark.parametrize("value", ['"/"', "7", "true", "[]", "{}", "null", '{"table":{}}'])
+def test_no_field_of_a_wrong_kind_ends_the_splitter(name: str, field: str, value: str) -> None:
+    found = source_reader(name, {}).origins(
+        batch_of([b'{"%b":%b}' % (field.encode(), value.encode())])
+    )
+    assert len(found.codes) == 1
