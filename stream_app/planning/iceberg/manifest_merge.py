@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from stream_app.model.iceberg import EntryStatus, IcebergEntry, IcebergManifest
+from stream_app.model.iceberg.metadata import EntryStatus, IcebergEntry, IcebergManifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
 from stream_app.format.iceberg.manifests import ManifestKind
-from stream_app.model.iceberg import (
+from stream_app.model.iceberg.metadata import (
     EntryStatus,
     IcebergEntry,
     IcebergFile,

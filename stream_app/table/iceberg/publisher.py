@@ -24,7 +24,7 @@ from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTable
 from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
 from stream_app.format.iceberg.manifests import ManifestKind
 from stream_app.format.iceberg.metadata_json import partition_fields_json
-from stream_app.model.iceberg import (
+from stream_app.model.iceberg.metadata import (
     MARK,
     EntryStatus,
     IcebergManifest,
@@ -33,6 +33,7 @@ from stream_app.model.iceberg import (
     ManifestContent,
 )
 from stream_app.model.manifest_entry import ManifestEntry
+from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.iceberg_options import (
     DISABLED,
     METADATA_ICEBERG_COMPACTION_MAX_FILE_NUM,
@@ -232,7 +233,7 @@ class IcebergPublisher:
             files=self.files,
             keys=self._keys,
             kind=self._kind(schema),
-            rule=self._merge_rule,
+            rule=_merge_rule(self.table.options),
             snapshot_id=snapshot.snapshot_id,
             sequence_number=version,
             first_row_id=next_row_id if has_lineage else None,
@@ -265,15 +266,6 @@ class IcebergPublisher:
         self._keys.forget_others(manifests)
         if clean(self.files, step.base, metadata) and self._has_vectors:
             self._vector_files.delete_unused()
-
-    @property
-    def _merge_rule(self) -> MergeRule:
-        options = self.table.options
-        return MergeRule(
-            target_size=options[MANIFEST_TARGET_FILE_SIZE],
-            min_count=options[METADATA_ICEBERG_COMPACTION_MIN_FILE_NUM],
-            max_count=options[METADATA_ICEBERG_COMPACTION_MAX_FILE_NUM],
-        )
 
     def _schema(self, schema_id: int) -> TableSchema:
         """A schema that Iceberg can hold.
@@ -332,7 +324,7 @@ class IcebergPublisher:
             format_version=self._format_version,
             table_uuid=self._table_uuid,
             location=self.table.location,
-            schemas=self._schemas(base if is_same else None, snapshots),
+            schemas=_schemas(self.table, base if is_same else None, snapshots),
             last_column_id=schema.highest_field_id,
             partition_fields=_partition_fields(schema),
             snapshots=snapshots,
@@ -341,17 +333,6 @@ class IcebergPublisher:
             older_files=older_files(self.files, base, self.table.options),
             next_row_id=next_row_id,
         )
-
-    def _schemas(
-        self, base: IcebergMetadata | None, snapshots: Sequence[IcebergSnapshot]
-    ) -> Mapping[int, Mapping[str, Any]]:
-        """The schemas of the snapshots, those of the version before as they are there."""
-        known, schema_of = base.schemas if base else {}, self.table.known_schemas()
-        schemas = {}
-        for number in sorted({snapshot.schema_id for snapshot in snapshots}):
-            schema = schema_of(number) if number not in known else None
-            schemas[number] = known[number] if schema is None else _schema_json(schema)
-        return schemas
 
 
 def _schema_json(schema: TableSchema) -> dict[str, Any]:
@@ -392,3 +373,22 @@ def _summary(
     )
     texts = {name: str(count) for name, count in counts.items()}
     return {"operation": kind, **texts, MARK: snapshot.delta_manifest_list}
+
+
+def _merge_rule(options: CoreOptions) -> MergeRule:
+    return MergeRule(
+        target_size=options[MANIFEST_TARGET_FILE_SIZE],
+        min_count=options[METADATA_ICEBERG_COMPACTION_MIN_FILE_NUM],
+        max_count=options[METADATA_ICEBERG_COMPACTION_MAX_FILE_NUM],
+    )
+
+
+def _schemas(
+    table: FileStoreTable, base: IcebergMetadata | None, snapshots: Sequence[IcebergSnapshot]
+) -> Mapping[int, Mapping[str, Any]]:
+    """The schemas of the snapshots, those of the version before as they are there."""
+    known, schema_of = base.schemas if base else {}, table.known_schemas()
+    return {
+        number: known[number] if number in known else _schema_json(schema_of(number))
+        for number in sorted({snapshot.schema_id for snapshot in snapshots})
+    }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from stream_app.fileio.file_io import FileStatus
 from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
-from stream_app.model.iceberg import IcebergMetadata
+from stream_app.model.iceberg.metadata import IcebergMetadata
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.iceberg_options import (
     METADATA_ICEBERG_DELETE_AFTER_COMMIT_ENABLED,
