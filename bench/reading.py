@@ -24,7 +24,7 @@ from pathlib import Path
 from bench.reading_table import KEY_SPACE, RUNS, compact_all, runs_table
 from stream_app.table.file_store_table import FileStoreTable
 from tests.support.own_environment import python_of
-from tests.support.paimon_java import class_path_of_paimon, java_tool
+from tests.support.paimon_jvm import class_path_of_paimon, java_tool
 from tests.support.pypaimon_reader import LOCK_LIST
 
 ROWS = 20_000_000

@@ -51,6 +51,12 @@ def wall_clock_ms(millis: int, zone: tzinfo | None = None) -> int:
     return millis + int(offset.total_seconds() * 1000)
 
 
+def utc_ms(wall_clock: int) -> int:
+    """The moment at which a clock on the wall of this machine shows a time (`wall_clock_ms`)."""
+    shown = datetime.fromtimestamp(wall_clock // 1000, UTC).replace(tzinfo=None)
+    return int(shown.astimezone().timestamp()) * 1000 + wall_clock % 1000
+
+
 @dataclass(frozen=True, slots=True)
 class SystemClock(Clock):
     """The machine's clock."""

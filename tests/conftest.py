@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from hypothesis import settings
@@ -16,6 +17,7 @@ from tests.support.job_bench import bench
 from tests.support.kafka_broker import kafka_broker
 from tests.support.paimon_java import PaimonJava
 from tests.support.pypaimon_reader import PyPaimonReader
+from tests.support.rest_server import RestServer
 from tests.support.s3_server import s3, s3_session
 from tests.support.secure_kafka import secure_kafka
 from tests.support.shares_of_work import (
@@ -98,6 +100,13 @@ def iceberg() -> Iterator[IcebergReader]:
     """PyIceberg and DuckDB in their own virtual environment."""
     with IcebergReader() as judge:
         yield judge
+
+
+@pytest.fixture(scope="session")
+def rest_server() -> Iterator[RestServer]:
+    """Paimon's own test server of the REST catalog; take a warehouse of your own."""
+    with closing(RestServer()) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

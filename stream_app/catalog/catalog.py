@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from stream_app.catalog.environment import CatalogEnvironment
 from stream_app.catalog.identifier import Identifier
+from stream_app.fileio.s3.s3_keys import KeySource
 from stream_app.model.schema.table_schema import TableSchema
 
 
@@ -23,11 +24,13 @@ class CatalogTable:
     Attributes:
         location: the folder.
         file_io_options: of the file system, such as ``s3.endpoint``.
+        keys: where the keys of S3 are looked up again; None: as the options say.
     """
 
     location: str
     environment: CatalogEnvironment
     file_io_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    keys: KeySource | None = None
 
 
 class Catalog(ABC):
@@ -61,11 +64,10 @@ class Catalog(ABC):
 
     @abstractmethod
     def table(self, identifier: Identifier) -> CatalogTable | None:
-        """Where a table is; None: the catalog has no table of this name."""
+        """Where a table is; None: the catalog has no table of this name.
 
-    @abstractmethod
-    def new_table(self, identifier: Identifier) -> CatalogTable:
-        """Where a table of this name will be."""
+        A catalog that is a folder gives a table's place without looking: its opening tells.
+        """
 
     @abstractmethod
     def create_table(self, identifier: Identifier, schema: TableSchema) -> bool:
@@ -73,4 +75,5 @@ class Catalog(ABC):
 
         Raises:
             UsageError: something else has this name or this folder.
+            StorageError: the table's file system cannot publish versions safely.
         """

@@ -1,11 +1,12 @@
 """Options of catalogs, with the names and defaults that Paimon's catalogs have.
 
-Source: Paimon `options/CatalogOptions.java`, `jdbc/JdbcCatalogOptions.java`.
+Source: Paimon `options/CatalogOptions.java`, `jdbc/JdbcCatalogOptions.java`,
+`rest/RESTCatalogOptions.java`, `rest/RESTTokenFileIO.java`, `hive/HiveCatalogOptions.java`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from stream_app.errors import UsageError
 from stream_app.model.near_names import unknown_name
@@ -22,9 +23,17 @@ from stream_app.model.options.option import (
 )
 
 METASTORE = Option(
-    "metastore", CHOICE, "filesystem", "The kind of catalog.", only=("filesystem", "jdbc")
+    "metastore",
+    CHOICE,
+    "filesystem",
+    "The kind of catalog.",
+    only=("filesystem", "jdbc", "hive", "rest"),
 )
-WAREHOUSE = Option("warehouse", TEXT, "", "The folder of all databases.", example="./warehouse")
+WAREHOUSE = Option(
+    "warehouse", TEXT, "",
+    "The folder of all databases; of a REST catalog the name that its server knows.",
+    example="./warehouse",
+)  # fmt: skip
 URI = Option("uri", TEXT, "", "The address of the catalog.")
 LOCK_ENABLED = Option(
     "lock.enabled", BOOLEAN, None,
@@ -50,28 +59,93 @@ LOCK_KEY_MAX_LENGTH = Option(
 )
 JDBC_USER = Option("jdbc.user", TEXT, "", "The user of the catalog's database.")
 JDBC_PASSWORD = Option("jdbc.password", TEXT, "", "The password of that user.")
+TOKEN_PROVIDER = Option(
+    "token.provider", TEXT, "", "The kind of login at a REST catalog; stream_app has ``bear``."
+)
+TOKEN = Option("token", TEXT, "", "The token of that login.")
+PREFIX = Option("prefix", TEXT, "", "A step of all paths of a REST catalog; its server names it.")
+DATA_TOKEN_ENABLED = Option(
+    "data-token.enabled", BOOLEAN, False,
+    "Whether a REST catalog gives each table a login for its files.",
+)  # fmt: skip
+HIVE_METASTORE_URIS = Option(
+    "hive.metastore.uris", TEXT, "", "The addresses of Hive metastores, if 'uri' has none."
+)
+HIVE_CONF_DIR = Option(
+    "hive-conf-dir", TEXT, "",
+    "The folder of hive-site.xml. Default: that of the variable HIVE_CONF_DIR.",
+)  # fmt: skip
+LOCATION_IN_PROPERTIES = Option(
+    "location-in-properties", BOOLEAN, False,
+    "Whether a Hive metastore has locations as parameters, so that it needs no access to them.",
+)  # fmt: skip
 
 OPTIONS = declared(globals())
-SECRETS = frozenset({JDBC_PASSWORD.key})
+SECRETS = frozenset({JDBC_PASSWORD.key, TOKEN.key})
 """Options whose values no plan and no message may show."""
 TABLE_DEFAULT_OPTION_PREFIX = "table-default."
-"""The prefix of options that new tables get, if they do not have them."""
+"""The prefix of options that a REST catalog's server gives new tables, if they lack them."""
+HEADER_PREFIX = "header."
+"""The prefix of headers that each request to a REST catalog has."""
+
+
+_OF_LOCKS = (
+    *(LOCK_ENABLED, LOCK_CHECK_MAX_SLEEP, LOCK_ACQUIRE_TIMEOUT),
+    *(SYNC_ALL_PROPERTIES, CLIENT_POOL_SIZE),
+)
+_OF_KIND = {
+    "filesystem": (),
+    "jdbc": (URI, *_OF_LOCKS, CATALOG_KEY, LOCK_KEY_MAX_LENGTH, JDBC_USER, JDBC_PASSWORD),
+    "hive": (URI, *_OF_LOCKS, HIVE_METASTORE_URIS, HIVE_CONF_DIR, LOCATION_IN_PROPERTIES),
+    "rest": (URI, TOKEN_PROVIDER, TOKEN, PREFIX, DATA_TOKEN_ENABLED),
+}
+
+
+def names_folder(options: Mapping[str, str]) -> bool:
+    """Whether ``warehouse`` is a folder; a REST catalog's is a name that its server knows."""
+    return options.get(METASTORE.key, "").lower() != "rest"
+
+
+def option_problems(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Options that no catalog has, or not this kind, and wrong values: (key, problem)."""
+    kind = options.get(METASTORE.key, METASTORE.default).lower()
+    of_kind = {option.key for option in (METASTORE, WAREHOUSE, *_OF_KIND.get(kind, ()))}
+    for key in options:
+        is_header = key.startswith(HEADER_PREFIX)
+        if key not in OPTIONS and not is_header:
+            yield key, unknown_name("option", key, OPTIONS)
+        elif kind in _OF_KIND and key not in of_kind and not (is_header and kind == "rest"):
+            yield key, f"does nothing where metastore = {kind}: take it out"
+    for option in OPTIONS.values():
+        try:
+            option.read(options)
+        except UsageError as error:
+            yield option.key, f"{error.what} ({error.fix})"
 
 
 def check_options(options: Mapping[str, str], section: str) -> None:
-    """Refuse options that no catalog has, and wrong values.
+    """Refuse what `option_problems` names.
 
     Args:
         section: the name of the options' section, for messages.
 
     Raises:
-        UsageError: an option is unknown, or its text is no value of it.
+        UsageError: lists every problem.
     """
-    for key in options:
-        if key not in OPTIONS and not key.startswith(TABLE_DEFAULT_OPTION_PREFIX):
-            raise UsageError(
-                f"{section}: {unknown_name('option', key, OPTIONS)}",
-                fix=f"known: {', '.join(OPTIONS)}, {TABLE_DEFAULT_OPTION_PREFIX}…",
-            )
-    for option in OPTIONS.values():
-        option.read(options)
+    if problems := [f"{key}: {problem}" for key, problem in option_problems(options)]:
+        raise UsageError(
+            "; ".join(problems), where=section, fix=f"known: {', '.join(OPTIONS)}, {HEADER_PREFIX}…"
+        )
+
+
+def with_table_defaults(
+    options: Mapping[str, str], catalog_options: Mapping[str, str]
+) -> dict[str, str]:
+    """The options of a new table, with those that its catalog gives tables without them."""
+    prefix = TABLE_DEFAULT_OPTION_PREFIX
+    defaults = {
+        key.removeprefix(prefix): value
+        for key, value in catalog_options.items()
+        if key.startswith(prefix)
+    }
+    return {**defaults, **options}

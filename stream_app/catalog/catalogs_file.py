@@ -50,7 +50,11 @@ def named_catalog(name: str, clock: Clock, environ: Mapping[str, str]) -> Catalo
             fix=f"write {DEFAULT} with a table [{name}], or name the file in {VARIABLE}",
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"the file of catalogs is no TOML: {error}", where=str(path)) from None
+        raise UsageError(
+            f"the file of catalogs is no TOML: {error}",
+            where=str(path),
+            fix="strings need quotes; of 'token' and 'token.provider' the latter needs them too",
+        ) from None
     options = catalogs.get(name)
     if not isinstance(options, dict):
         raise UsageError(
@@ -75,4 +79,6 @@ def _resolved(key: str, value: object, path: Path, environ: Mapping[str, str]) -
     try:
         return put_in(text, environ)
     except NotThereError as error:
-        raise UsageError(f"{key}: {error}", where=str(path)) from None
+        raise UsageError(
+            f"{key}: {error}", where=str(path), fix="set the variable or create the file"
+        ) from None

@@ -10,38 +10,78 @@ Source: Paimon `table/CatalogEnvironment.java`, `catalog/RenamingSnapshotCommit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from stream_app.catalog.catalog_lock import CatalogLock
 from stream_app.catalog.identifier import Identifier
+from stream_app.errors import UsageError
 from stream_app.filestore.versions.schema_manager import SchemaManager
-from stream_app.filestore.versions.snapshot_manager import SnapshotManager
+from stream_app.filestore.versions.snapshot_manager import SnapshotLoader, SnapshotManager
+from stream_app.model.options.table_options import CATALOG
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import Snapshot
+from stream_app.planning.commit.partition_statistics import PartitionStatistics
 from stream_app.planning.schema.schema_changes import SchemaChange
+
+Statistics = Callable[[], Sequence[PartitionStatistics]]
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogPartition:
+    """A partition as a catalog lists it.
+
+    Attributes:
+        values: the texts of its columns.
+        folder: below the table's.
+    """
+
+    values: tuple[str, ...]
+    folder: str
 
 
 class CatalogEnvironment(Protocol):
     """The catalog of one table."""
 
-    def publish_snapshot(self, snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
+    @property
+    def snapshot_loader(self) -> SnapshotLoader | None:
+        """The catalog, if it decides which snapshot is the newest; None: the newest file is it."""
+        ...
+
+    def publish_snapshot(
+        self, snapshots: SnapshotManager, snapshot: Snapshot, statistics: Statistics
+    ) -> bool:
         """Publish a snapshot whose files are all written; False: its number is taken.
+
+        Args:
+            statistics: gives what the snapshot changes in each partition.
 
         Raises:
             UnsyncedError: it exists, and may be gone again after a crash of the machine.
-            CommitError: the catalog does not let this writer commit.
+            CommitError: the catalog does not let this writer commit; nothing is published.
+            StorageError: the catalog does not answer; the snapshot may be published.
+            NoAccessError: the catalog refuses this user.
+            TableNotFoundError: the catalog has no such table any more.
         """
         ...
 
     def publish_schema(
         self, schemas: SchemaManager, schema: TableSchema, changes: Sequence[SchemaChange]
-    ) -> bool:
-        """Publish a new version of the schema; False: its number is taken.
+    ) -> TableSchema | None:
+        """Publish a new version of the schema, and return it; None: its number is taken.
 
         Args:
             changes: what `schema` does to the version before it.
+        """
+        ...
+
+    def add_partitions(self, partitions: Sequence[CatalogPartition]) -> None:
+        """Add partitions to the catalog's list, if it has one; those in it stay as they are.
+
+        Raises:
+            StorageError: the catalog does not answer.
         """
         ...
 
@@ -50,15 +90,22 @@ class CatalogEnvironment(Protocol):
 class NoCatalog:
     """The environment of a table at a path: the first to create a file has its number."""
 
-    def publish_snapshot(self, snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
+    snapshot_loader: SnapshotLoader | None = field(init=False, default=None)
+
+    def publish_snapshot(
+        self, snapshots: SnapshotManager, snapshot: Snapshot, _statistics: Statistics
+    ) -> bool:
         """See `CatalogEnvironment.publish_snapshot`."""
         return snapshots.publish(snapshot)
 
     def publish_schema(
         self, schemas: SchemaManager, schema: TableSchema, _changes: Sequence[SchemaChange]
-    ) -> bool:
+    ) -> TableSchema | None:
         """See `CatalogEnvironment.publish_schema`."""
-        return schemas.create(schema)
+        return schema if schemas.create(schema) else None
+
+    def add_partitions(self, _partitions: Sequence[CatalogPartition]) -> None:
+        """See `CatalogEnvironment.add_partitions`."""
 
 
 NO_CATALOG = NoCatalog()
@@ -67,8 +114,20 @@ NO_CATALOG = NoCatalog()
 class TableRegister(Protocol):
     """The catalog's own record of a table, which follows the table's schema."""
 
-    def update(self, identifier: Identifier, schema: TableSchema) -> None:
+    def update(
+        self, identifier: Identifier, schema: TableSchema, changes: Sequence[SchemaChange]
+    ) -> None:
         """Replace what the catalog says of a table's schema."""
+        ...
+
+
+class PartitionRegister(Protocol):
+    """The catalog's own list of a table's partitions."""
+
+    def add_partitions(
+        self, identifier: Identifier, partitions: Sequence[CatalogPartition]
+    ) -> None:
+        """See `CatalogEnvironment.add_partitions`."""
         ...
 
 
@@ -78,31 +137,58 @@ class LockedEnvironment:
 
     Attributes:
         lock: None: commits rely on the file system alone, as on a local disk.
+        partitions: None: the catalog has no list of them.
     """
 
     identifier: Identifier
     register: TableRegister
     lock: CatalogLock | None
+    partitions: PartitionRegister | None = None
+    snapshot_loader: SnapshotLoader | None = field(init=False, default=None)
 
-    def publish_snapshot(self, snapshots: SnapshotManager, snapshot: Snapshot) -> bool:
+    def publish_snapshot(
+        self, snapshots: SnapshotManager, snapshot: Snapshot, _statistics: Statistics
+    ) -> bool:
         """See `CatalogEnvironment.publish_snapshot`."""
-        if self.lock is None:
-            return snapshots.publish(snapshot)
-        with self.lock.held(self.identifier):
+        with nullcontext() if self.lock is None else self.lock.held(self.identifier):
             return snapshots.publish(snapshot)
 
     def publish_schema(
-        self, schemas: SchemaManager, schema: TableSchema, _changes: Sequence[SchemaChange]
-    ) -> bool:
+        self, schemas: SchemaManager, schema: TableSchema, changes: Sequence[SchemaChange]
+    ) -> TableSchema | None:
         """See `CatalogEnvironment.publish_schema`."""
+        with nullcontext() if self.lock is None else self.lock.held(self.identifier):
+            if not schemas.create(schema):
+                return None
+            self.register.update(self.identifier, schema, changes)
+            return schema
+
+    def create_schema(self, schemas: SchemaManager, schema: TableSchema) -> bool:
+        """Create the schema's file under the lock; False: its number is taken."""
         if self.lock is None:
-            is_ours = schemas.create(schema)
-        else:
-            with self.lock.held(self.identifier):
-                is_ours = schemas.create(schema)
-        if is_ours:
-            self.register.update(self.identifier, schema)
-        return is_ours
+            return schemas.create(schema)
+        with self.lock.held(self.identifier):
+            return schemas.create(schema)
+
+    def add_partitions(self, partitions: Sequence[CatalogPartition]) -> None:
+        """See `CatalogEnvironment.add_partitions`."""
+        if self.partitions is not None:
+            self.partitions.add_partitions(self.identifier, partitions)
+
+
+def is_unfinished(schemas: SchemaManager, owner: str) -> bool:
+    """Whether a process that created a table ended before the table was in the catalog."""
+    there = schemas.latest()
+    return there is not None and there.options.get(CATALOG.key) == owner
+
+
+def unknown_table(path: str, catalog: str) -> UsageError:
+    """The error of a table's folder that has a table, while the catalog has none."""
+    return UsageError(
+        "the table's folder has a table that the catalog does not know",
+        where=f"{path}, {catalog}",
+        fix="register it (Flink: CALL sys.repair('DATABASE.TABLE')), or give another name",
+    )
 
 
 def properties_of(schema: TableSchema) -> Mapping[str, str]:

@@ -62,14 +62,11 @@ class FileSystemCatalog(Catalog):
     def create_database(self, database: str) -> None:
         """See `Catalog.create_database`; a folder appears with its first table."""
 
-    def table(self, identifier: Identifier) -> CatalogTable | None:
+    def table(self, identifier: Identifier) -> CatalogTable:
         """See `Catalog.table`."""
-        place = self.new_table(identifier)
-        path, file_io = file_io_of(place.location, self.file_io_options)
-        return place if SchemaManager(file_io, path).ids() else None
+        return self._place(identifier)
 
-    def new_table(self, identifier: Identifier) -> CatalogTable:
-        """See `Catalog.new_table`."""
+    def _place(self, identifier: Identifier) -> CatalogTable:
         return CatalogTable(
             location=table_folder(self.warehouse, identifier),
             environment=NO_CATALOG,
@@ -79,4 +76,5 @@ class FileSystemCatalog(Catalog):
     def create_table(self, identifier: Identifier, schema: TableSchema) -> bool:
         """See `Catalog.create_table`."""
         path, file_io = file_io_of(table_folder(self.warehouse, identifier), self.file_io_options)
+        file_io.check_atomic_create(path)
         return SchemaManager(file_io, path).create(schema)

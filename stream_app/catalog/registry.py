@@ -5,14 +5,18 @@ Source: Paimon `catalog/CatalogFactory.java`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 
 from stream_app.catalog.catalog import Catalog
 from stream_app.catalog.catalog_options import (
     CATALOG_KEY,
     CLIENT_POOL_SIZE,
+    DATA_TOKEN_ENABLED,
+    HIVE_METASTORE_URIS,
     JDBC_PASSWORD,
     JDBC_USER,
+    LOCATION_IN_PROPERTIES,
     LOCK_ACQUIRE_TIMEOUT,
     LOCK_CHECK_MAX_SLEEP,
     LOCK_ENABLED,
@@ -24,12 +28,24 @@ from stream_app.catalog.catalog_options import (
     check_options,
 )
 from stream_app.catalog.file_system_catalog import FileSystemCatalog
+from stream_app.catalog.hive.hive_catalog import HiveCatalog
+from stream_app.catalog.hive.hive_lock import HiveLock
+from stream_app.catalog.hive.hive_site import (
+    addresses,
+    check_supported,
+    timeout_ms,
+    with_hive_site,
+)
+from stream_app.catalog.hive.hive_table import HiveLayout
+from stream_app.catalog.hive.metastore_client import MetastoreClient
 from stream_app.catalog.jdbc.connections import Connections
 from stream_app.catalog.jdbc.jdbc_catalog import JdbcCatalog
 from stream_app.catalog.jdbc.jdbc_lock import JdbcLock
+from stream_app.catalog.rest.rest_catalog import RestCatalog
+from stream_app.catalog.rest.rest_connection import connect
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
-from stream_app.fileio.file_io_registry import is_on_s3, unknown_store_options
+from stream_app.fileio.file_io_registry import is_on_s3, store_options
 from stream_app.jdbc import parse_jdbc_url
 
 
@@ -47,19 +63,15 @@ def catalog_of(options: Mapping[str, str], clock: Clock, *, section: str = "cata
     of_store = store_options(options)
     options = {key: value for key, value in options.items() if key not in of_store}
     check_options(options, section)
+    if METASTORE.read(options) == "hive":
+        options = with_hive_site(options, os.environ)
     if not WAREHOUSE.read(options):
         raise UsageError(
             "the catalog has no warehouse",
             where=section,
-            fix="set 'warehouse': the folder of all databases",
+            fix="set 'warehouse': the folder of all databases, or a REST catalog's name of it",
         )
     return _KINDS[METASTORE.read(options)](options, clock, of_store)
-
-
-def store_options(options: Mapping[str, str]) -> Mapping[str, str]:
-    """Those options that belong to a file system."""
-    others = set(unknown_store_options(options))
-    return {key: value for key, value in options.items() if key not in others}
 
 
 def _file_system(
@@ -92,6 +104,44 @@ def _jdbc(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str
     return catalog
 
 
+def _rest(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str, str]) -> Catalog:
+    api, merged = connect({**options, **file_io_options}, clock)
+    return RestCatalog(
+        api=api,
+        warehouse=WAREHOUSE.read(options),
+        options=merged,
+        file_io_options=store_options(merged),
+        has_data_tokens=DATA_TOKEN_ENABLED.read(merged),
+    )
+
+
+def _hive(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str, str]) -> Catalog:
+    check_supported(options)
+    client = MetastoreClient(
+        addresses(URI.read(options) or HIVE_METASTORE_URIS.read(options)),
+        CLIENT_POOL_SIZE.read(options),
+        timeout_ms(options),
+    )
+    lock = HiveLock(
+        client=client,
+        clock=clock,
+        max_sleep_ms=LOCK_CHECK_MAX_SLEEP.read(options),
+        timeout_ms=LOCK_ACQUIRE_TIMEOUT.read(options),
+    )
+    layout = HiveLayout(
+        location_in_properties=LOCATION_IN_PROPERTIES.read(options),
+        has_properties=SYNC_ALL_PROPERTIES.read(options),
+    )
+    return HiveCatalog(
+        client=client,
+        warehouse=WAREHOUSE.read(options),
+        lock=lock if has_lock(options) else None,
+        layout=layout,
+        clock=clock,
+        file_io_options=file_io_options,
+    )
+
+
 def has_lock(options: Mapping[str, str]) -> bool:
     """Whether commits hold the catalog's lock: by default on object stores, as in Paimon."""
     given = LOCK_ENABLED.read(options)
@@ -101,4 +151,6 @@ def has_lock(options: Mapping[str, str]) -> bool:
 _KINDS: Mapping[str, Callable[[Mapping[str, str], Clock, Mapping[str, str]], Catalog]] = {
     "filesystem": _file_system,
     "jdbc": _jdbc,
+    "hive": _hive,
+    "rest": _rest,
 }

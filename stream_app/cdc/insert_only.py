@@ -41,7 +41,7 @@ class InsertOnly:
         """See `Step`.
 
         Raises:
-            WrongSourceError: an update or a delete, unless such records are set aside.
+            WrongSourceError: an update or a delete, unless such records are quarantined.
         """
         changes = decoded.changes
         kinds: npt.NDArray[np.int8] = changes.rows.column(ROW_KIND).to_numpy()

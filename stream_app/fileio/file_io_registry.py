@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX, hdfs_file_io
 from stream_app.fileio.local_file_io import LocalFileIO, local_path
 from stream_app.fileio.s3.s3_file_io import S3FileIO
+from stream_app.fileio.s3.s3_keys import KeySource
 from stream_app.fileio.s3.s3_options import is_s3_option, s3_options
 
 _HADOOP = ("hdfs", "viewfs")
@@ -36,13 +38,16 @@ STORE_OPTIONS = f"those that begin with s3. or {HDFS_OPTION_PREFIX}"
 """The options of file systems, for messages."""
 
 
-def file_io_of(location: str, options: Mapping[str, str] | None = None) -> tuple[str, FileIO]:
+def file_io_of(
+    location: str, options: Mapping[str, str] | None = None, keys: KeySource | None = None
+) -> tuple[str, FileIO]:
     """The prefix of paths below a location, and the file system for them.
 
     Args:
         location: ``/path``, ``file:/path``, ``s3://bucket/path``, ``hdfs://host/path`` …
         options: of file systems, such as ``s3.endpoint`` and ``hadoop.*``; AWS's variables fill in
             for ``s3.*``.
+        keys: where the keys of S3 are looked up again; None: as the options say.
 
     Raises:
         UsageError: no such file system, or a wrong option.
@@ -54,7 +59,7 @@ def file_io_of(location: str, options: Mapping[str, str] | None = None) -> tuple
         )
     scheme = scheme_of(location)
     if scheme in _S3:
-        return _s3(location, options or {})
+        return _s3(location, options or {}, keys)
     if scheme in _HADOOP:
         path = location.rstrip("/")
         return path, hdfs_file_io(path, options or {})
@@ -66,6 +71,12 @@ def file_io_of(location: str, options: Mapping[str, str] | None = None) -> tuple
 def unknown_store_options(options: Iterable[str]) -> list[str]:
     """The keys that belong to no file system."""
     return [key for key in options if not (is_s3_option(key) or key.startswith(HDFS_OPTION_PREFIX))]
+
+
+def store_options(options: Mapping[str, str]) -> Mapping[str, str]:
+    """Those options that belong to a file system."""
+    others = set(unknown_store_options(options))
+    return {key: value for key, value in options.items() if key not in others}
 
 
 def can_open(location: str) -> bool:
@@ -150,7 +161,7 @@ def scheme_of(location: str) -> str:
     return urlsplit(location).scheme
 
 
-def _s3(location: str, options: Mapping[str, str]) -> tuple[str, FileIO]:
+def _s3(location: str, options: Mapping[str, str], keys: KeySource | None) -> tuple[str, FileIO]:
     bucket, _, key = location.partition("://")[2].partition("/")
     if "@" in bucket:
         raise UsageError(
@@ -163,7 +174,9 @@ def _s3(location: str, options: Mapping[str, str]) -> tuple[str, FileIO]:
             f"{location!r} names no folder of a bucket",
             fix="write s3://BUCKET/PATH; a table is s3://BUCKET/warehouse/db.db/table",
         )
-    return location.rstrip("/"), S3FileIO(s3_options(options, os.environ, bucket))
+    settings = s3_options(options, os.environ, bucket)
+    settings = settings if keys is None else replace(settings, source=keys)
+    return location.rstrip("/"), S3FileIO(settings)
 
 
 def _elsewhere(location: str) -> UsageError:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from stream_app.errors import UnsupportedTableError
 from stream_app.fileio.file_io_registry import path_beside
 from stream_app.format.binary_row import deserialize_row
-from stream_app.format.partition_path import partition_path
+from stream_app.format.partition_path import partition_spec, spec_path
 from stream_app.model.data_file_meta import DataFileMeta
 from stream_app.model.index_file_meta import IndexFileMeta
 from stream_app.model.options.option import is_on
@@ -86,8 +86,12 @@ class FileStorePathFactory:
 
     def partition(self, partition: bytes) -> str:
         """A partition's folder name, ``dt=2024-01-01/hour=3``; empty when unpartitioned."""
+        return spec_path(self.partition_spec(partition))
+
+    def partition_spec(self, partition: bytes) -> dict[str, str]:
+        """A partition's values as texts, by the names of their columns."""
         values = deserialize_row(partition, self.partition_type.types)
-        return partition_path(
+        return partition_spec(
             values,
             self.partition_type,
             default_name=self.default_name,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import decimal
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -51,12 +51,26 @@ def partition_path(
     Raises:
         UnsupportedTableError: Paimon's name for such a column is not the same on every machine.
     """
-    parts = []
+    spec = partition_spec(
+        values, partition_type, default_name=default_name, legacy_name=legacy_name
+    )
+    return spec_path(spec)
+
+
+def spec_path(spec: Mapping[str, str]) -> str:
+    """The directory of a partition with these texts (`partition_spec`)."""
+    return "/".join(partition_component(name, text) for name, text in spec.items())
+
+
+def partition_spec(
+    values: Sequence[object], partition_type: RowType, *, default_name: str, legacy_name: bool
+) -> dict[str, str]:
+    """The text of each value by its column's name; arguments and errors as `partition_path`."""
+    spec = {}
     for value, field in zip(values, partition_type, strict=True):
         text = "" if value is None else _named_text(value, field, legacy_name=legacy_name)
-        shown = default_name if _JAVA_BLANK.fullmatch(text) else text
-        parts.append(partition_component(field.name, shown))
-    return "/".join(parts)
+        spec[field.name] = default_name if _JAVA_BLANK.fullmatch(text) else text
+    return spec
 
 
 def value_texts(values: Sequence[object], partition_type: RowType) -> list[str | None]:

@@ -50,7 +50,7 @@ def _field_object(field: DataField) -> dict[str, object]:
     value: dict[str, object] = {
         "id": field.field_id,
         "name": field.name,
-        "type": _type_object(field.data_type),
+        "type": type_object(field.data_type),
     }
     if field.description is not None:
         value["description"] = field.description
@@ -59,7 +59,7 @@ def _field_object(field: DataField) -> dict[str, object]:
     return value
 
 
-def _type_object(data_type: DataType) -> object:
+def type_object(data_type: DataType) -> object:
     """A scalar type is a text, a nested one an object."""
     if not data_type.is_nested:
         return str(data_type)
@@ -67,10 +67,10 @@ def _type_object(data_type: DataType) -> object:
         "type": data_type.root.value + ("" if data_type.nullable else " NOT NULL")
     }
     if data_type.key is not None:
-        value["key"] = _type_object(data_type.key)
+        value["key"] = type_object(data_type.key)
     if data_type.element is not None:
         of_map = data_type.root is TypeRoot.MAP
-        value["value" if of_map else "element"] = _type_object(data_type.element)
+        value["value" if of_map else "element"] = type_object(data_type.element)
     if data_type.root is TypeRoot.ROW:
         value["fields"] = [_field_object(field) for field in data_type.fields]
     return value

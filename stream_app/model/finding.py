@@ -48,7 +48,7 @@ class Finding:
         what: one sentence with the wrong values.
         where: the file, bucket or version.
         fix: what can be done about it.
-        needed_by: the versions that need the damaged file, as text; empty where `parser` says it,
+        needed_by: the versions that need the damaged file, as text; empty where `where` says it,
             or where all can be read.
     """
 

@@ -1,7 +1,7 @@
 """Reads and writes file systems that only Hadoop knows, through Spark's JVM.
 
 A checkpoint or a quarantine may lie on a system that our `FileIO` lacks: WebHDFS, another cloud's
-store. `app.job.job_folders` chooses.
+store. `app.tables.job_folders` chooses.
 
 Source: Hadoop's `FileSystem` and `FileContext`, as Spark's `CheckpointFileManager` uses them.
 """

@@ -31,7 +31,7 @@ PRELOADED = (
     "stream_app.spark.epoch.range_epochs",
     "stream_app.spark.epoch.route_task",
     "stream_app.spark.epoch.write_task",
-    "stream_app.table.kinds.tasks",
+    "stream_app.table.kinds.registry",
 )
 
 

@@ -133,8 +133,9 @@ class FileStoreTable:
 
     @property
     def snapshots(self) -> SnapshotManager:
-        """The snapshot files."""
-        return SnapshotManager(self.file_io, self.version_root)
+        """The snapshot files; a catalog that knows the newest one knows it of the main branch."""
+        loader = None if self.branch else self.environment.snapshot_loader
+        return SnapshotManager(self.file_io, self.version_root, loader)
 
     @property
     def changelogs(self) -> ChangelogManager:

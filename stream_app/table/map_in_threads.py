@@ -25,7 +25,7 @@ def thread_count(table: FileStoreTable) -> int:
 def map_in_threads(threads: int, work: Callable[[_A], _B], items: Iterable[_A]) -> list[_B]:
     """Apply `work` to each item; the results have the order of the items.
 
-    All started work has ended when it returns or raises. The caller's thread works too.
+    All started work has ended when it returns or raises.
     """
     items = list(items)
     if threads <= 1 or len(items) <= 1:

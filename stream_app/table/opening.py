@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from stream_app.errors import (
     UsageError,
 )
 from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.fileio.s3.s3_keys import KeySource
 from stream_app.filestore.versions.branches import table_and_branch
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.format.avro.avro_schema import check_known
@@ -41,18 +42,20 @@ def open_table(
     clock: Clock | None = None,
     *,
     file_io_options: Mapping[str, str] | None = None,
+    keys: KeySource | None = None,
 ) -> FileStoreTable:
     """Open the Paimon table, or one of its branches, in the folder at a path or URI.
 
     Args:
         file_io_options: of the file system, such as ``s3.endpoint``.
+        keys: as in `file_io_of`.
 
     Raises:
         TableNotFoundError: there is no table.
         UsageError: the location names an unknown file system, or an option is wrong.
         StorageError: the file system cannot be reached, or refuses access.
     """
-    path, file_io = file_io_of(location, file_io_options)
+    path, file_io = file_io_of(location, file_io_options, keys)
     with storage_errors(path):
         root, branch = table_and_branch(file_io, path)
         try:
@@ -114,7 +117,9 @@ def open_named_table(
 
 
 def _opened(place: CatalogTable, clock: Clock | None) -> FileStoreTable:
-    table = open_table(place.location, clock, file_io_options=place.file_io_options)
+    table = open_table(
+        place.location, clock, file_io_options=place.file_io_options, keys=place.keys
+    )
     return replace(table, environment=place.environment)
 
 
@@ -224,16 +229,12 @@ def create_or_open_in_catalog(
 ) -> FileStoreTable:
     """As `create_or_open`, for a table of a catalog, which then has the table as its own."""
     _check_new(wanted)
-    place = catalog.table(identifier)
-    if place is None:
-        place = catalog.new_table(identifier)
-        path, file_io = file_io_of(place.location, place.file_io_options)
-        owned = {**wanted.options, **({CATALOG.key: catalog.owner} if catalog.owner else {})}
-        with _creating(path):
-            file_io.check_atomic_create(path)
-            if catalog.create_table(identifier, replace(wanted, options=owned)):
-                return _opened(place, clock).with_options(wanted.options)
-    return _fitting(_opened(place, clock), wanted)
+    with suppress(TableNotFoundError):
+        return _fitting(open_in_catalog(catalog, identifier, clock), wanted)
+    owned = {**wanted.options, **({CATALOG.key: catalog.owner} if catalog.owner else {})}
+    with _creating(f"{identifier} in {catalog.label}"):
+        catalog.create_table(identifier, replace(wanted, options=owned))
+    return _fitting(open_in_catalog(catalog, identifier, clock), wanted)
 
 
 def _check_new(wanted: TableSchema) -> None:
@@ -250,15 +251,15 @@ def _fitting(table: FileStoreTable, wanted: TableSchema) -> FileStoreTable:
 
 @contextmanager
 def _creating(path: str) -> Iterator[None]:
-    try:
-        with storage_errors(path):
+    with storage_errors(path):
+        try:
             yield
-    except (NotADirectoryError, FileExistsError):
-        raise UsageError(
-            "no table can be made: a part of the path is a file, not a folder",
-            where=path,
-            fix="give another warehouse, or another name of the database or the table",
-        ) from None
+        except (NotADirectoryError, FileExistsError):
+            raise UsageError(
+                "no table can be made: a part of the path is a file, not a folder",
+                where=path,
+                fix="give another warehouse, or another name of the database or the table",
+            ) from None
 
 
 def check_fits(table: FileStoreTable, wanted: TableSchema) -> None:

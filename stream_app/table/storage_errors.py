@@ -44,7 +44,7 @@ _OF_HDFS = (
 
 
 def storage_error(error: OSError, where: str = "") -> StorageError:
-    """An error of the file system in our form; `parser` stands in for a path that it lacks.
+    """An error of the file system in our form; `where` stands in for a path that it lacks.
 
     When a retry of the same path cannot help, it is a `NoAccessError`.
     """

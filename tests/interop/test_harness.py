@@ -21,7 +21,8 @@ from tests.support.normal_rows import (
     sorted_rows,
     without_nanoseconds,
 )
-from tests.support.paimon_java import PaimonError, PaimonJava, java_tool
+from tests.support.paimon_java import PaimonError, PaimonJava
+from tests.support.paimon_jvm import java_tool
 from tests.support.pypaimon_reader import PyPaimonError, PyPaimonReader
 
 pytestmark = pytest.mark.java

@@ -21,6 +21,23 @@ DRIVERS_SET = JarSet(
     ),
     complete=True,
 )
+REST_SERVER_SET = JarSet(
+    name=f"paimon-rest-server-{PAIMON_VERSION}",
+    coordinates=(
+        Coordinate("org.apache.paimon", "paimon-core", PAIMON_VERSION, classifier="tests"),
+        Coordinate("com.squareup.okhttp3", "mockwebserver", "4.12.0"),
+        Coordinate("com.squareup.okhttp3", "okhttp", "4.12.0"),
+        Coordinate("com.squareup.okio", "okio-jvm", "3.6.0"),
+        Coordinate("org.jetbrains.kotlin", "kotlin-stdlib", "1.8.21"),
+        Coordinate("junit", "junit", "4.13.2"),
+    ),
+    complete=True,
+)
+
+
+def rest_server_jars() -> list[Path]:
+    """Paimon's test server of the REST catalog, and the web server that it stands on."""
+    return JarCache(jar_folder()).resolve(REST_SERVER_SET)
 
 
 def database_drivers() -> list[Path]:

@@ -8,13 +8,8 @@ Rows are dicts in the form of normal_rows.py, in and out.
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import hashlib
-import importlib.util
 import json
 import os
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,23 +29,25 @@ from tests.support.normal_rows import (
     sorted_rows,
     untag,
 )
+from tests.support.paimon_jvm import JVM_OPTIONS, class_path_of_paimon, compiled, java_tool
 
 __all__ = [
-    "Changelog", "PaimonError", "PaimonJava", "Plan", "ReadResult",
-    "normal_rows", "normal_value", "sorted_rows", "table_location",
+    "JVM_OPTIONS",
+    "Changelog",
+    "PaimonError",
+    "PaimonJava",
+    "Plan",
+    "ReadResult",
+    "class_path_of_paimon",
+    "compiled",
+    "java_tool",
+    "normal_rows",
+    "normal_value",
+    "sorted_rows",
+    "table_location",
 ]  # fmt: skip
 
-REPO = Path(__file__).resolve().parents[2]
 SOURCES = Path(__file__).with_name("paimon_java")
-CLASSES = REPO / ".jars" / "paimon-java"
-# What paimon-bundle leaves out, from PySpark's own jars.
-SPARK_JARS = (
-    "hadoop-client-*", "lz4-java-*", "rocksdbjni-*", "slf4j-api-*", "snappy-java-*",
-)  # fmt: skip
-JVM_OPTIONS = (
-    "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
-    "-Duser.timezone=UTC", "-Dfile.encoding=UTF-8",
-)  # fmt: skip
 
 RowOfKind = tuple[str, Mapping[str, Any]]  # ("+I", {"k": 1})
 
@@ -94,7 +91,7 @@ class PaimonJava:
     def __init__(self) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="paimon-java-")
         class_path = class_path_of_paimon()
-        classes = _compiled(class_path)
+        classes = compiled(SOURCES, class_path)
         options = [*JVM_OPTIONS, f"-Djava.io.tmpdir={self._directory.name}"]
         self._server = LineServer(
             [java_tool("java"), *options, "-cp", f"{classes}:{class_path}", "PaimonServer"]
@@ -343,55 +340,3 @@ def _rows(
                 if values[i] is not None:
                     values[i] = convert(values[i])
             yield leading, dict(zip(names, values, strict=True))
-
-
-def java_tool(name: str) -> str:
-    """java or javac: from JAVA_HOME, else from PATH."""
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which(name, path=f"{home}/bin") if home else None
-    found = found or shutil.which(name)
-    if found is None:
-        raise RuntimeError(
-            f"the tests with Paimon's Java reader need a JDK 17 or later: no '{name}' found\n"
-            "  to fix: install one (Debian: apt-get install openjdk-17-jdk-headless; a JRE lacks\n"
-            "          javac), or set JAVA_HOME to it"
-        )
-    return found
-
-
-def class_path_of_paimon() -> str:
-    from tests.support.paimon_jars import database_drivers, paimon_jars
-
-    pyspark = importlib.util.find_spec("pyspark")  # found, not imported: that would take a while
-    assert pyspark is not None
-    assert pyspark.origin is not None
-    spark = Path(pyspark.origin).parent / "jars"
-    jars = [jar for name in SPARK_JARS for jar in sorted(spark.glob(f"{name}.jar"))]
-    return ":".join(str(jar) for jar in [*paimon_jars(), *database_drivers(), *jars])
-
-
-def _compiled(class_path: str) -> Path:
-    """The directory of the compiled sources; its name is the hash of what it was made from."""
-    sources = sorted(SOURCES.glob("*.java"))
-    digest = hashlib.sha256(class_path.encode())
-    for source in sources:
-        digest.update(source.read_bytes())
-    classes = CLASSES / digest.hexdigest()[:16]
-    CLASSES.mkdir(parents=True, exist_ok=True)
-    with (CLASSES / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes may start at once
-        if not classes.exists():
-            _compile(sources, class_path, classes)
-    return classes
-
-
-def _compile(sources: Sequence[Path], class_path: str, classes: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=CLASSES) as directory:
-        fresh = Path(directory) / "classes"
-        command = [java_tool("javac"), "-nowarn", "-d", str(fresh), "-cp", class_path]
-        compiler = subprocess.run(
-            [*command, *map(str, sources)], capture_output=True, text=True, check=False
-        )
-        if compiler.returncode != 0:
-            raise RuntimeError(f"javac refused {SOURCES}:\n{compiler.stderr}")
-        fresh.rename(classes)

@@ -22,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from tests.support.line_server import LineServer
+from tests.support.named_table import NamedTable
 from tests.support.own_environment import python_of
 
 REPO = Path(__file__).resolve().parents[2]
@@ -53,13 +54,13 @@ class PyPaimonReader:
         self._directory.cleanup()
 
     def read(
-        self, path: Path | str, *, columns: Sequence[str] | None = None,
+        self, path: Path | str | NamedTable, *, columns: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None,
     ) -> pa.Table:  # fmt: skip
         """A batch read. `where` maps a column to the JSON value it equals (None: is null)."""
         out = Path(self._directory.name) / "rows.arrow"
         request = {
-            "path": str(Path(path).resolve()), "out": str(out), "where": dict(where or {}),
+            **_place(path), "out": str(out), "where": dict(where or {}),
             "columns": None if columns is None else list(columns),
             "options": {key: str(value) for key, value in (options or {}).items()},
         }  # fmt: skip
@@ -113,6 +114,12 @@ class PyPaimonReader:
             return reader.read_all()
 
 
+def _place(path: Path | str | NamedTable) -> dict[str, Any]:
+    if isinstance(path, NamedTable):
+        return {"catalog": dict(path.catalog), "name": f"{path.database}.{path.table}"}
+    return {"path": str(Path(path).resolve())}
+
+
 # ------------------------------------------------------- the child, inside that environment
 
 
@@ -156,8 +163,14 @@ def _table(path: Path) -> Any:
     return catalog.get_table(f"{path.parent.stem}.{path.name}")
 
 
+def _named(request: Mapping[str, Any]) -> Any:
+    from pypaimon import CatalogFactory
+
+    return CatalogFactory.create(request["catalog"]).get_table(request["name"])
+
+
 def _read(request: Mapping[str, Any]) -> None:
-    table = _table(Path(request["path"]))
+    table = _named(request) if "catalog" in request else _table(Path(request["path"]))
     if request["options"]:
         table = table.copy(request["options"])
     builder = table.new_read_builder()

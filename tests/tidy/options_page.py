@@ -15,6 +15,7 @@ from stream_app.app.config.source_config import SourceConfig
 from stream_app.app.config.stream_config import StreamConfig
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
+from stream_app.catalog.catalog_options import OPTIONS as CATALOG_OPTIONS
 from stream_app.cdc.message_format import Format
 from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.s3.s3_options import S3_OPTION_NAMES
@@ -137,7 +138,6 @@ MEANINGS = {
     "would read records that the table has already, and that would count twice: without a primary "
     "key, and with functions such as `sum`. `store`: it stores them again.",
     "stream.write-parallelism": "Tasks that write; absent: Spark's default parallelism.",
-    "stream.decode-parallelism": "Tasks that decode; absent: one for each task that reads.",
     "stream.metrics-port": "Port of `http://…/metrics`, for Prometheus; absent: no metrics.",
     "stream.metrics-address": "Address at which that port listens; the default is all of IPv4, and "
     "`::` all of both versions.",
@@ -239,7 +239,8 @@ def options_page() -> str:
     """The whole page."""
     parts = [_INTRODUCTION]
     for section, keys in KEYS.items():
-        parts += [f"### `[{section}]`\n", _section_table(section, keys)]
+        table = _options_table(CATALOG_OPTIONS.values()) if section == "catalog" else ""
+        parts += [f"### `[{section}]`\n", table or _section_table(section, keys)]
     for each in FORMATS.values():
         parts += _format_parts(each)
     parts += [_TABLE, _options_table(OPTIONS.values())]
@@ -259,6 +260,8 @@ def configuration_keys() -> list[str]:
 
 
 def _prefixes(section: str) -> list[str]:
+    if section == "catalog":
+        return []
     if section == "file-system":
         return [*S3_OPTION_NAMES, f"{HDFS_OPTION_PREFIX}…"]
     return ["…"] if section == "spark" else [f"{prefix}…" for prefix in PREFIXES.get(section, {})]

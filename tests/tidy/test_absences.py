@@ -21,6 +21,7 @@ _CONTAINERS = {"dict", "list", "set"}  # with arguments they are constants
 _MADE = {"deque", "OrderedDict", "defaultdict", "Lock", "RLock", "Event", "Condition", "lru_cache"}
 _MADE |= {"RecentFiles", "KeptHashes", "WeakKeyDictionary", "WeakValueDictionary"}
 PURE = {
+    "catalog.hive.metastore_client",
     "cdc.canal.mysql_types", "cdc.computed.text_functions", "cdc.debezium.avro.wire_format",
     "cdc.debezium.avro.avro_schema", "format.arrow_schema", "format.binary_row",
     "format.snapshot_json", "kafka.librdkafka",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
+from stream_app.app.config.app_config import KEYS
 from tests.tidy.project_files import modules, text_of
 
 WHOLE = {
@@ -31,3 +34,12 @@ def test_few_modules_hold_the_whole_configuration() -> None:
 
 def test_a_job_of_a_database_is_told_apart_where_the_configuration_is_parsed() -> None:
     assert named(r"\bsync is (?:not )?None\b") - PARSING <= {"app/job/ingest_job"}
+
+
+@pytest.mark.parametrize(
+    "key", [f"{section}.{key}" for section, keys in KEYS.items() for key in keys]
+)
+def test_each_key_of_the_configuration_is_read(key: str) -> None:
+    field = key.rpartition(".")[2].replace("-", "_")
+    readers = named(rf"\w\.{field}\b")
+    assert readers, "a key that nothing reads is a promise that nothing keeps"

@@ -125,8 +125,9 @@ def _problem(text: str, folder: Path) -> str | None:
     path = folder / "job.toml" if is_whole else ROOT / "conf" / "orders.toml"
     if is_whole:
         path.write_text(text, encoding="utf-8")
+    environ = dict.fromkeys(re.findall(r"\$\{env:(\w+)\}", text), "its value")
     try:
-        load_config(path, [] if is_whole else _overrides(text), {})
+        load_config(path, [] if is_whole else _overrides(text), environ)
     except StreamAppError as error:
         return f"{text}\n{error}"
     return None

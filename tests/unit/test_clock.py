@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 
-from stream_app.clock import Clock, SystemClock
+import pytest
+
+from stream_app.clock import Clock, SystemClock, utc_ms, wall_clock_ms
 
 
 def test_the_system_clock() -> None:
@@ -16,3 +18,10 @@ def test_the_system_clock() -> None:
     start = clock.steady_seconds()
     clock.sleep(0.02)
     assert 0.02 <= clock.steady_seconds() - start < 5
+
+
+@pytest.mark.parametrize("month", range(1, 13))
+def test_a_wall_clock_is_read_back(month: int) -> None:
+    moment = dt.datetime(2026, month, 20, 14, 30, 15, 678_000, tzinfo=dt.UTC)
+    millis = int(moment.timestamp()) * 1000 + 678
+    assert utc_ms(wall_clock_ms(millis)) == millis

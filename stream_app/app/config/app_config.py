@@ -34,6 +34,7 @@ from stream_app.app.config.values import (
     keys_of,
     names,
 )
+from stream_app.catalog.catalog_options import option_problems
 from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
 from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import STORE_OPTIONS, unknown_store_options
@@ -50,6 +51,7 @@ class AppConfig:
     Attributes:
         sync: a whole database; None: one table, `table`.
         file_system: options of file systems, such as ``s3.endpoint``.
+        catalog: options of the tables' catalog; empty: a table is its folder.
         spark: Spark's settings.
         secrets: texts that no output may show.
     """
@@ -59,16 +61,18 @@ class AppConfig:
     stream: StreamConfig
     sync: SyncConfig | None = None
     file_system: Mapping[str, str] = field(default_factory=dict, repr=False)
+    catalog: Mapping[str, str] = field(default_factory=dict, repr=False)
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: Secrets = field(default_factory=Secrets, repr=False, compare=False)
 
     def masked(self) -> dict[str, dict[str, object]]:
         """The whole configuration for logs, with secrets hidden."""
         sections = {
+            "catalog": self._masked(self.catalog),
             "file-system": self._masked(self.file_system),
             "spark": self._masked(self.spark),
         }
-        for name in ("source", "table" if self.sync is None else "sync", "stream"):
+        for name in ("source", self.tables_section, "stream"):
             section = getattr(self, name)
             sections[name] = {
                 one.name: self._plain(getattr(section, one.name))
@@ -76,6 +80,11 @@ class AppConfig:
                 if one.metadata
             }
         return sections
+
+    @property
+    def tables_section(self) -> str:
+        """The name of the section with the tables."""
+        return "table" if self.sync is None else "sync"
 
     def _masked(self, settings: Mapping[str, object]) -> dict[str, object]:
         return {key: HIDDEN if is_secret(key) else self._plain(settings[key]) for key in settings}
@@ -92,14 +101,15 @@ class AppConfig:
     @property
     def tables(self) -> SingleTable | WholeDatabase:
         """The tables of the job, of ``[table]`` or ``[sync]``."""
-        source, checkpoint, files = self.source, self.stream.checkpoint, self.file_system
+        of_both: dict[str, Any] = {
+            "source": self.source,
+            "checkpoint": self.stream.checkpoint,
+            "file_system": self.file_system,
+            "catalog": self.catalog,
+        }
         if self.sync is None:
-            return SingleTable(
-                source=source, checkpoint=checkpoint, file_system=files, table=self.table
-            )
-        return WholeDatabase(
-            source=source, checkpoint=checkpoint, file_system=files, sync=self.sync
-        )
+            return SingleTable(table=self.table, **of_both)
+        return WholeDatabase(sync=self.sync, **of_both)
 
 
 _SECTIONS = {
@@ -108,12 +118,16 @@ _SECTIONS = {
     "sync": SyncConfig,
     "stream": StreamConfig,
 }
+FREE_SECTIONS = ("catalog", "file-system", "spark")
+"""Their keys are of Paimon's catalogs, of file systems, and of Spark."""
 KEYS: Mapping[str, Mapping[str, Callable[[Setting], object]]] = {
     **{name: keys_of(section) for name, section in _SECTIONS.items()},
-    "file-system": {},
-    "spark": {},
+    **{name: {} for name in FREE_SECTIONS},
 }
-REMOVED = {"stream.spark-metrics": "stream.metrics-port serves the job's numbers"}
+REMOVED = {
+    "stream.decode-parallelism": "tasks decode what they read: see source.min-partitions",
+    "stream.spark-metrics": "stream.metrics-port serves the job's numbers",
+}
 PREFIXES = {name: families_of(section) for name, section in _SECTIONS.items()}
 """By section: the prefix of keys that are passed on, and the field that holds them."""
 
@@ -131,16 +145,18 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
     problems: list[str] = []
     settings = read_settings(path, overrides, environ, problems)
     values = _convert(settings, problems)
+    given = set(settings) | _warehouse_of_catalog(values)
     config = AppConfig(
         source=SourceConfig(**values["source"]),
         table=TableConfig(**values["table"]),
         stream=StreamConfig(**with_limit(values["stream"])),
         sync=SyncConfig(**values["sync"]) if values["sync"] else None,
         file_system=values["file-system"],
+        catalog=values["catalog"],
         spark=values["spark"],
         secrets=Secrets(secret_texts(settings, environ)),
     )
-    for key, problem in _joint_problems(config, settings.keys()):
+    for key, problem in _joint_problems(config, given):
         of_key = (name for name in settings if f"{name}.".startswith(f"{key}."))
         origin = next((settings[name].origin for name in of_key), str(path))
         problems.append(f"{origin}: {shown(key)}: {problem}")
@@ -149,6 +165,18 @@ def load_config(path: Path, overrides: Sequence[str], environ: Mapping[str, str]
         lines = "\n".join(f"  - {line}" for line in problems)
         raise UsageError(config.secrets.hide(f"the configuration has {count}:\n{lines}"))
     return config
+
+
+def _warehouse_of_catalog(values: Mapping[str, dict[str, Any]]) -> set[str]:
+    """Give the tables the catalog's warehouse; returns the key that it stands for."""
+    section = "sync" if values["sync"] else "table"
+    catalog, tables = values["catalog"], values[section]
+    if catalog and "warehouse" in tables:
+        catalog.setdefault("warehouse", tables["warehouse"])
+    elif "warehouse" in catalog:
+        tables["warehouse"] = catalog["warehouse"]
+        return {f"{section}.warehouse"}
+    return set()
 
 
 def _convert(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, dict[str, Any]]:
@@ -170,7 +198,7 @@ def _convert(settings: Mapping[str, Setting], problems: list[str]) -> dict[str, 
 
 
 def _put(section_values: dict[str, Any], section: str, key: str, setting: Setting) -> None:
-    if section in ("spark", "file-system"):
+    if section in FREE_SECTIONS:
         section_values[key] = free_text(setting)
         return
     for prefix, name in PREFIXES.get(section, {}).items():
@@ -218,6 +246,7 @@ def _joint_problems(config: AppConfig, given: Collection[str]) -> Iterator[tuple
         yield from drift_problems(config.sync, chosen, source.format_options)
     for problem in _file_system_problems(config.file_system, config.tables.section.warehouse):
         yield "file-system", problem
+    yield from _catalog_problems(config)
     if "stream.checkpoint" not in given:
         yield "stream.checkpoint", "is missing: the folder that remembers what was read"
     if "stream.quarantine" not in given and config.stream.max_bad_records:
@@ -253,6 +282,18 @@ def _source_problems(config: AppConfig, given: Collection[str]) -> Iterator[tupl
             yield f"sync.tables.{key}", f"{source.format} has no message of a TRUNCATE"
     columns, many = config.table.columns, config.sync is not None
     yield from format_problems(source.format, source.format_options, columns, given, many)
+
+
+def _catalog_problems(config: AppConfig) -> Iterator[tuple[str, str]]:
+    options, section = config.catalog, config.tables.section
+    for key, problem in option_problems(options):
+        yield f"catalog.{key}", problem
+    warehouse = options.get("warehouse", section.warehouse)
+    if options and warehouse != section.warehouse:
+        yield (
+            f"{config.tables_section}.warehouse",
+            f"is another than catalog.warehouse, {warehouse!r}: give one",
+        )
 
 
 def _file_system_problems(options: Mapping[str, str], warehouse: str) -> Iterator[str]:

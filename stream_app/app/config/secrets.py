@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 HIDDEN = "****"
 _NAMES = re.compile(
-    r"passw|passphrase|pwd|secret|jaas|token|credential|access[._-]?key|keystore[._]key|webhook[._-]?url",
+    r"passw|passphrase|pwd|secret|jaas|token|credential|access[._-]?key|keystore[._]key|webhook[._-]?url|\bheader\.",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(
@@ -31,7 +31,7 @@ _LENGTH_MIN = 4
 
 def is_secret(name: str) -> bool:
     """Whether a key, or the name of a variable or file, says that its value is a secret."""
-    return _NAMES.search(name) is not None
+    return _NAMES.search(name) is not None and not name.endswith((".provider", ".enabled"))
 
 
 class Secrets:

@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from stream_app.app.config.secrets import is_secret
@@ -19,7 +20,7 @@ from stream_app.errors import UsageError
 from stream_app.fileio.reference import REFERENCE, NotThereError, referred
 
 _ENVIRONMENT = re.compile(r"STREAM_APP_([A-Z0-9_]+?)__([A-Z0-9_]+)")
-_URL_PASSWORD = re.compile(r"://[^/@\s:]*:([^/@\s]+)@")
+_URL_PASSWORD = re.compile(r"://[^/@\s:]*:([^/@\s]+)@|[?&]password=([^&\s]+)")
 _FILE_SYSTEM = "file-system."
 _AWS_SECRETS = (
     "AWS_ACCESS_KEY_ID",
@@ -86,7 +87,7 @@ def secret_texts(settings: Mapping[str, Setting], environ: Mapping[str, str]) ->
         secrets += setting.secrets
         if is_secret(key) and not REFERENCE.search(str(setting.value)):
             secrets.append(str(setting.value))
-        secrets += _URL_PASSWORD.findall(str(setting.value))
+        secrets += filter(None, chain.from_iterable(_URL_PASSWORD.findall(str(setting.value))))
     return secrets
 
 

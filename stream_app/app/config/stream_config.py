@@ -26,7 +26,7 @@ class StreamConfig:
         non_insert_records: ``error`` or ``quarantine``: changes that need a primary key.
         repeated_records: ``refuse`` or ``store``: records that the table has from a job with
             another checkpoint, where they would count twice.
-        write_parallelism, decode_parallelism: tasks; None: Spark's default; one a reading task.
+        write_parallelism: tasks that write; None: Spark's default.
         metrics_port, metrics_address: of the endpoint for Prometheus; no port: there is none.
         max_staleness: milliseconds that a table may be behind for the job to be ready.
         web_port, web_host: port and address of the page in a browser; no port: there is none.
@@ -43,7 +43,6 @@ class StreamConfig:
     non_insert_records: str = values.key(values.one_of("error", "quarantine"), "error")
     repeated_records: str = values.key(values.one_of("refuse", "store"), "refuse")
     write_parallelism: int | None = values.key(values.integer(1), None)
-    decode_parallelism: int | None = values.key(values.integer(1), None)
     metrics_port: int | None = values.key(values.integer(1, 65535), None)
     metrics_address: str = values.key(values.text, "0.0.0.0")
     max_staleness: int = values.key(values.milliseconds, 300_000)

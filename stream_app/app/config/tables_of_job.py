@@ -32,11 +32,13 @@ class TablesOfJob(ABC):
         source: the source of all their messages.
         checkpoint: the location of the job's state.
         file_system: options of file systems, such as ``s3.endpoint``.
+        catalog: options of the tables' catalog; empty: a table is its folder.
     """
 
     source: SourceConfig
     checkpoint: str = ""
     file_system: Mapping[str, str] = field(default_factory=dict, repr=False)
+    catalog: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     @abstractmethod

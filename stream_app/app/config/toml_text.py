@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from stream_app.app.config.app_config import KEYS, PREFIXES, AppConfig
+from stream_app.app.config.app_config import FREE_SECTIONS, KEYS, PREFIXES, AppConfig
 from stream_app.app.config.values import milliseconds
 from stream_app.app.text.listing import age_text
 from stream_app.message_formats import FORMATS
@@ -29,7 +29,7 @@ def _lines(
             begin = _prefix(config, section, name)
             yield from ((f"{begin}{key}", _toml(one)) for key, one in value.items())
         elif value not in (None, "", ()):
-            is_free = section in ("spark", "file-system")
+            is_free = section in FREE_SECTIONS
             key = json.dumps(name) if is_free else name.replace("_", "-")
             is_duration = not is_free and KEYS[section].get(key) is milliseconds
             yield key, _toml(_duration(value) if is_duration else value)

@@ -81,7 +81,7 @@ def checked_job(
     reader = native_reader(source)
     quarantine = stream.quarantine or ""
     make_local(quarantine)
-    check_writable(tables.location, stream.checkpoint, quarantine)
+    check_writable("" if tables.catalog else tables.location, stream.checkpoint, quarantine)
     topic_ids = _check_source(source)
     if scheme_of(stream.checkpoint) in ("", "file"):
         check_whole(Path(local_path(stream.checkpoint)))

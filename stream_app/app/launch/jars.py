@@ -132,7 +132,7 @@ class JarCache:
 
 def _archives(folder: Path) -> list[Path]:
     files = folder.iterdir() if folder.is_dir() else ()
-    return sorted(file for file in files if file.suffix in (".jar", ".zip"))
+    return sorted(file for file in files if file.suffix in (".jar", ".zip", ".gz"))
 
 
 def _resolved(jar_set: JarSet, scratch: Path, target: Path) -> Path:

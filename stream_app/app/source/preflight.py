@@ -46,6 +46,8 @@ _PYTHON_NAMES = {
 """librdkafka's names → those of kafka-python."""
 _NOT_FROM_FILES = ("ssl.ca.pem", "ssl.certificate.pem", "ssl.keystore.location")
 _NEW_TOPIC_WAITS_S = (0.2, 0.5, 1.0, 2.0)
+_RECONNECT_BACKOFF_MAX_MS = 1000
+"""The client asks a random server; with its own 30 s, one that is down can take the whole time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +135,7 @@ class BrokerConnection:
                 bootstrap_servers=servers,
                 bootstrap_timeout_ms=left_ms,
                 request_timeout_ms=int(timeout_s * 1000),
+                reconnect_backoff_max_ms=_RECONNECT_BACKOFF_MAX_MS,
                 **client_settings(kafka_options),
             )
         except (KafkaError, OSError, ValueError, AssertionError) as error:
@@ -302,7 +305,7 @@ def _some(names: Sequence[str], *, names_max: int = 10) -> str:
 
 
 def reachable_servers(bootstrap: str, deadline: float) -> list[str]:
-    """The servers, if at least one of them accepts connections.
+    """The servers without those before the first that accepts connections.
 
     Kafka's clients retry after any error; the operating system reports it at once.
 
@@ -317,7 +320,7 @@ def reachable_servers(bootstrap: str, deadline: float) -> list[str]:
     for server, address in servers.items():
         reason = _connection_problem(address, deadline, servers_left=len(servers) - len(reasons))
         if reason is None:
-            return list(servers)
+            return list(servers)[len(reasons) :]
         reasons.append(f"{server}: {reason}")
     raise SourceError(
         "no Kafka broker can be reached: " + "; ".join(reasons),

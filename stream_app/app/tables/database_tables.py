@@ -21,6 +21,7 @@ import pyarrow as pa
 from stream_app.app.config.made_columns import check_made_keys, columns_with_made, rules_for
 from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.tables_of_job import WholeDatabase
+from stream_app.app.tables.job_catalog import create_job_table, open_job_table
 from stream_app.app.tables.one_table import changes_that_fail, column_warnings
 from stream_app.app.tables.refused_tables import with_refused
 from stream_app.app.tables.table_pipeline import job_pipeline
@@ -50,9 +51,7 @@ from stream_app.spark.ingest.job_state import JobStateFile, JobWarning
 from stream_app.spark.ingest.table_feed import Arrived, TableFeed
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.opening import (
-    create_or_open,
     open_for_altering,
-    open_table,
     with_configuration,
 )
 from stream_app.table.schema.alter import alter_table
@@ -188,12 +187,12 @@ class DatabaseTables:
         if not self._full:
             self._full = limit.reason
             why, _, fix = limit.reason.partition("; to fix: ")
-            what = f"messages of {origin} and of all further source tables are set aside: {why}"
+            what = f"messages of {origin} and of all further source tables go to quarantine: {why}"
             self.state.warn([JobWarning(what=what, fix=fix)])
         return True
 
     def _refuse(self, origins: Sequence[Origin] | Mapping[Origin, object], reason: str) -> None:
-        _LOG.error("messages of %s are set aside: %s", ", ".join(map(str, origins)), reason)
+        _LOG.error("messages of %s go to quarantine: %s", ", ".join(map(str, origins)), reason)
         self._refused.update(dict.fromkeys(origins, reason))
 
     def _compare(self, name: str, parts: Mapping[Origin, pa.RecordBatch]) -> None:
@@ -214,9 +213,7 @@ class DatabaseTables:
         except TableNotFoundError:
             pass
         schema = database_table_schema(self.tables, name, parts, self.clock)
-        table = create_or_open(
-            self.tables.path(name), schema, self.clock, file_io_options=self.tables.file_system
-        )
+        table = create_job_table(self.tables, self.tables.path(name), schema, self.clock)
         source = functools.reduce(merged, _described(self.tables, parts).values())
         full_name = self.tables.full_name(name)
         others = (known for known in self.state.state.warnings if known.table != full_name)
@@ -227,11 +224,11 @@ class DatabaseTables:
         return table
 
     def _opened(self, name: str) -> FileStoreTable:
-        location, options = self.tables.path(name), self.tables.file_system
-        table = open_for_altering(open_table(location, self.clock, file_io_options=options))
+        path = self.tables.path(name)
+        table = open_for_altering(open_job_table(self.tables, path, self.clock))
         if added := _lacking(self.tables.sync, name, table.schema.fields):
             alter_table(table, added)
-            table = open_for_altering(open_table(location, self.clock, file_io_options=options))
+            table = open_for_altering(open_job_table(self.tables, path, self.clock))
         rules = self.tables.sync.table_rules
         own = rules.tables[name].options if name in rules.tables else {}
         for_all = options_for(table.schema.primary_keys, rules.options)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from stream_app.app.config.table_config import TableConfig
 from stream_app.app.config.tables_of_job import SingleTable
+from stream_app.app.tables.job_catalog import create_job_table
 from stream_app.clock import Clock
 from stream_app.message_formats import format_named
 from stream_app.model.options.option_support import ignored_options
@@ -15,7 +16,6 @@ from stream_app.model.schema.undone_rows import UndoNotice, undo_notices
 from stream_app.planning.sync.column_remarks import TableRemark
 from stream_app.spark.ingest.job_state import JobWarning
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import create_or_open
 
 _LOG = logging.getLogger("stream_app")
 
@@ -38,7 +38,7 @@ def job_table(only: SingleTable, wanted: TableSchema, clock: Clock) -> FileStore
     Raises:
         UsageError, StorageError, SchemaMismatchError, UnsupportedTableError: as `create_or_open`.
     """
-    table = create_or_open(only.location, wanted, clock, file_io_options=only.file_system)
+    table = create_job_table(only, only.location, wanted, clock)
     warn_of_ignored_options(table)
     for notice in changes_that_fail(only.source.format, table.schema):
         _LOG.warning("%s\n  where: %s\n  to fix: %s", notice.what, table.location, notice.fix)

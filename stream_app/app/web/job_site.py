@@ -30,6 +30,7 @@ from stream_app.app.ops.quarantine.record_choice import Choice
 from stream_app.app.ops.quarantine.replay import replay_lines
 from stream_app.app.ops.resume import resume_tables
 from stream_app.app.source.preflight import source_ends
+from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.app.web.job_glance import JobGlance, compactions_of_all, messages_per_s
 from stream_app.app.web.site import Site
 from stream_app.app.web.table_parts import QUARANTINED_READ
@@ -46,7 +47,6 @@ from stream_app.kafka.offset_ranges import Offsets
 from stream_app.spark.ingest.job_state import state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_table
 
 _COUNT_S = 1.0
 """Seconds for which a page waits for a new count of the quarantine."""
@@ -276,7 +276,7 @@ class JobSite(Site):
         self._waiting = {full_name(own): count for own, count in waiting.items() if count}
 
     def _open(self, path: str) -> FileStoreTable:
-        return open_table(path, self.clock, file_io_options=self.config.file_system)
+        return open_job_table(self.config.tables, path, self.clock)
 
     def _status(self, ends: Offsets | None) -> JobStatus:
         return JobStatus(

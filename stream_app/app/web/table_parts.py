@@ -160,7 +160,7 @@ def space_amplification(runs: Sequence[LevelRow]) -> float | None:
     """Bytes of all sorted runs for each byte of the oldest run of its bucket; None: no runs.
 
     Args:
-        runs: of `inspect.levels.run_rows`: a row for each sorted run, newest first in a bucket.
+        runs: of `inspect.bucket_trees.run_rows`: a row for each sorted run, the newest first.
     """
     buckets = [
         list(those) for _, those in groupby(runs, key=lambda run: (run.partition, run.bucket))

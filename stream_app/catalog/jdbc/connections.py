@@ -6,20 +6,23 @@ Source: Paimon `jdbc/JdbcClientPool.java`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from stream_app.errors import NoAccessError, StorageError
 from stream_app.jdbc import JdbcUrl
 
+Result = TypeVar("Result")
 _FIX = (
     "see that the database runs and can be reached from here, and that 'jdbc.user' and "
     "'jdbc.password' of the catalog are right"
 )
-_TAKEN = ("23505", "1062", "UNIQUE constraint failed")
+_TAKEN = ("23505", "1062", "SQLITE_CONSTRAINT_PRIMARYKEY")
 """What the databases say of a key that is there: PostgreSQL, MySQL, SQLite."""
+_REFUSED = ("28P01", "28000", "42501", "1044", "1045", "1142")
+"""What PostgreSQL and MySQL say of a user without the right."""
 
 
 class TakenError(Exception):
@@ -31,7 +34,8 @@ class Connections:
     """Runs statements; each is a transaction of its own. Threads may share it.
 
     A connection that fails is closed. When it has stood idle before, the statement is tried once
-    more on a new one, because a database closes idle connections.
+    more on a new one, because a database closes idle connections. So a statement may have had its
+    effect before: then a new row is taken, by its own.
 
     Attributes:
         idle_max: the most connections that stay open.
@@ -58,33 +62,51 @@ class Connections:
         """
         return self._run(statement, values, is_query=False)[1]
 
+    def create_table(self, statement: str) -> None:
+        """Run a ``CREATE TABLE IF NOT EXISTS``, perhaps beside other processes that do."""
+        with suppress(TakenError):  # PostgreSQL's own register of tables has the other's
+            self.change(statement)
+
     def change_all(self, statements: Sequence[tuple[str, Sequence[object]]]) -> None:
         """Run statements as one transaction.
 
         Raises:
             TakenError, StorageError, NoAccessError: as `change`; then none has an effect.
         """
-        with self._errors(), self._connection() as connection:
-            cursor = connection.cursor()
-            cursor.execute("BEGIN")
-            for statement, values in statements:
-                cursor.execute(self._written(statement), tuple(values))
-            cursor.execute("COMMIT")
+
+        def run() -> None:
+            with self._errors(), self._connection() as connection:
+                cursor = connection.cursor()
+                cursor.execute("BEGIN")
+                for statement, values in statements:
+                    cursor.execute(self._written(statement), tuple(values))
+                cursor.execute("COMMIT")
+
+        self._tried(run)
 
     def _run(
         self, statement: str, values: Sequence[object], *, is_query: bool
     ) -> tuple[list[tuple[Any, ...]], int]:
-        while True:
-            was_idle = bool(self._idle)
-            try:
-                with self._errors(), self._connection() as connection:
-                    cursor = connection.cursor()
-                    cursor.execute(self._written(statement), tuple(values))
-                    rows = [tuple(row) for row in cursor.fetchall()] if is_query else []
-                    return rows, int(cursor.rowcount)
-            except StorageError:
-                if not (was_idle and is_query):
-                    raise
+        def run() -> tuple[list[tuple[Any, ...]], int]:
+            with self._errors(), self._connection() as connection:
+                cursor = connection.cursor()
+                cursor.execute(self._written(statement), tuple(values))
+                rows = [tuple(row) for row in cursor.fetchall()] if is_query else []
+                return rows, int(cursor.rowcount)
+
+        return self._tried(run)
+
+    def _tried(self, run: Callable[[], Result]) -> Result:
+        if not self._idle:
+            return run()
+        try:
+            return run()
+        except NoAccessError:
+            raise
+        except StorageError:
+            while self._idle:
+                self._idle.pop().close()
+            return run()
 
     def _written(self, statement: str) -> str:
         return statement.replace("?", self.url.driver.placeholder)
@@ -112,12 +134,12 @@ class Connections:
             yield
         except module.Error as error:
             said = " ".join(str(error).split())
-            number = str(getattr(error, "sqlstate", None) or error.args[:1])
-            if isinstance(error, module.IntegrityError) and any(
-                mark in f"{number} {said}" for mark in _TAKEN
-            ):
+            code = _code_of(error)
+            if code in _TAKEN:
                 raise TakenError(said) from None
-            kind = NoAccessError if _is_refusal(number, said) else StorageError
+            # PostgreSQL refuses a password before a state can be sent.
+            is_refusal = code in _REFUSED or "password authentication failed" in said
+            kind = NoAccessError if is_refusal else StorageError
             raise kind(
                 f"the catalog's database refused: {said}", where=str(self.url), fix=_FIX
             ) from None
@@ -127,6 +149,7 @@ class Connections:
         return Connections, (self.url, self.idle_max)
 
 
-def _is_refusal(number: str, said: str) -> bool:
-    marks = ("28P01", "28000", "42501", "1044", "1045", "1142", "password authentication failed")
-    return any(mark in f"{number} {said}" for mark in marks)
+def _code_of(error: Any) -> str:
+    """PostgreSQL's state, SQLite's name of an error, MySQL's number."""
+    named = getattr(error, "sqlstate", None) or getattr(error, "sqlite_errorname", None)
+    return str(named or (error.args[0] if error.args else ""))

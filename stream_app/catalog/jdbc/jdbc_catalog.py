@@ -9,19 +9,24 @@ Source: Paimon `jdbc/JdbcCatalog.java`, `jdbc/JdbcUtils.java`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stream_app.catalog.catalog import Catalog, CatalogTable
-from stream_app.catalog.environment import LockedEnvironment, properties_of
+from stream_app.catalog.environment import (
+    LockedEnvironment,
+    is_unfinished,
+    properties_of,
+    unknown_table,
+)
 from stream_app.catalog.file_system_catalog import table_folder
 from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.jdbc.connections import Connections, TakenError
 from stream_app.catalog.jdbc.jdbc_lock import JdbcLock
-from stream_app.errors import UsageError
 from stream_app.fileio.file_io_registry import file_io_of
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.planning.schema.schema_changes import SchemaChange
 
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS paimon_tables (
@@ -38,6 +43,7 @@ _TABLES = (
         property_key VARCHAR(255) NOT NULL, property_value VARCHAR(1000),
         PRIMARY KEY (catalog_key, database_name, table_name, property_key))""",
 )
+_VALUE_LENGTH_MAX = 1000
 _OF_TABLE = "catalog_key = ? AND database_name = ? AND table_name = ?"
 _OF_DATABASE = "catalog_key = ? AND database_name = ?"
 
@@ -65,7 +71,7 @@ class JdbcCatalog(Catalog):
             StorageError, NoAccessError: as `Catalog`.
         """
         for statement in _TABLES:
-            self.connections.change(statement)
+            self.connections.create_table(statement)
         if self.lock is not None:
             self.lock.create_table(lock_key_max_length)
 
@@ -107,10 +113,9 @@ class JdbcCatalog(Catalog):
 
     def table(self, identifier: Identifier) -> CatalogTable | None:
         """See `Catalog.table`."""
-        return self.new_table(identifier) if self._has(identifier) else None
+        return self._place(identifier) if self._has(identifier) else None
 
-    def new_table(self, identifier: Identifier) -> CatalogTable:
-        """See `Catalog.new_table`."""
+    def _place(self, identifier: Identifier) -> CatalogTable:
         return CatalogTable(
             location=table_folder(self.warehouse, identifier),
             environment=LockedEnvironment(identifier, self, self.lock),
@@ -122,25 +127,26 @@ class JdbcCatalog(Catalog):
         if self._has(identifier):
             return False
         self.create_database(identifier.database)
-        place = self.new_table(identifier)
+        place = self._place(identifier)
         path, file_io = file_io_of(place.location, self.file_io_options)
-        if not place.environment.publish_schema(SchemaManager(file_io, path), schema, ()):
+        file_io.check_atomic_create(path)
+        schemas = SchemaManager(file_io, path)
+        is_new = place.environment.publish_schema(schemas, schema, ()) is not None
+        if not is_new and not is_unfinished(schemas, self.owner):
             if self._has(identifier):
                 return False
-            raise UsageError(
-                "the table's folder has a table that the catalog does not know",
-                where=f"{path}, {self.label}",
-                fix="register it (Flink: CALL sys.repair('DATABASE.TABLE')), or give another name",
-            )
+            raise unknown_table(path, self.label)
         try:
             self.connections.change(
                 "INSERT INTO paimon_tables VALUES (?, ?, ?)", self._key(identifier)
             )
         except TakenError:
             return False
-        return True
+        return is_new
 
-    def update(self, identifier: Identifier, schema: TableSchema) -> None:
+    def update(
+        self, identifier: Identifier, schema: TableSchema, _changes: Sequence[SchemaChange]
+    ) -> None:
         """See `TableRegister.update`."""
         if not self.has_properties:
             return
@@ -149,7 +155,11 @@ class JdbcCatalog(Catalog):
         self.connections.change_all(
             [
                 (f"DELETE FROM paimon_table_properties WHERE {_OF_TABLE}", key),
-                *((insert, (*key, *pair)) for pair in sorted(properties_of(schema).items())),
+                *(
+                    (insert, (*key, name, value))
+                    for name, value in sorted(properties_of(schema).items())
+                    if len(value) <= _VALUE_LENGTH_MAX
+                ),
             ]
         )
 

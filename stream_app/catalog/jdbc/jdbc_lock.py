@@ -9,6 +9,7 @@ Source: Paimon `jdbc/JdbcCatalogLock.java`, `jdbc/AbstractDistributedLockDialect
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,8 +18,10 @@ from stream_app.catalog.catalog_lock import wait_for_lock
 from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.jdbc.connections import Connections, TakenError
 from stream_app.clock import Clock
+from stream_app.errors import StorageError
 from stream_app.jdbc import MARIADB, MYSQL, POSTGRESQL, SQLITE
 
+_LOG = logging.getLogger("stream_app")
 _AGE_S = {
     POSTGRESQL.name: "EXTRACT(EPOCH FROM NOW()::timestamp - acquired_at)",
     MYSQL.name: "TIMESTAMPDIFF(SECOND, acquired_at, NOW())",
@@ -44,7 +47,7 @@ class JdbcLock:
 
     def create_table(self, name_length_max: int) -> None:
         """Create the table of locks if there is none."""
-        self.connections.change(_TABLE.format(length=name_length_max))
+        self.connections.create_table(_TABLE.format(length=name_length_max))
 
     @contextmanager
     def held(self, identifier: Identifier) -> Iterator[None]:
@@ -57,12 +60,23 @@ class JdbcLock:
             timeout_ms=self.timeout_ms,
             where=f"lock {name!r} of paimon_distributed_locks in {self.connections.url}",
         )
+        ends = self.clock.steady_seconds() + self.timeout_ms / 1000
         try:
             yield
         finally:
+            if self.clock.steady_seconds() < ends:  # else it may be another's by now
+                self._release(name)
+
+    def _release(self, name: str) -> None:
+        try:
             self.connections.change(
                 "DELETE FROM paimon_distributed_locks WHERE lock_id = ?", (name,)
             )
+        except StorageError as error:
+            _LOG.warning(
+                "the lock %s cannot be released, and ends after %d s: %s",
+                name, self.timeout_ms // 1000, error.what,
+            )  # fmt: skip
 
     def _try(self, name: str) -> bool:
         try:

@@ -193,7 +193,7 @@ class KeyCheck:
             index: positions of the messages that ask, and what each of them asks.
 
         Raises:
-            WrongSourceError: there is one, and it is not to be set aside.
+            WrongSourceError: there is one, and it is not to be quarantined.
         """
         codes, fields = self._fields(messages, index)
         answered = np.array(

@@ -3,13 +3,15 @@
 A snapshot exists as soon as its file does. The hints only save a listing, and may be stale or
 absent, for example after a crash.
 
-Source: Paimon `utils/SnapshotManager.java`, `utils/HintFileUtils.java`.
+Source: Paimon `utils/SnapshotManager.java`, `utils/SnapshotLoader.java`,
+`utils/HintFileUtils.java`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from stream_app.errors import CorruptFileError
 from stream_app.fileio.file_io import FileIO
@@ -21,15 +23,42 @@ _PREFIX = "snapshot-"
 _LATEST, _EARLIEST = "LATEST", "EARLIEST"
 
 
+class SnapshotLoader(Protocol):
+    """A catalog that decides which snapshot of a table is the newest."""
+
+    def latest(self) -> Snapshot | None:
+        """The newest snapshot; None when there is none."""
+        ...
+
+    def roll_back(self, target: int, newest: int) -> None:
+        """Make a snapshot the newest one, and delete those behind it with their tags.
+
+        Args:
+            newest: the snapshot that is the newest so far; with another one the catalog refuses.
+
+        Raises:
+            UsageError: the catalog does not know the target.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SnapshotManager:
-    """Reads and publishes snapshots of the table at `root`."""
+    """Reads and publishes snapshots of the table at `root`.
+
+    Attributes:
+        loader: tells the newest snapshot; None: the newest file is it.
+    """
 
     file_io: FileIO
     root: str
+    loader: SnapshotLoader | None = None
 
     def latest_id(self) -> int | None:
         """Number of the newest snapshot; None when there is none."""
+        if self.loader is not None:
+            newest = self.loader.latest()
+            return None if newest is None else newest.snapshot_id
         hint = self._hint(_LATEST)
         # The hint is written after the snapshot, so it may be behind but never ahead.
         if hint is not None and self.exists(hint) and not self.exists(hint + 1):
@@ -84,6 +113,8 @@ class SnapshotManager:
             near: an earlier newest number, used in place of the hint LATEST. The hint is read when
                 this snapshot is gone or has a successor.
         """
+        if self.loader is not None:
+            return self.loader.latest()
         for hint in (near, None):
             number = self._hint(_LATEST) if hint is None else hint
             # As with LATEST: numbers are given in turn, so one without a successor is the newest.

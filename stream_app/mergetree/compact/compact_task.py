@@ -1,7 +1,7 @@
 """Runs a unit section by section: a big file that overlaps nothing moves up by metadata alone,
 everything else is rewritten.
 
-Called on an executor by `table.kinds.tasks`.
+Called on an executor by `table.kinds.registry`.
 
 Source: Paimon `mergetree/compact/MergeTreeCompactTask.java`.
 """

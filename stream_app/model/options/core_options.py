@@ -48,6 +48,7 @@ from stream_app.model.options.option_support import (
 from stream_app.model.options.paimon_option_keys import (
     CORE_KEYS,
     FIELD_KEYS,
+    NEWER_FIELD_KEYS,
     PAIMON_KEYS,
     PREFIXES,
     VALUE_CHECKS,
@@ -138,7 +139,7 @@ def unknown_options(options: Mapping[str, str]) -> list[str]:
 
 def _is_known(key: str) -> bool:
     if key.startswith("fields."):
-        ends = (*FIELD_KEYS, _OLD_DEFAULT)
+        ends = (*FIELD_KEYS, *NEWER_FIELD_KEYS, _OLD_DEFAULT)
         return key.endswith(tuple(f".{end}" for end in ends))
     return key in PAIMON_KEYS or option_named(key) is not None or key.startswith(PREFIXES)
 

@@ -206,7 +206,7 @@ lookup.merge-records-threshold lookup.remote-file.enabled lookup.remote-file.lev
 _COMMITTING = """
 commit.discard-duplicate-files commit.force-create-snapshot commit.strict-mode.last-safe-snapshot
 commit.user-prefix manifest-sort.enabled metadata.iceberg.manifest-legacy-version
-metastore.partitioned-table precommit-compact
+precommit-compact
 snapshot.ignore-empty-commit snapshot.watermark-idle-timeout visibility-callback.enabled
 """
 

@@ -95,7 +95,7 @@ global-index.enabled global-index.filter.refine-from-data incremental-between-ta
 index-file-in-data-file-dir key-value.sequence_number.enabled local-cache.enabled
 lookup.blob-as-descriptor lookup.cache.bloom.filter.enabled lookup.remote-file.enabled
 manifest-sort.enabled manifest.delete-file-drop-stats manifest.merge-optimize.enabled
-manifest.sidecar.enabled metadata.stats-dense-store metastore.partitioned-table overwrite-upgrade
+manifest.sidecar.enabled metadata.stats-dense-store overwrite-upgrade
 partition.end-input-to-done pk-clustering-override postpone.batch-write-fixed-bucket
 postpone.merge-on-read primary-key.nullable query-auth.enabled read.native.enabled
 row-tracking.enabled row-tracking.partition-group-on-commit scan.fallback-branch.read-fail-fast
@@ -180,14 +180,19 @@ write.use-v2-write
 
 FIELD_KEYS = (
     *("aggregate-function", "count-limit", "default-aggregate-function", "distinct"),
-    *("ignore-retract", "list-agg-delimiter", "map.shared-shredding.column-placement-policy"),
-    *("map.shared-shredding.max-columns", "map.storage-layout", "nested-key"),
-    *("nested-key-null-strategy", "nested-sequence-field", "pk-bitmap.index.options"),
-    *("pk-btree.index.options", "pk-full-text.index.options", "pk-multivalue.index.options"),
-    *("pk-vector.distance.metric", "pk-vector.index.options", "pk-vector.index.type"),
-    *("sequence-group", "stats-mode", "ts-field"),
+    *("ignore-retract", "list-agg-delimiter", "nested-key", "sequence-group", "stats-mode"),
+    "ts-field",
 )
 """Ends of the options of a column: ``fields.<column>.aggregate-function``."""
+
+NEWER_FIELD_KEYS = (
+    *("map.shared-shredding.column-placement-policy", "map.shared-shredding.max-columns"),
+    *("map.storage-layout", "nested-key-null-strategy", "nested-sequence-field"),
+    *("pk-bitmap.index.options", "pk-btree.index.options", "pk-full-text.index.options"),
+    *("pk-multivalue.index.options", "pk-vector.distance.metric", "pk-vector.index.options"),
+    "pk-vector.index.type",
+)
+"""Further ends since Paimon 2.0, beside which rows are not merged (`merge_problems`)."""
 
 PREFIXES = (
     "fields.",  # of a column: `FIELD_KEYS`

@@ -46,7 +46,8 @@ MERGE_ENGINE = Option(
     CHOICE,
     "deduplicate",
     "How rows of one key are merged: deduplicate keeps the newest, partial-update the newest value "
-    "of each column that is not null, aggregation computes each column by a function.",
+    "of each column that is not null, aggregation computes each column by a function, first-row "
+    "keeps the oldest.",
     only=tuple(MERGE_ENGINES),
 )
 PARTIAL_UPDATE_REMOVE_RECORD_ON_DELETE = Option(
@@ -246,6 +247,12 @@ COMMIT_MIN_RETRY_WAIT = Option(
 )
 COMMIT_MAX_RETRY_WAIT = Option(
     "commit.max-retry-wait", DURATION, 10 * SECOND, "Longest wait after a lost commit race."
+)
+METASTORE_PARTITIONED_TABLE = Option(
+    "metastore.partitioned-table",
+    BOOLEAN,
+    False,
+    "Whether a Hive metastore lists the table's partitions.",
 )
 CATALOG = Option(
     "stream-app.catalog",

@@ -16,7 +16,7 @@ import pyarrow as pa
 from stream_app.cdc.message_format import MessageFormat
 from stream_app.spark.epoch.decode_counts import Where
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.tasks import bucket_assigner
+from stream_app.table.kinds.registry import bucket_assigner
 from stream_app.table.versions.index_manifests import NO_INDEX, IndexBasis
 from stream_app.table.write.bucket_assigner import BucketAssigner
 

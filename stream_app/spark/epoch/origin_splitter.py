@@ -30,7 +30,7 @@ class OriginSplitter:
     Attributes:
         origins: a message format's reader of origins; see `message_format.SourceReader.origins`.
         place_of: gives a table's index or `NEWCOMERS`; a text: why no table takes the messages;
-        None: the job ignores them.
+            None: the job ignores them.
     """
 
     origins: Callable[[pa.RecordBatch], Origins]

@@ -59,7 +59,7 @@ class JobState:
         table_identity: distinguishes a table from a later one at the same place.
         topic_ids: Kafka's id of each topic that was ever read.
         epoch: the newest epoch that all tables but the held ones have; -1 before the first. A job
-        of one table has every epoch as a snapshot, and does not note it here.
+            of one table has every epoch as a snapshot, and does not note it here.
         newest: table → the newest epoch that brought it changes.
         held: the tables that wait.
         source_tables: table → the source tables whose rows it has.

@@ -1,7 +1,7 @@
 """Schema evolution: a table gets the columns that rows ask for before the rows are committed.
 
 One for each table, on the driver. It compares an epoch's messages with the newest schema. If that
-lacks something, it commits a new version, and the tasks run again for this table. Rows replayed
+lacks something, it commits a new version, and the tasks run again for this table. Rows repeated
 after a crash have the version already.
 
 Source: Paimon `flink/sink/cdc/UpdatedDataFieldsProcessFunction.java`.

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from stream_app.catalog.catalog_options import SECRETS
+from stream_app.catalog.catalog_options import HEADER_PREFIX, SECRETS
 from stream_app.catalog.catalogs_file import DEFAULT
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
@@ -152,7 +152,7 @@ def _catalog(options: Mapping[str, str]) -> Mapping[str, str] | None:
         for key, value in options.items()
         if key.lower().startswith(CATALOG_PREFIX)
     }
-    for key in SECRETS.intersection(given):
+    for key in (key for key in given if key in SECRETS or key.startswith(HEADER_PREFIX)):
         raise UsageError(
             f"option '{CATALOG_PREFIX}{key}' is not taken, for a plan would show it",
             fix=f"write the catalog into {DEFAULT}, and read CATALOG.DATABASE.TABLE",

@@ -28,7 +28,7 @@ from stream_app.table.check.compared_rows import (
     rows_by_key,
 )
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.tasks import bucket_assigner
+from stream_app.table.kinds.registry import bucket_assigner
 from stream_app.table.write.bucket_assigner import BucketAssigner
 
 

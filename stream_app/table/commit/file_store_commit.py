@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from stream_app.catalog.environment import Statistics
 from stream_app.errors import CommitConflictError, CommitError, CorruptFileError
 from stream_app.fileio.file_io import UnsyncedError
 from stream_app.format.avro.avro_schema import check_known
@@ -39,6 +40,7 @@ from stream_app.table.commit.commit_changes import CommitChanges, changed, overw
 from stream_app.table.commit.commit_conflicts import CommitConflicts
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.late_snapshot import check_in_line, is_still_there, is_there
+from stream_app.table.commit.listed_partitions import ListedPartitions
 from stream_app.table.commit.metadata_files import (
     CommitFiles,
     CommitLists,
@@ -102,6 +104,7 @@ class FileStoreCommit:
     _conflicts: CommitConflicts = field(init=False)
     _manifests: NewestManifests = field(default_factory=NewestManifests)
     _knows_earliest_hint: bool = False
+    _partitions: ListedPartitions = field(default_factory=ListedPartitions)
 
     def __post_init__(self) -> None:
         self._conflicts = CommitConflicts(self.table)
@@ -121,9 +124,8 @@ class FileStoreCommit:
         """
         changes = changed(committable.changes, self.table.options.bucket)
         fixed = partial(_fixed, changes, check)
-        return self._publish(
-            _Commit(kind=CommitKind.APPEND, committable=committable, changes=fixed)
-        )
+        commit = _Commit(kind=CommitKind.APPEND, committable=committable, changes=fixed)
+        return self._publish(commit)
 
     def commit_compactions(
         self, committable: ManifestCommittable, *, are_overtaken: bool = False
@@ -184,9 +186,8 @@ class FileStoreCommit:
                 check([entry for entry in deleting.entries if entry.kind is FileKind.DELETE])
             return deleting
 
-        return self._publish(
-            _Commit(kind=CommitKind.OVERWRITE, committable=committable, changes=changes)
-        )
+        commit = _Commit(kind=CommitKind.OVERWRITE, committable=committable, changes=changes)
+        return self._publish(commit)
 
     def drop_partitions(
         self,
@@ -225,6 +226,7 @@ class FileStoreCommit:
             raise
         files.note_made()
         self.history.note_made(snapshot)
+        self._partitions.add(self.table, commit.committable.changes)
         self.iceberg.publish(snapshot)
         return snapshot
 
@@ -270,7 +272,7 @@ class FileStoreCommit:
         if not is_still_there(snapshots, latest):
             return None  # it expired during the write
         self.history.note_attempt(snapshot)
-        if not _is_published(self.table, snapshot):
+        if not _is_published(self.table, snapshot, files.statistics):
             return None
         check_in_line(self.table, latest, snapshot)
         there = snapshots.write_hints(snapshot.snapshot_id)
@@ -366,11 +368,11 @@ def _total_records(table: FileStoreTable, latest: Snapshot | None) -> int:
     return sum(entry.file.row_count for entry in FileStoreScan(table).live(latest))
 
 
-def _is_published(table: FileStoreTable, snapshot: Snapshot) -> bool:
+def _is_published(table: FileStoreTable, snapshot: Snapshot, statistics: Statistics) -> bool:
     """Publish it; False: its number is taken."""
     snapshots = table.snapshots
     try:
-        is_ours = table.environment.publish_snapshot(snapshots, snapshot)
+        is_ours = table.environment.publish_snapshot(snapshots, snapshot, statistics)
         return is_ours or is_there(snapshots, snapshot)
     except UnsyncedError:
         raise  # a crash could still lose the epoch: do not report it

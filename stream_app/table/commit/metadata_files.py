@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from stream_app.clock import utc_ms
 from stream_app.errors import CommitConflictError
 from stream_app.filestore.manifests.deletion_vector_files import DeletionVectorFiles
 from stream_app.model.bucket_id import BucketId
@@ -26,6 +27,10 @@ from stream_app.model.options.table_options import (
 )
 from stream_app.model.snapshot import Snapshot
 from stream_app.planning.commit.live_entries import compacted_entries
+from stream_app.planning.commit.partition_statistics import (
+    PartitionStatistics,
+    partition_statistics,
+)
 from stream_app.table.commit.commit_changes import CommitChanges
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.versions.deletion_vectors import index_changes, new_index_manifest
@@ -218,6 +223,14 @@ class CommitFiles:
         if index_changes and index is not None:
             self._of_attempt.append(index)
         return CommitLists(base=base, delta=self._delta, changelog=self._changelog, index=index)
+
+    def statistics(self) -> Sequence[PartitionStatistics]:
+        """What the last attempt changes in each partition."""
+        return partition_statistics(
+            self._changes.entries if self._changes else (),
+            spec_of=self.table.paths.partition_spec,
+            utc_ms=utc_ms,
+        )
 
     def note_made(self) -> None:
         """Note that a snapshot names the files of the last attempt."""

@@ -8,7 +8,10 @@ Source: Paimon `table/FileStoreTableFactory.java`, `table/BucketMode.java`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from stream_app.model.bucket_change import BucketChange, LookUp
+from stream_app.model.compact_request import CompactRequest
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.table_kind import (
     APPEND,
@@ -20,10 +23,15 @@ from stream_app.model.table_kind import (
     POSTPONE_KEYED,
     KindTraits,
 )
+from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.kinds.append import APPEND_KIND, BUCKETED_APPEND_KIND
 from stream_app.table.kinds.keyed import DYNAMIC_KEYED_KIND, KEYED_KIND
-from stream_app.table.kinds.kind_parts import TableKind
+from stream_app.table.kinds.kind_parts import TableKind, WriteBasis
 from stream_app.table.kinds.placed import PLACED_KEYED_KIND
+from stream_app.table.storage_errors import merge_errors
+from stream_app.table.write.bucket_assigner import BucketAssigner
+from stream_app.table.write.bucket_writer import BucketWriter
+from stream_app.table.write.table_write import TableWrite
 
 KINDS: Mapping[KindTraits, TableKind] = {
     KEYED: KEYED_KIND,
@@ -40,3 +48,52 @@ KINDS: Mapping[KindTraits, TableKind] = {
 def kind_of(schema: TableSchema) -> TableKind:
     """How tables of this schema are written and compacted."""
     return KINDS[schema.kind]
+
+
+def bucket_assigner(table: FileStoreTable, index: str | None) -> BucketAssigner:
+    """Finds the partition and bucket of new rows.
+
+    Args:
+        index: name of the index manifest of the table's newest snapshot; see `IndexBasis`.
+    """
+    return kind_of(table.schema).bucket_assigner(table, index)
+
+
+def table_write(
+    table: FileStoreTable,
+    *,
+    next_sequence_number: int,
+    index: str | None,
+    snapshot_id: int | None = None,
+) -> TableWrite:
+    """The writer of one task's share of an epoch; see `WriteBasis`."""
+    basis = WriteBasis(
+        next_sequence_number=next_sequence_number, index=index, snapshot_id=snapshot_id
+    )
+    return kind_of(table.schema).table_write(table, basis)
+
+
+def bucket_writer(
+    table: FileStoreTable, partition: bytes, bucket: int, *, next_sequence_number: int
+) -> BucketWriter:
+    """The writer of one bucket for one epoch; see `BucketWriters`."""
+    make = kind_of(table.schema).bucket_writer
+    return make(table, partition, bucket, next_sequence_number=next_sequence_number)
+
+
+def compact_bucket(table: FileStoreTable, request: CompactRequest) -> BucketChange:
+    """Merge the request's files, or join them when the table has no key.
+
+    On failure it deletes its files.
+
+    Raises:
+        CorruptFileError: a file to merge cannot be read.
+    """
+    began = table.clock.steady_seconds()
+    with merge_errors(table.paths.bucket(request.partition, request.bucket)):
+        change = kind_of(table.schema).rewrite(table, request)
+    if table.kind.merges_by_key and table.options.looks_up:
+        names = frozenset(file.file_name for file in request.above)
+        look_up = LookUp(output_level=request.unit.output_level, files=names)
+        change = replace(change, look_up=look_up)
+    return replace(change, seconds=table.clock.steady_seconds() - began)

@@ -71,8 +71,9 @@ def alter_by(
         schema = _next(table, newest, changes)
         if schema is newest:
             return schema
-        if table.environment.publish_schema(table.schemas, schema, changes):
-            return schema
+        published = table.environment.publish_schema(table.schemas, schema, changes)
+        if published is not None:
+            return published
 
 
 def _newest(table: FileStoreTable) -> TableSchema:

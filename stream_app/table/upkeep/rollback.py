@@ -15,6 +15,8 @@ after each step:
 6. delete the files that only they held: a rollback that dies before leaves orphans,
 7. write the hint EARLIEST, withdraw the announcement, and tell Iceberg's readers.
 
+A catalog that decides which snapshot is the newest does steps 2 to 5 itself.
+
 Writers must not run meanwhile: the rollback deletes what they commit on top of a deleted snapshot.
 A streaming job of ours detects the rollback, and stops.
 
@@ -176,26 +178,36 @@ def roll_back(table: FileStoreTable, plan: RollbackPlan, *, resets_consumers: bo
         OSError: the file system refused.
     """
     announced, numbers = _announced(table, plan, resets_consumers=resets_consumers)
-    target = numbers.target
+    catalog = table.snapshots.loader
     try:
-        _prepare(table, plan, numbers)
-        _check_alone(table, numbers, announced)
+        for consumer in numbers.consumers:  # 1
+            table.consumers.reset(consumer.consumer_id, numbers.target + 1)
+        if catalog is None:
+            _prepare(table, plan, numbers)
+            _check_alone(table, numbers, announced)
+        else:  # it does steps 2 to 5
+            catalog.roll_back(numbers.target, max((numbers.target, *numbers.snapshots)))
     except BaseException:
         table.rollback_announcements.withdraw(announced)
         raise
-    table.snapshots.delete_latest_hint()  # 4
-    for number in numbers.snapshots:  # 5
-        _check_target(table, target)
-        table.snapshots.delete(number)
-        table.snapshots.sync_deletions()  # or a crash may bring back what lies behind a gap
-    _delete_latecomers(table, target)
-    table.snapshots.write_latest_hint(target)
+    if catalog is None:
+        _delete_snapshots(table, numbers)
     clean = table.options[SNAPSHOT_CLEAN_EMPTY_DIRECTORIES]
     delete_files(table, plan.files, clean_folders=clean)  # 6
     table.snapshots.write_earliest_hint(table.snapshots.ids()[0])  # 7
     for name in table.rollback_announcements.announcements():
         table.rollback_announcements.withdraw(name)
     IcebergPublisher(table).publish(plan.target)
+
+
+def _delete_snapshots(table: FileStoreTable, numbers: RollbackNumbers) -> None:
+    table.snapshots.delete_latest_hint()  # 4
+    for number in numbers.snapshots:  # 5
+        _check_target(table, numbers.target)
+        table.snapshots.delete(number)
+        table.snapshots.sync_deletions()  # or a crash may bring back what lies behind a gap
+    _delete_latecomers(table, numbers.target)
+    table.snapshots.write_latest_hint(numbers.target)
 
 
 def _announced(
@@ -225,8 +237,6 @@ def _announced(
 
 
 def _prepare(table: FileStoreTable, plan: RollbackPlan, numbers: RollbackNumbers) -> None:
-    for consumer in numbers.consumers:  # 1
-        table.consumers.reset(consumer.consumer_id, numbers.target + 1)
     if numbers.is_restored:  # 2
         table.snapshots.restore(_without_lost_changelog(table, plan.target))
     table.changelogs.delete(numbers.changelogs)  # 3
@@ -259,10 +269,7 @@ def _check_target(table: FileStoreTable, target: int) -> None:
 
 
 def _numbers(table: FileStoreTable, target: Snapshot) -> RollbackNumbers:
-    now, expiration_ms = (
-        table.clock.now_ms(),
-        table.options[CONSUMER_EXPIRATION_TIME],
-    )
+    now, expiration_ms = table.clock.now_ms(), table.options[CONSUMER_EXPIRATION_TIME]
     return rollback_numbers(
         target.snapshot_id,
         snapshots=table.snapshots.ids(),

@@ -21,7 +21,7 @@ from stream_app.model.data_file_meta import DataFileMeta, FileSource
 from stream_app.model.schema.data_type import parse_columns
 from stream_app.model.schema.table_schema import SEQUENCE_NUMBER, VALUE_KIND, new_table_schema
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.kinds.tasks import compact_bucket
+from stream_app.table.kinds.registry import compact_bucket
 from tests.support.datadriven import Case, run_file
 from tests.support.memory_file_io import MemoryFileIO
 from tests.support.small_table import KINDS, SteppingClock

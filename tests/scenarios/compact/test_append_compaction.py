@@ -23,8 +23,7 @@ from stream_app.table.compact.compacted_buckets import CompactionChoice
 from stream_app.table.compact.failures import FAILURES_MAX, LONGEST_RETRY_S
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.stream_commit import StreamTableCommit
-from stream_app.table.kinds.registry import kind_of
-from stream_app.table.kinds.tasks import compact_bucket
+from stream_app.table.kinds.registry import compact_bucket, kind_of
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from tests.support.small_table import Change, small_table
 from tests.support.table_checks import check_chain, files_on_disk, files_that_snapshots_name

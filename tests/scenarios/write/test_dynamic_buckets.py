@@ -20,7 +20,7 @@ from stream_app.spark.ingest.epoch_writer import EpochWriter
 from stream_app.table.check.source_check import SourceCheck
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.single_append import SingleAppend
-from stream_app.table.kinds.tasks import bucket_assigner
+from stream_app.table.kinds.registry import bucket_assigner
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.table.versions.index_manifests import index_manifest
 from stream_app.table.write.dynamic_buckets import key_hashes

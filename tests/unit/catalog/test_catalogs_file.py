@@ -50,7 +50,7 @@ def test_a_table_is_read_by_its_name(folder: Path, capsys: pytest.CaptureFixture
     assert main(["read", "lake.shop.orders", "--format", "csv"]) == 0
     assert capsys.readouterr().out.split() == ['"k"', "7"]
     assert main(["read", "lake.shop.order"]) == 2
-    assert "the catalog has no table shop.order" in capsys.readouterr().err
+    assert "no Paimon table: there is no folder" in capsys.readouterr().err
 
 
 def test_a_folder_of_that_name_comes_first(folder: Path) -> None:
@@ -72,7 +72,10 @@ def test_the_variable_names_another_file_and_values_refer_to_others(folder: Path
         (LAKE, "lak", "did you mean 'lake'"),
         ("[lake]\nwarehose = 'w'", "lake", "did you mean 'warehouse'"),
         ("[lake]\nmetastore = 'glue'", "lake", "metastore.*'glue' is not supported"),
-        ("[lake]\nuri = 'x'", "lake", "has no warehouse"),
+        ("[lake]\nmetastore = 'jdbc'", "lake", "has no warehouse"),
+        ("[lake]\nuri = 'x'", "lake", "uri: does nothing where metastore = filesystem"),
+        ("[lake]\nmetastore = 'jdbc'\ntoken = 'x'", "lake", "token: does nothing"),
+        ("[lake]\nmetastore = 'rest'\nlock.enabled = true", "lake", "lock.enabled: does nothing"),
         ("[lake]\nwarehouse = '${env:NOT_THERE}'", "lake", "there is no such variable"),
         (
             "[lake]\nwarehouse = 'w'\nmetastore = 'jdbc'\nuri = 'jdbc:oracle:x'",

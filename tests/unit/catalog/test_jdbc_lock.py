@@ -42,7 +42,7 @@ def test_a_lock_excludes_others_of_its_table_alone(connections: Connections) -> 
     clock = StandingClock()
     lock = lock_of(connections, clock)
     began = clock.millis
-    with lock.held(ORDERS):
+    with lock_of(connections, clock, timeout_s=600).held(ORDERS):
         assert locks_of(connections) == ["lake.shop.orders"]
         with lock.held(RUNS):
             pass
@@ -58,6 +58,15 @@ def test_a_lock_is_free_after_an_error(connections: Connections) -> None:
     with pytest.raises(ZeroDivisionError), lock.held(ORDERS):
         raise ZeroDivisionError
     assert locks_of(connections) == []
+
+
+def test_a_holder_that_took_too_long_leaves_its_successors_lock(connections: Connections) -> None:
+    clock = StandingClock()
+    lock = lock_of(connections, clock)
+    with lock.held(ORDERS):
+        clock.sleep(61)
+        connections.change("UPDATE paimon_distributed_locks SET expire_time_seconds = 999")
+    assert locks_of(connections) == ["lake.shop.orders"]
 
 
 def test_a_dead_process_loses_its_lock(connections: Connections) -> None:
@@ -78,7 +87,8 @@ def test_connections_are_made_anew_elsewhere(connections: Connections) -> None:
     lock_of(connections, StandingClock())
     copied = pickle.loads(pickle.dumps(connections))
     assert copied.rows("SELECT 1") == [(1,)]
-    # A connection that the database has closed meanwhile is no error of a query.
-    connections.rows("SELECT 1")
+    # A connection that the database has closed meanwhile is no error.
     connections._idle[0].close()
     assert connections.rows("SELECT 1") == [(1,)]
+    connections._idle[0].close()
+    assert connections.change("INSERT INTO paimon_distributed_locks VALUES ('x', 0, 0)") == 1

@@ -10,10 +10,11 @@ from stream_app.app.cli.arguments.table import table_location
 from stream_app.app.config.settings import file_io_options
 from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.ops.check.of_database import paths_of
+from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.planning.sync.named_tables import nearest_table
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_table
+from stream_app.table.opening import open_named_table
 
 _SHOWN_MAX = 20
 
@@ -56,12 +57,12 @@ def table_of_job(text: str, tables: TablesOfJob, where: str) -> FileStoreTable:
     options = {**file_io_options(os.environ), **tables.file_system}
     name = text.removeprefix(f"{tables.section.database}.")
     if Path(text).exists() or "/" in name or "." in name:
-        return open_table(table_location(text, os.environ), file_io_options=options)
+        return open_named_table(table_location(text, os.environ), file_io_options=options)
     try:
         path = tables.path(name)
         if path.rpartition("/")[2] != name:
             raise TableNotFoundError(name)
-        return open_table(path, file_io_options=options)
+        return open_job_table(tables, path)
     except TableNotFoundError:
         known_table(name, names_of_job(tables), where)
         raise

@@ -25,6 +25,7 @@ from stream_app.app.ops.check.of_database import (
     warnings_of,
 )
 from stream_app.app.source.bootstrap_servers import bootstrap_servers
+from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.app.text.progress import ProgressLine
 from stream_app.errors import (
     FAILED,
@@ -40,7 +41,6 @@ from stream_app.model.schema.origin import Origin
 from stream_app.spark.ingest.job_state import JobWarning
 from stream_app.table.check.table_check import CheckReport, TableCheck
 from stream_app.table.file_store_table import FileStoreTable, table_label
-from stream_app.table.opening import open_table
 from stream_app.table.upkeep.upkeep_refusals import check_versions_known
 
 DESCRIPTION = "Check a table's metadata against its files, and both against the format."
@@ -137,7 +137,7 @@ def _check_all(
     for path in paths_of(tables, needs_one=not refused):
         table = None
         try:
-            table = open_table(path, file_io_options=tables.file_system)
+            table = open_job_table(tables, path)
             check_versions_known(table)
             source, rules = source_of(args, table, tables)
             assert source is not None, "the configuration names it"
@@ -236,7 +236,7 @@ def _not_opened(where: str, error: StreamAppError) -> Iterator[Finding]:
 def _refused(origin: Origin, why: str) -> Iterator[Finding]:
     yield Finding(
         kind=FindingKind.NOT_COMPARED,
-        what=f"nothing of {origin} is stored, its messages are set aside: {why}",
+        what=f"nothing of {origin} is stored, its messages are in quarantine: {why}",
         where="stream.quarantine",
         fix="mend this, and replay the records (stream-app quarantine replay)",
     )

@@ -29,12 +29,12 @@ from stream_app.app.ops.quarantine.quarantine_folder import (
 )
 from stream_app.app.ops.quarantine.record_choice import Choice, offset_range
 from stream_app.app.ops.quarantine.replay import replay_lines
+from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.app.text.listing import DRY_RUN, NOTHING, counted, time_text
 from stream_app.app.text.text_table import Column, text_lines
 from stream_app.cdc.bad_reasons import REASON_KINDS
 from stream_app.errors import TableNotFoundError, UsageError
 from stream_app.table.commit.recorded_epochs import newest_epochs
-from stream_app.table.opening import open_table
 from stream_app.table.versions.time_travel import millis_of
 
 DESCRIPTION = "Look at the records of a quarantine, replay them, or drop them."
@@ -214,7 +214,7 @@ class _Records:
         one = None if name is None else [self.tables.path(name)]
         for path in one or paths_of(self.tables, needs_one=False):
             with contextlib.suppress(TableNotFoundError):
-                table = open_table(path, file_io_options=self.tables.file_system)
+                table = open_job_table(self.tables, path)
                 users.update(newest_epochs(table.snapshots))
         return frozenset(users)
 

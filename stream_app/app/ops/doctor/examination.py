@@ -34,8 +34,11 @@ from stream_app.app.ops.doctor.tables import (
 from stream_app.app.ops.inspect.job_status import JobStatus
 from stream_app.app.source.preflight import RECREATED_FIX, recreated
 from stream_app.app.tables.damaged_checkpoint import empty_files
+from stream_app.app.tables.job_catalog import job_catalog, open_job_table
 from stream_app.app.tables.job_folders import checkpoint_of, probe_local
 from stream_app.app.tables.one_table import changes_that_fail, wanted_schema
+from stream_app.app.text.listing import counted
+from stream_app.catalog.catalog_options import names_folder
 from stream_app.clock import Clock
 from stream_app.errors import TableNotFoundError
 from stream_app.fileio.file_io_registry import can_open, file_io_of, is_local
@@ -51,7 +54,6 @@ from stream_app.spark.job_folder import Folder
 from stream_app.table.opening import (
     check_fits,
     open_for_altering,
-    open_table,
     with_configuration,
 )
 
@@ -82,11 +84,16 @@ class Examination:
         cores, buffer = os.cpu_count() or 1, CoreOptions(section.options)[WRITE_BUFFER_SIZE]
         total = machine.machine_memory()
         yield from observed("memory", partial(machine.memory, spark, total, buffer, cores))
-        yield from observed("disk", partial(machine.disk, section.warehouse))
+        has_folder = names_folder(self.config.catalog)
+        if has_folder:
+            yield from observed("disk", partial(machine.disk, section.warehouse))
         yield from observed("broker", self._broker.observations)
         tables, topics = self.config.tables, self._broker.topics
         yield from observed("columns", partial(columns_of_source, tables, topics))
-        yield from observed("warehouse", partial(self._store, "warehouse", section.warehouse))
+        if has_folder:
+            yield from observed("warehouse", partial(self._store, "warehouse", section.warehouse))
+        if tables.catalog:
+            yield from observed("catalog", self._catalog)
         yield from observed("checkpoint", self._checkpoint)
         if self.config.stream.quarantine is not None:
             folder = self.config.stream.quarantine
@@ -110,6 +117,14 @@ class Examination:
         yield fine(part, f"{folder} can be written, and of two writers of a file one wins")
         told_ms = store_now_ms(files, there)
         yield from clock_observations(part, "the store", told_ms, self.clock)
+
+    def _catalog(self) -> Iterator[Observation]:
+        tables = self.config.tables
+        catalog, database = job_catalog(tables), tables.section.database
+        names = catalog.list_tables(database)
+        yield fine(
+            "catalog", f"{catalog.label} answers: {counted(len(names), 'table')} in {database}"
+        )
 
     def _checkpoint(self) -> Iterator[Observation]:
         location = self.config.stream.checkpoint
@@ -173,12 +188,12 @@ class Examination:
             status = self._status(checkpoint)
             yield from held_tables(checkpoint)
             yield from refused(status.refused())
-            yield from tables_of_database(status.paths(), tables.file_system)
+            yield from tables_of_database(tables, status.paths())
 
     def _table(self, only: SingleTable) -> Iterator[Observation]:
         wanted = wanted_schema(only.table, self.clock)
         try:
-            table = open_table(only.location, file_io_options=only.file_system)
+            table = open_job_table(only, only.location)
         except TableNotFoundError:
             yield fine("table", f"{only.location} will be created")
             yield from self._merging(wanted)
@@ -202,7 +217,7 @@ def _bound_to(tables: TablesOfJob) -> tuple[str, str]:
     if tables.is_of_many:
         return tables.location, DATABASE
     try:
-        table = open_table(tables.location, file_io_options=tables.file_system)
+        table = open_job_table(tables, tables.location)
     except TableNotFoundError:  # a checkpoint that has known one refuses the next
         return file_io_of(tables.location)[0], ""
     return table.location, table.identity()

@@ -13,6 +13,7 @@ from stream_app.app.config.tables_of_job import SingleTable, TablesOfJob
 from stream_app.app.ops.doctor.observation import Observation, fine, observed, problem, warning
 from stream_app.app.source.preflight import TopicInfo
 from stream_app.app.tables.first_messages import first_messages_of_all
+from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.app.tables.seen_tables import read_alone, seen_tables
 from stream_app.cdc.column_drift import INEXACT
 from stream_app.cdc.lowered_decode import Describe, LoweredDescription
@@ -29,7 +30,7 @@ from stream_app.planning.sync.partition_roots import PUBLISH_FIX, partition_root
 from stream_app.spark.ingest.job_state import state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_for_writing, open_table
+from stream_app.table.opening import open_for_writing
 from stream_app.table.versions.file_presence import FilePresence
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
@@ -62,21 +63,18 @@ def newest_snapshot(table: FileStoreTable) -> Iterator[Observation]:
         )
 
 
-def tables_of_database(
-    paths: Mapping[str, str], file_system: Mapping[str, str]
-) -> Iterator[Observation]:
+def tables_of_database(tables: TablesOfJob, paths: Mapping[str, str]) -> Iterator[Observation]:
     """Each table that a job of a whole database has met, by its name.
 
     Args:
         paths: the folder of each.
-        file_system: the section ``[file-system]``.
     """
     bad = 0
     for path in paths.values():
 
         def look(path: str = path) -> Iterator[Observation]:
             try:
-                table = open_table(path, file_io_options=file_system)
+                table = open_job_table(tables, path)
             except TableNotFoundError:  # a new one, which is made with its first rows
                 return
             open_for_writing(table)
@@ -150,7 +148,7 @@ def _beside_table(
     tables: TablesOfJob, location: str, description: SourceTable
 ) -> Iterable[TableRemark]:
     try:
-        table = open_table(location, file_io_options=tables.file_system)
+        table = open_job_table(tables, location)
     except TableNotFoundError:
         if not isinstance(tables, SingleTable):
             return remarks_of_new(description.columns)

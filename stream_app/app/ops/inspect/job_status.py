@@ -14,6 +14,7 @@ from functools import partial
 
 from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.ops.inspect.table_facts import TableFacts, freshness_s, table_facts
+from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.app.tables.refused_tables import refused_tables
 from stream_app.errors import StreamAppError, TableNotFoundError
 from stream_app.kafka.offset_ranges import Offsets, behind
@@ -24,7 +25,6 @@ from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.job_state import ONLY_TABLE, JobState, JobWarning, state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.commit.recorded_epochs import newest_epoch
-from stream_app.table.opening import open_table
 
 READY, HELD, WAITING, EMPTY, MISSING, UNREADABLE, REFUSED, BEHIND = (
     "ready", "held", "waiting", "empty", "missing", "unreadable", "refused", "behind"
@@ -184,7 +184,7 @@ class JobStatus:
     def _facts(self, path: str) -> TableFacts:
         if self.facts_of is not None:
             return self.facts_of(path)
-        table = open_table(path, file_io_options=self.tables_of_job.file_system)
+        table = open_job_table(self.tables_of_job, path)
         return table_facts(table, of_job=True)
 
     def paths(self, job: JobState | None = None) -> Mapping[str, str]:
@@ -205,7 +205,7 @@ class JobStatus:
         job, positions = self._state(), {}
         for name, path in self.paths(job).items():
             with contextlib.suppress(StreamAppError, OSError):
-                table = open_table(path, file_io_options=self.tables_of_job.file_system)
+                table = open_job_table(self.tables_of_job, path)
                 newest = newest_epoch(table.snapshots, _user(self.checkpoint))
                 waiting = job.held.get(name)
                 positions[name] = self._position(job, newest) if waiting is None else waiting.begin

@@ -16,6 +16,7 @@ from stream_app.app.ops.check.source_replay import own_messages
 from stream_app.app.ops.quarantine.later_changes import ReadRange, Where, topic_reader
 from stream_app.app.ops.quarantine.quarantine_folder import Quarantine, QuarantinedRecord
 from stream_app.app.ops.quarantine.replay import Replay, messages_of
+from stream_app.app.tables.job_catalog import open_job_table
 from stream_app.app.tables.table_pipeline import (
     LEFT_OUT_BY_REPLAY,
     LEFT_OUT_OF_LATER_CHANGES,
@@ -32,7 +33,6 @@ from stream_app.spark.ingest.epoch_log import EpochLog
 from stream_app.spark.ingest.job_state import state_of
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.opening import open_table
 
 
 def job_replays(
@@ -70,7 +70,7 @@ def job_replays(
     reader = topic_reader(tables.source) if read is None else read
     state = state_of(checkpoint)
     if not isinstance(tables, WholeDatabase):
-        table = open_table(tables.location, file_io_options=tables.file_system)
+        table = open_job_table(tables, tables.location)
         names = [] if tables.source.merge_shards else state.source_tables_of().values()
         of_source = frozenset(name for names_of_topic in names for name in names_of_topic)
         only = _replay(tables, whole, table, epoch_log, reader)
@@ -135,7 +135,7 @@ class _Database:
     def _of_table(self, name: str, waiting: Quarantine, *, beside: Quarantine) -> Replay:
         # Read the job's progress first: whatever it commits later is in the table's snapshots.
         passed = _passed(self.epoch_log, name)
-        table = open_table(self.tables.path(name), file_io_options=self.tables.file_system)
+        table = open_job_table(self.tables, self.tables.path(name))
         read = functools.partial(self._own_messages, name)
         return replace(
             _replay(self.tables, waiting, table, self.epoch_log, read),

@@ -76,7 +76,7 @@ def bucket_trees(
     """The trees of buckets: those in compaction first, then those with the most sorted runs.
 
     Args:
-        runs: of `inspect.levels.run_rows`; newest first in a bucket.
+        runs: of `inspect.bucket_trees.run_rows`; newest first in a bucket.
     """
     works = {(one.partition, one.bucket): one for one in under_way}
     groups = groupby(runs, key=lambda run: (run.partition, run.bucket))

@@ -15,6 +15,8 @@ from prometheus_client import generate_latest
 from stream_app.app.cli.verbs.ingest import ingest_command
 from stream_app.app.config.app_config import load_config
 from stream_app.app.config.secrets import HIDDEN, Secrets, hidden, hiding, is_secret
+from stream_app.app.config.settings import secret_texts
+from stream_app.app.config.values import Setting
 from stream_app.app.observe.metrics.job_metrics import JobMetrics
 from stream_app.errors import UsageError
 from stream_app.spark.stream.kafka_source import KafkaSource
@@ -36,6 +38,7 @@ ODD = 'p"a\\ss é+/=\tword'
         "s3.session.token",
         "KAFKA_PASSWORD",
         "TRUST_PASSPHRASE",
+        "catalog.header.x-key",
     ],
 )
 def test_names_of_secrets(name: str) -> None:
@@ -73,6 +76,19 @@ def test_a_password_within_a_login_and_lines_of_a_key_are_found() -> None:
     assert Secrets([oauth]).hide("c sesame s") == f"c {HIDDEN} s"
     assert secrets.hide("at ByqGSM49AgEG") == f"at {HIDDEN}"
     assert secrets.hide("-----BEGIN PRIVATE KEY-----") == "-----BEGIN PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "jdbc:postgresql://host/db?user=alice&password=swordfish&ssl=true",
+        "jdbc:mysql://host/db?password=swordfish",
+        "https://alice:swordfish@host/",
+    ],
+)
+def test_the_password_of_an_address_is_hidden(uri: str) -> None:
+    settings = {"catalog.uri": Setting(uri, "test")}
+    assert secret_texts(settings, {}) == ["swordfish"]
 
 
 def test_the_longer_one_goes_first_and_very_short_ones_stay() -> None:

@@ -14,7 +14,7 @@ from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 
 from stream_app.app.cli.main import main
-from stream_app.app.config.app_config import load_config
+from stream_app.app.config.app_config import AppConfig, load_config
 from stream_app.app.ops.doctor import machine
 from stream_app.app.ops.doctor.examination import Examination
 from stream_app.app.ops.doctor.observation import Level, Observation, observed
@@ -62,10 +62,11 @@ class Job:
     def table(self, columns: str = "k INT, v STRING", **options: Any) -> Any:
         return small_table(self.folder / "warehouse/db.db/t", columns, ("k",), **options)
 
+    def config(self) -> AppConfig:
+        return load_config(self.conf, self.settings, self.environ)
+
     def seen(self, part: str) -> list[Observation]:
-        examination = Examination(
-            load_config(self.conf, self.settings, self.environ), SystemClock()
-        )
+        examination = Examination(self.config(), SystemClock())
         return [one for one in examination.observations() if one.part == part]
 
 
@@ -92,6 +93,15 @@ def test_a_healthy_job_makes_nothing(job: Job, capsys: pytest.CaptureFixture[str
     ]  # fmt: skip
     assert "will be created" in said
     assert sorted(job.folder.rglob("*")) == before
+
+
+def test_a_warehouse_that_is_a_name_is_no_folder(job: Job) -> None:
+    job.settings = ["catalog.metastore=rest", "catalog.uri=http://127.0.0.1:1"]
+    job.settings += ["catalog.token.provider=bear"]
+    job.environ = {"STREAM_APP_CATALOG__TOKEN": "swordfish"}
+    seen = list(Examination(job.config(), SystemClock()).observations())
+    assert {"disk", "warehouse"}.isdisjoint(one.part for one in seen)
+    assert "127.0.0.1:1" in only([one for one in seen if one.part == "catalog"]).what
 
 
 def test_a_table_that_does_not_fit_is_a_problem(
@@ -211,7 +221,7 @@ def test_a_file_that_the_newest_snapshot_needs_and_is_gone_is_a_problem(job: Job
     seen = job.seen("table")
     assert [one.level for one in seen] == [Level.OK, Level.PROBLEM]
     assert seen[1].what.startswith(f"a file is missing ({data})")
-    assert list(tables_of_database({"t": table.path}, {})) == seen[1:]
+    assert list(tables_of_database(job.config().tables, {"t": table.path})) == seen[1:]
     (job.folder / "warehouse/db.db/t/snapshot/snapshot-1").write_text("{")
     assert [one.level for one in job.seen("table")] == [Level.PROBLEM]
 

@@ -31,7 +31,7 @@ def test_each_names_table_column_and_remedy(
     text = capsys.readouterr().out
     assert f"warning: the table ods.orders: {COLUMN}" in text
     assert f"\n  to fix: {REMEDY}" in text
-    assert "warning: messages of shop.items and of all further source tables are set aside" in text
+    assert "messages of shop.items and of all further source tables go to quarantine" in text
     assert "\n  to fix: raise it, or leave tables out by sync.excluding-tables" in text
 
     main(["status", "--conf", str(conf), "--json"])

@@ -35,7 +35,7 @@ from stream_app.spark.ingest.table_feed import TableFeed
 from stream_app.spark.job_folder import Folder
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.job.table_job import TableJob
-from stream_app.table.kinds.tasks import bucket_assigner, table_write
+from stream_app.table.kinds.registry import bucket_assigner, table_write
 from stream_app.table.opening import open_table
 from tests.support.database_topic import HEARTBEAT, Message, change, creates
 from tests.support.small_table import TIME_MS, CompactHere, StandingClock
@@ -107,7 +107,7 @@ def test_a_stranger_with_ten_thousand_names_makes_no_more_tables_than_allowed(
         assert database.feeds(*strange) == ["t0000", "t0001"]
     assert database.feeds(*creates("shop.orders", [2])) == ["orders"], "the job's own go on"
     assert database.feeds(*creates("eu.orders", [2])) == ["orders"], "a shard needs no table"
-    [told] = [each for each in caplog.messages if "set aside" in each]
+    [told] = [each for each in caplog.messages if "go to quarantine" in each]
     assert "shop.t0002 and of all further source tables" in told
     assert "sync.max-tables" in told
 

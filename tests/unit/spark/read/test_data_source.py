@@ -186,6 +186,8 @@ def test_the_latest_version_is_found_out_by_each_read(table: SmallTable) -> None
         ("{t}$files", {"read__protect": "1 h"}, "this read has no single"),
         ("{t}", {"read__protect": "1 h", "incremental_between": "1,2"}, "this read has no single"),
         ("{t}", {"s3__secret-key": "hush"}, "set AWS_ACCESS_KEY_ID"),
+        ("db.t", {"catalog__token": "hush"}, "write the catalog into"),
+        ("db.t", {"catalog__header__x-key": "hush"}, "write the catalog into"),
     ],
 )
 def test_what_is_wrong_is_told(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stream_app.cdc.pipeline import Place
-from stream_app.table.kinds.tasks import bucket_assigner
+from stream_app.table.kinds.registry import bucket_assigner
 from stream_app.table.steps.refused_partitions import NameablePartitions
 from tests.support.small_table import small_table
 from tests.unit.cdc.debezium_messages import a_format, messages, reasons_of, rows_of

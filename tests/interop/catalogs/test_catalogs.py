@@ -1,4 +1,4 @@
-"""Tables of a JDBC catalog, which Paimon's Java writes beside us."""
+"""Tables of a catalog, which Paimon's Java writes beside us."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ from stream_app.table.opening import (
 from stream_app.table.schema.alter import alter_table
 from tests.support.named_table import NamedTable
 from tests.support.paimon_java import PaimonJava
+from tests.support.rest_server import RestServer
 from tests.support.small_table import SmallTable
+from tests.testbed.hive_metastore import HiveMetastore
 from tests.testbed.mariadb import PASSWORD, MariaDb
 from tests.testbed.mariadb import USER as MARIADB_USER
 from tests.testbed.postgres import USER, Postgres
@@ -52,9 +54,22 @@ def mysql_url() -> Iterator[str]:
         yield f"jdbc:mysql://127.0.0.1:{server.port}/catalog?permitMysqlScheme&{login}"
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "mysql"])
+@pytest.fixture(scope="module")
+def metastore() -> Iterator[HiveMetastore]:
+    with closing(HiveMetastore("3.1.3")) as server:  # Paimon's Java has no client of Hive 4
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "mysql", "hive", "rest"])
 def options(request: pytest.FixtureRequest, tmp_path: Path) -> Mapping[str, str]:
-    """A catalog of its own for each test, with locks."""
+    """A catalog of its own for each test; those in databases have locks."""
+    if request.param == "rest":
+        server: RestServer = request.getfixturevalue("rest_server")
+        return server.warehouse(tmp_path).options
+    if request.param == "hive":
+        metastore: HiveMetastore = request.getfixturevalue("metastore")
+        metastore.drop_databases()
+        return metastore.catalog_options(tmp_path / "warehouse")
     url = f"jdbc:sqlite:{tmp_path}/catalog.db"
     if request.param != "sqlite":
         url = request.getfixturevalue(f"{request.param}_url")
@@ -89,7 +104,8 @@ def test_java_lists_reads_alters_and_continues_a_table(
     ours = orders_of(catalog)
     ours.commit(("+I", {"k": "a", "v": "1"}))
     theirs = NamedTable(catalog=options, database="shop", table="orders")
-    assert paimon_java.list_tables(options) == {"shop": ["orders"]}
+    made = {"default": list[str]()} if options["metastore"] == "hive" else {}
+    assert paimon_java.list_tables(options) == {**made, "shop": ["orders"]}
     assert paimon_java.read(theirs) == [{"k": "a", "v": "1"}]
     paimon_java.alter(theirs, ("add", "w", "STRING"))
     paimon_java.write(theirs, [("+I", {"k": "b", "v": "2", "w": "x"})], identifier=0)
@@ -102,7 +118,7 @@ def test_java_lists_reads_alters_and_continues_a_table(
         NamedTable(catalog=options, database="lab", table="runs"), [("k", "INT NOT NULL")],
         primary_keys=["k"], options={"bucket": "1"},
     )  # fmt: skip
-    assert catalog.list_databases() == ["lab", "shop"]
+    assert catalog.list_databases() == [*made, "lab", "shop"]
     assert catalog.list_tables("lab") == ["runs"]
     runs = SmallTable(open_in_catalog(catalog, Identifier("lab", "runs")))
     runs.commit(("+I", {"k": 1}))
@@ -151,6 +167,7 @@ def test_a_path_is_no_way_around_the_catalog(catalog: Catalog) -> None:
     assert open_for_altering(open_in_catalog(catalog, ORDERS)).schema == table.schema
 
 
+@pytest.mark.parametrize("options", ["sqlite"], indirect=True)
 def test_a_folder_with_another_table_is_refused(
     options: Mapping[str, str], catalog: Catalog
 ) -> None:

@@ -1,0 +1,64 @@
+"""Opens and creates the tables of a job: in its catalog, or by their folders without one."""
+
+from __future__ import annotations
+
+import functools
+
+from stream_app.app.config.tables_of_job import TablesOfJob
+from stream_app.catalog.catalog import Catalog
+from stream_app.catalog.identifier import Identifier
+from stream_app.catalog.registry import catalog_of
+from stream_app.clock import Clock, SystemClock
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.table.file_store_table import FileStoreTable
+from stream_app.table.opening import (
+    create_or_open,
+    create_or_open_in_catalog,
+    open_in_catalog,
+    open_table,
+)
+
+
+def open_job_table(tables: TablesOfJob, path: str, clock: Clock | None = None) -> FileStoreTable:
+    """Open a table of a job.
+
+    Args:
+        path: as `TablesOfJob.path` gives it.
+
+    Raises:
+        TableNotFoundError, UsageError, StorageError: as `open_table` and `open_in_catalog`.
+    """
+    if not tables.catalog:
+        return open_table(path, clock, file_io_options=tables.file_system)
+    return open_in_catalog(job_catalog(tables), _identifier(tables, path), clock)
+
+
+def create_job_table(
+    tables: TablesOfJob, path: str, wanted: TableSchema, clock: Clock
+) -> FileStoreTable:
+    """Open a table of a job, or create it.
+
+    Raises:
+        UsageError, StorageError, SchemaMismatchError, UnsupportedTableError: as `create_or_open`.
+    """
+    if not tables.catalog:
+        return create_or_open(path, wanted, clock, file_io_options=tables.file_system)
+    return create_or_open_in_catalog(job_catalog(tables), _identifier(tables, path), wanted, clock)
+
+
+def job_catalog(tables: TablesOfJob) -> Catalog:
+    """The catalog of a job that has one.
+
+    Raises:
+        UsageError, StorageError, NoAccessError: as `catalog_of`.
+    """
+    return _catalog(tuple(sorted({**tables.file_system, **tables.catalog}.items())))
+
+
+def _identifier(tables: TablesOfJob, path: str) -> Identifier:
+    return Identifier(tables.section.database, path.rstrip("/").rpartition("/")[2])
+
+
+@functools.lru_cache
+def _catalog(options: tuple[tuple[str, str], ...]) -> Catalog:
+    return catalog_of(dict(options), SystemClock())

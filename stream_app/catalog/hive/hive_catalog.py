@@ -1,0 +1,238 @@
+"""The catalog in a Hive metastore: names and locations are the metastore's, versions are files.
+
+Source: Paimon `hive/HiveCatalog.java`.
+"""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from stream_app.catalog.catalog import Catalog, CatalogTable
+from stream_app.catalog.environment import (
+    CatalogPartition,
+    LockedEnvironment,
+    is_unfinished,
+    unknown_table,
+)
+from stream_app.catalog.file_system_catalog import table_folder
+from stream_app.catalog.hive.hive_lock import HiveLock
+from stream_app.catalog.hive.hive_table import (
+    HiveLayout,
+    Made,
+    changed_table,
+    database_location,
+    is_paimon_table,
+    new_database,
+    new_partitions,
+    new_table,
+    table_location,
+)
+from stream_app.catalog.hive.metastore_client import MetastoreClient, Method, RefusedError
+from stream_app.catalog.hive.thrift_struct import (
+    Struct,
+    Value,
+    flag,
+    nested,
+    structs,
+    text,
+    text_map,
+    texts,
+)
+from stream_app.catalog.identifier import Identifier
+from stream_app.clock import Clock
+from stream_app.errors import StorageError, UsageError
+from stream_app.fileio.file_io_registry import file_io_of
+from stream_app.filestore.versions.schema_manager import SchemaManager
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.planning.schema.schema_changes import SchemaChange, UnsetOption
+
+_EXISTS, _GONE, _INVALID = (
+    "AlreadyExistsException",
+    "NoSuchObjectException",
+    "InvalidObjectException",
+)
+_META = "MetaException"
+_GET_ALL_DATABASES = Method("get_all_databases")
+_GET_DATABASE = Method("get_database", (_GONE, _META))
+_CREATE_DATABASE = Method("create_database", (_EXISTS, _INVALID, _META))
+_GET_ALL_TABLES = Method("get_all_tables")
+_GET_TABLES = Method(
+    "get_table_objects_by_name_req", (_META, "InvalidOperationException", "UnknownDBException")
+)
+_GET_TABLE = Method("get_table_req", (_META, _GONE))
+_CREATE_TABLE = Method("create_table", (_EXISTS, _INVALID, _META, _GONE))
+_ALTER_TABLE = Method("alter_table_with_environment_context", ("InvalidOperationException", _META))
+_ADD_PARTITIONS = Method("add_partitions_req", (_INVALID, _EXISTS, _META))
+_TABLES_A_CALL = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiveCatalog(Catalog):
+    """Tables of a metastore that are Paimon's; others are not seen, and their names are taken.
+
+    Attributes:
+        lock: None: ``lock.enabled`` is off.
+    """
+
+    client: MetastoreClient
+    warehouse: str
+    lock: HiveLock | None
+    layout: HiveLayout
+    clock: Clock
+    file_io_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def label(self) -> str:
+        """See `Catalog.label`."""
+        return self.client.label
+
+    def list_databases(self) -> list[str]:
+        """See `Catalog.list_databases`."""
+        return sorted(self._call(_GET_ALL_DATABASES).texts(0))
+
+    def list_tables(self, database: str) -> list[str]:
+        """See `Catalog.list_tables`."""
+        names = self._call(_GET_ALL_TABLES, text(database)).texts(0)
+        tables: list[Struct] = []
+        for begin in range(0, len(names), _TABLES_A_CALL):
+            batch = texts(names[begin : begin + _TABLES_A_CALL])
+            request = nested(Struct({1: text(database), 2: batch}))
+            tables += self._call(_GET_TABLES, request).struct(0).structs(1)
+        return sorted(table.text(1) for table in tables if is_paimon_table(table))
+
+    def create_database(self, database: str) -> None:
+        """See `Catalog.create_database`."""
+        _check_name(database)
+        if self._database(database) is not None:
+            return
+        folder = table_folder(self.warehouse, Identifier(database, "")).rstrip("/")
+        made = nested(new_database(database, folder, self.layout))
+        with suppress(RefusedError):  # another process was faster
+            self._call(_CREATE_DATABASE, made, expected=_EXISTS)
+
+    def table(self, identifier: Identifier) -> CatalogTable | None:
+        """See `Catalog.table`; a table that is not Paimon's is none."""
+        _check_name(str(identifier))
+        table = self._table(identifier)
+        if table is None or not is_paimon_table(table):
+            return None
+        return self._place(identifier, table_location(table, self.layout))
+
+    def _new_place(self, identifier: Identifier) -> CatalogTable:
+        database = self._database(identifier.database)
+        folder = "" if database is None else database_location(database, self.layout)
+        location = f"{folder.rstrip('/')}/{identifier.table}" if folder else ""
+        return self._place(identifier, location or table_folder(self.warehouse, identifier))
+
+    def create_table(self, identifier: Identifier, schema: TableSchema) -> bool:
+        """See `Catalog.create_table`."""
+        _check_name(str(identifier))
+        if self._has(identifier):
+            return False
+        self.create_database(identifier.database)
+        place = self._new_place(identifier)
+        path, file_io = file_io_of(place.location, self.file_io_options)
+        file_io.check_atomic_create(path)
+        schemas = SchemaManager(file_io, path)
+        is_new = self._environment(identifier).create_schema(schemas, schema)
+        if not is_new and not is_unfinished(schemas, self.owner):
+            if self._has(identifier):
+                return False
+            raise unknown_table(path, self.label)
+        made = Made(getpass.getuser(), self.clock.now_ms() // 1000)
+        table = new_table(identifier, schema, place.location, self.layout, made)
+        try:
+            self._call(_CREATE_TABLE, nested(table), expected=_EXISTS)
+        except RefusedError:
+            return False
+        return True
+
+    def update(
+        self, identifier: Identifier, schema: TableSchema, changes: Sequence[SchemaChange]
+    ) -> None:
+        """See `TableRegister.update`."""
+        table = self._table(identifier)
+        if table is None:
+            return  # it was dropped a moment ago
+        unset = {change.key for change in changes if isinstance(change, UnsetOption)}
+        changed = changed_table(table, schema, self.layout, unset)
+        context = {"CASCADE": "true", "DO_NOT_UPDATE_STATS": "true"}
+        self._call(
+            _ALTER_TABLE, text(identifier.database), text(identifier.table), nested(changed),
+            nested(Struct({1: text_map(context)})),
+        )  # fmt: skip
+
+    def add_partitions(
+        self, identifier: Identifier, partitions: Sequence[CatalogPartition]
+    ) -> None:
+        """See `PartitionRegister.add_partitions`."""
+        table = self._table(identifier)
+        if table is None:
+            return  # it was dropped a moment ago
+        made = new_partitions(table, partitions, self.layout, self.clock.now_ms() // 1000)
+        request = Struct(
+            {
+                1: text(identifier.database),
+                2: text(identifier.table),
+                3: structs(made),
+                4: flag(True),  # those that exist are left alone
+                5: flag(False),  # and none is returned
+            }
+        )
+        self._call(_ADD_PARTITIONS, nested(request))
+
+    def _place(self, identifier: Identifier, location: str) -> CatalogTable:
+        return CatalogTable(
+            location=location,
+            environment=self._environment(identifier),
+            file_io_options=self.file_io_options,
+        )
+
+    def _environment(self, identifier: Identifier) -> LockedEnvironment:
+        return LockedEnvironment(identifier, self, self.lock, partitions=self)
+
+    def _has(self, identifier: Identifier) -> bool:
+        table = self._table(identifier)
+        if table is not None and not is_paimon_table(table):
+            raise UsageError(
+                f"{identifier} of the metastore is no Paimon table",
+                where=self.label,
+                fix="give another name, or drop that table by the engine that made it",
+            )
+        return table is not None
+
+    def _table(self, identifier: Identifier) -> Struct | None:
+        request = Struct({1: text(identifier.database), 2: text(identifier.table)})
+        with suppress(RefusedError):
+            return self._call(_GET_TABLE, nested(request), expected=_GONE).struct(0).struct(1)
+        return None
+
+    def _database(self, name: str) -> Struct | None:
+        with suppress(RefusedError):
+            return self._call(_GET_DATABASE, text(name), expected=_GONE).struct(0)
+        return None
+
+    def _call(self, method: Method, *arguments: Value, expected: str = "") -> Struct:
+        """The answer of the metastore; a RefusedError is of the kind that is `expected`."""
+        try:
+            return self.client.call(method, *arguments)
+        except RefusedError as error:
+            if error.kind == expected:
+                raise
+            raise StorageError(
+                f"the metastore refused: {error}",
+                where=f"{method.name} of {self.label}",
+                fix="see the metastore's own log",
+            ) from None
+
+
+def _check_name(name: str) -> None:
+    if name != name.lower():
+        raise UsageError(
+            f"{name!r} has upper-case letters, which a Hive metastore does not keep",
+            where="[catalog] metastore = hive",
+            fix="name the database and the table in lower case",
+        )

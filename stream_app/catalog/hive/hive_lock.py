@@ -1,0 +1,113 @@
+"""Locks of tables that a Hive metastore keeps.
+
+The metastore queues the requests. A holder keeps the lock for the moment in which it publishes one
+file, so it sends no heartbeats. The metastore takes the lock of a dead process away after its
+``hive.txn.timeout``; a waiting process keeps its request alive by asking.
+
+Source: Paimon `hive/HiveCatalogLock.java`.
+"""
+
+from __future__ import annotations
+
+import getpass
+import logging
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import IntEnum
+
+from stream_app.catalog.catalog_lock import wait_for_lock
+from stream_app.catalog.hive.metastore_client import MetastoreClient, Method, RefusedError
+from stream_app.catalog.hive.thrift_struct import Struct, i32, i64, nested, structs, text
+from stream_app.catalog.identifier import Identifier
+from stream_app.clock import Clock
+from stream_app.errors import CommitError, StorageError
+
+_LOG = logging.getLogger(__name__)
+_ABORTED = ("NoSuchTxnException", "TxnAbortedException")
+_LOCK = Method("lock", _ABORTED)
+_CHECK_LOCK = Method("check_lock", (*_ABORTED, "NoSuchLockException"))
+_UNLOCK = Method("unlock", ("NoSuchLockException", "TxnOpenException"))
+_EXCLUSIVE = i32(3)
+_TABLE_LEVEL = i32(2)
+
+
+class _State(IntEnum):
+    ACQUIRED = 1
+    WAITING = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiveLock:
+    """The locks of one metastore; see `CatalogLock`."""
+
+    client: MetastoreClient
+    clock: Clock
+    max_sleep_ms: int
+    timeout_ms: int
+
+    @contextmanager
+    def held(self, identifier: Identifier) -> Iterator[None]:
+        """See `CatalogLock.held`."""
+        request = self._answer(_LOCK, _request(identifier))
+        lock_id = request.number(1)
+        where = f"lock {lock_id} of {identifier} in {self.client.label}"
+        try:
+            if request.number(2) != _State.ACQUIRED:
+                wait_for_lock(
+                    lambda: self._is_acquired(lock_id, where),
+                    self.clock,
+                    max_sleep_ms=self.max_sleep_ms,
+                    timeout_ms=self.timeout_ms,
+                    where=where,
+                )
+            yield
+        finally:
+            self._unlock(lock_id, where)
+
+    def _is_acquired(self, lock_id: int, where: str) -> bool:
+        try:
+            state = self._answer(_CHECK_LOCK, Struct({1: i64(lock_id)})).number(2)
+        except RefusedError as error:
+            raise _lost(str(error), where) from None
+        if state not in (_State.ACQUIRED, _State.WAITING):
+            raise _lost(f"its state is {state}", where)
+        return state == _State.ACQUIRED
+
+    def _unlock(self, lock_id: int, where: str) -> None:
+        try:
+            self.client.call(_UNLOCK, nested(Struct({1: i64(lock_id)})))
+        except (RefusedError, StorageError) as error:
+            # What was done under the lock is done; the metastore ends the lock by its age.
+            _LOG.warning("the metastore did not release the %s: %s", where, error)
+
+    def _answer(self, method: Method, request: Struct) -> Struct:
+        return self.client.call(method, nested(request)).struct(0)
+
+
+def _request(identifier: Identifier) -> Struct:
+    component = Struct(
+        {
+            1: _EXCLUSIVE,
+            2: _TABLE_LEVEL,
+            3: text(identifier.database),
+            4: text(identifier.table),
+        }
+    )
+    return Struct(
+        {
+            1: structs([component]),
+            3: text(getpass.getuser()),
+            4: text(socket.gethostname()),
+            5: text("stream_app"),
+        }
+    )
+
+
+def _lost(why: str, where: str) -> CommitError:
+    return CommitError(
+        f"the metastore has dropped this process's request of a lock: {why}",
+        where=where,
+        fix="start again; if it recurs, raise the metastore's 'hive.txn.timeout'",
+    )

@@ -1,0 +1,268 @@
+"""Tables, databases and partitions as the metastore describes Paimon's.
+
+Pure: makes structs of `hive_metastore.thrift` out of schemas. A changed table keeps the fields and
+parameters that others have put into it.
+
+Source: Paimon `hive/HiveCatalog.java`, `hive/StorageLocationHelper.java`,
+`hive/TBPropertiesLocationHelper.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from stream_app.catalog.environment import CatalogPartition, properties_of
+from stream_app.catalog.hive.hive_types import hive_type
+from stream_app.catalog.hive.thrift_struct import (
+    Struct,
+    Value,
+    i32,
+    nested,
+    structs,
+    text,
+    text_map,
+    texts,
+)
+from stream_app.catalog.identifier import Identifier
+from stream_app.model.options.table_options import (
+    DATA_FILE_PATH_DIRECTORY,
+    METASTORE_PARTITIONED_TABLE,
+)
+from stream_app.model.schema.data_type import DataField
+from stream_app.model.schema.table_schema import TableSchema
+
+_INPUT_FORMAT = "org.apache.paimon.hive.mapred.PaimonInputFormat"
+_OUTPUT_FORMAT = "org.apache.paimon.hive.mapred.PaimonOutputFormat"
+_SERDE = "org.apache.paimon.hive.PaimonSerDe"
+_STORAGE_HANDLER = "org.apache.paimon.hive.PaimonStorageHandler"
+_TYPE = {"table_type": "PAIMON", "storage_handler": _STORAGE_HANDLER}
+_LOCATION_KEY = "paimon_location"
+_HIVE_PREFIX = "hive."
+_PARTITION_EXPIRATION_TIME = "partition.expiration-time"
+_RETENTION = 2**31 - 1
+
+
+class TableField(IntEnum):
+    """Fields of ``Table``."""
+
+    NAME = 1
+    DATABASE = 2
+    OWNER = 3
+    CREATE_TIME = 4
+    LAST_ACCESS_TIME = 5
+    RETENTION = 6
+    STORAGE = 7
+    PARTITION_KEYS = 8
+    PARAMETERS = 9
+    TYPE = 12
+
+
+class StorageField(IntEnum):
+    """Fields of ``StorageDescriptor``."""
+
+    COLUMNS = 1
+    LOCATION = 2
+    INPUT_FORMAT = 3
+    OUTPUT_FORMAT = 4
+    SERDE = 7
+
+
+class SerdeField(IntEnum):
+    """Fields of ``SerDeInfo``."""
+
+    LIBRARY = 2
+    PARAMETERS = 3
+
+
+class PartitionField(IntEnum):
+    """Fields of ``Partition``."""
+
+    VALUES = 1
+    DATABASE = 2
+    TABLE = 3
+    CREATE_TIME = 4
+    LAST_ACCESS_TIME = 5
+    STORAGE = 6
+    PARAMETERS = 7
+
+
+class DatabaseField(IntEnum):
+    """Fields of ``Database``."""
+
+    NAME = 1
+    LOCATION = 3
+    PARAMETERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The user that makes a table, and when."""
+
+    owner: str
+    time_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiveLayout:
+    """Where the metastore keeps what it knows of Paimon's tables.
+
+    Attributes:
+        location_in_properties: locations are parameters, so that the metastore needs no access to
+            the store.
+        has_properties: parameters have a copy of all options.
+    """
+
+    location_in_properties: bool
+    has_properties: bool
+
+    def location(self, parameters: Mapping[str, str], stored: str) -> str:
+        """The location of a table or a database; empty when it has none."""
+        given = parameters.get(_LOCATION_KEY, "") if self.location_in_properties else ""
+        return given or stored
+
+
+def is_paimon_table(table: Struct) -> bool:
+    """Whether a table of the metastore is Paimon's."""
+    storage = table.struct(TableField.STORAGE)
+    formats = (StorageField.INPUT_FORMAT, StorageField.OUTPUT_FORMAT)
+    return [storage.text(number) for number in formats] == [_INPUT_FORMAT, _OUTPUT_FORMAT]
+
+
+def table_location(table: Struct, layout: HiveLayout) -> str:
+    """The folder of a table."""
+    stored = table.struct(TableField.STORAGE).text(StorageField.LOCATION)
+    return layout.location(table.text_map(TableField.PARAMETERS), stored)
+
+
+def database_location(database: Struct, layout: HiveLayout) -> str:
+    """The folder of a database; empty when it has none."""
+    stored = database.text(DatabaseField.LOCATION)
+    return layout.location(database.text_map(DatabaseField.PARAMETERS), stored)
+
+
+def new_database(name: str, location: str, layout: HiveLayout) -> Struct:
+    """A database whose tables are in a folder."""
+    database = Struct({DatabaseField.NAME: text(name)})
+    if layout.location_in_properties:
+        parameters = text_map({_LOCATION_KEY: location})
+        return database.with_fields({DatabaseField.PARAMETERS: parameters})
+    return database.with_fields(
+        {DatabaseField.LOCATION: text(location), DatabaseField.PARAMETERS: text_map({})}
+    )
+
+
+def new_table(
+    identifier: Identifier, schema: TableSchema, location: str, layout: HiveLayout, made: Made
+) -> Struct:
+    """A table of Paimon's that the metastore does not have."""
+    options = schema.options
+    kept = (_PARTITION_EXPIRATION_TIME, DATA_FILE_PATH_DIRECTORY.key)
+    own = {} if layout.has_properties else {key: options[key] for key in kept if key in options}
+    table = Struct(
+        {
+            TableField.NAME: text(identifier.table),
+            TableField.DATABASE: text(identifier.database),
+            TableField.OWNER: text(made.owner),
+            TableField.CREATE_TIME: i32(made.time_s),
+            TableField.LAST_ACCESS_TIME: i32(made.time_s),
+            TableField.RETENTION: i32(_RETENTION),
+            TableField.PARTITION_KEYS: structs([]),
+            TableField.PARAMETERS: text_map(own),
+            TableField.TYPE: text("MANAGED_TABLE"),
+        }
+    )
+    table = changed_table(table, schema, layout, ())
+    return _located(table, location, layout)
+
+
+def changed_table(
+    table: Struct, schema: TableSchema, layout: HiveLayout, unset: Collection[str]
+) -> Struct:
+    """A table of the metastore that follows a schema.
+
+    Args:
+        unset: options that the schema has lost.
+    """
+    storage = table.struct(TableField.STORAGE)
+    serde = storage.struct(StorageField.SERDE).with_fields(
+        {SerdeField.LIBRARY: text(_SERDE), SerdeField.PARAMETERS: text_map({})}
+    )
+    keys = schema.partition_keys if schema.core_options[METASTORE_PARTITIONED_TABLE] else ()
+    columns = [one for one in schema.fields if one.name not in keys]
+    fields: dict[int, Value] = {
+        TableField.STORAGE: nested(
+            storage.with_fields(
+                {
+                    StorageField.COLUMNS: structs(map(_column, columns)),
+                    StorageField.INPUT_FORMAT: text(_INPUT_FORMAT),
+                    StorageField.OUTPUT_FORMAT: text(_OUTPUT_FORMAT),
+                    StorageField.SERDE: nested(serde),
+                }
+            )
+        ),
+        TableField.PARAMETERS: text_map(_parameters(table, schema, layout, unset)),
+    }
+    if keys:
+        partition_keys = structs(_column(schema.fields.field(key)) for key in keys)
+        fields[TableField.PARTITION_KEYS] = partition_keys
+    return table.with_fields(fields)
+
+
+def new_partitions(
+    table: Struct, partitions: Sequence[CatalogPartition], layout: HiveLayout, time_s: int
+) -> list[Struct]:
+    """Partitions of a table of the metastore."""
+    folder = table_location(table, layout)
+    return [
+        _partition(table, partition, f"{folder}/{partition.folder}", layout, time_s)
+        for partition in partitions
+    ]
+
+
+def _partition(
+    table: Struct, partition: CatalogPartition, location: str, layout: HiveLayout, time_s: int
+) -> Struct:
+    storage, parameters = table.struct(TableField.STORAGE), {}
+    if layout.location_in_properties:
+        parameters[_LOCATION_KEY] = location
+    else:
+        storage = storage.with_fields({StorageField.LOCATION: text(location)})
+    return Struct(
+        {
+            PartitionField.VALUES: texts(partition.values),
+            PartitionField.DATABASE: text(table.text(TableField.DATABASE)),
+            PartitionField.TABLE: text(table.text(TableField.NAME)),
+            PartitionField.CREATE_TIME: i32(time_s),
+            PartitionField.LAST_ACCESS_TIME: i32(time_s),
+            PartitionField.STORAGE: nested(storage),
+            PartitionField.PARAMETERS: text_map(parameters),
+        }
+    )
+
+
+def _parameters(
+    table: Struct, schema: TableSchema, layout: HiveLayout, unset: Collection[str]
+) -> dict[str, str]:
+    options = schema.options
+    if layout.has_properties:
+        copied = properties_of(schema)
+    else:
+        copied = {key: value for key, value in options.items() if key.startswith(_HIVE_PREFIX)}
+    comment = {} if schema.comment is None else {"comment": schema.comment}
+    parameters = {**table.text_map(TableField.PARAMETERS), **copied, **comment, **_TYPE}
+    return {key: value for key, value in parameters.items() if key not in unset}
+
+
+def _located(table: Struct, location: str, layout: HiveLayout) -> Struct:
+    if layout.location_in_properties:
+        parameters = {**table.text_map(TableField.PARAMETERS), _LOCATION_KEY: location}
+        return table.with_fields({TableField.PARAMETERS: text_map(parameters)})
+    storage = table.struct(TableField.STORAGE).with_fields({StorageField.LOCATION: text(location)})
+    return table.with_fields({TableField.STORAGE: nested(storage)})
+
+
+def _column(field: DataField) -> Struct:
+    column = Struct({1: text(field.name), 2: text(hive_type(field.data_type))})
+    return column if field.description is None else column.with_fields({3: text(field.description)})

@@ -1,0 +1,37 @@
+"""Columns as Hive names their types; the metastore's copy is for Hive's own readers.
+
+Source: Paimon `hive/HiveTypeUtils.java`, `hive/LocalZonedTimestampTypeUtils.java`.
+"""
+
+from __future__ import annotations
+
+from stream_app.model.schema.data_type import DataType, TypeRoot
+
+_CHAR_MAX = 255
+_VARCHAR_MAX = 65_535
+_BY_ROOT = {
+    TypeRoot.BINARY: "binary",
+    TypeRoot.VARBINARY: "binary",
+    TypeRoot.TIME: "string",
+    TypeRoot.TIMESTAMP_LTZ: "timestamp with local time zone",
+}
+"""Where Hive's name is not Paimon's in lower case."""
+
+
+def hive_type(data_type: DataType) -> str:
+    """The name of a type: ``struct<id:bigint,tags:array<string>>``."""
+    match data_type.root:
+        case TypeRoot.ROW:
+            fields = (f"{one.name}:{hive_type(one.data_type)}" for one in data_type.fields)
+            return f"struct<{','.join(fields)}>"
+        case TypeRoot.ARRAY | TypeRoot.MAP:
+            inner = ",".join(map(hive_type, data_type.inner))
+            return f"{data_type.root.value.lower()}<{inner}>"
+        case TypeRoot.DECIMAL:
+            return f"decimal({data_type.precision},{data_type.scale})"
+        case TypeRoot.CHAR:
+            return f"char({data_type.length})" if data_type.length <= _CHAR_MAX else "string"
+        case TypeRoot.VARCHAR:
+            return f"varchar({data_type.length})" if data_type.length <= _VARCHAR_MAX else "string"
+        case root:
+            return _BY_ROOT.get(root) or str(root.value).lower()

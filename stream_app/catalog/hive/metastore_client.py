@@ -1,0 +1,220 @@
+"""Calls of a Hive metastore, over a few connections that stay open.
+
+The client is schemaless: a call is a name and a struct of arguments (`thrift_struct`), so the same
+code calls metastores of Hive 3.1 and 4.0. Names, numbers and errors are those of Hive's
+`hive_metastore.thrift`.
+
+Source: Paimon `hive/pool/HiveClientPool.java`.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from stream_app.catalog.hive.hive_site import Address
+from stream_app.catalog.hive.thrift_struct import (
+    Struct,
+    Value,
+    read_struct,
+    text,
+    texts,
+    write_struct,
+)
+from stream_app.errors import NoAccessError, StorageError, UsageError
+
+_REFUSALS = ("AccessControlException", "Permission denied", "NotAllow", "not authorized")
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of the metastore.
+
+    Attributes:
+        errors: its declared exceptions, whose fields in an answer are 1, 2, ….
+    """
+
+    name: str
+    errors: tuple[str, ...] = ("MetaException",)
+
+
+_SET_UGI = Method("set_ugi")
+_CALL, _EXCEPTION = 1, 3
+"""Kinds of messages."""
+
+
+class RefusedError(Exception):
+    """The metastore refused a call by one of the method's exceptions.
+
+    Attributes:
+        kind: the exception's name, such as ``NoSuchObjectException``.
+    """
+
+    def __init__(self, kind: str, said: str) -> None:
+        super().__init__(f"{kind}: {said}")
+        self.kind = kind
+
+
+@dataclass(slots=True)
+class MetastoreClient:
+    """Calls the first metastore that accepts a connection. Threads may share it.
+
+    A connection that fails is closed. When it has stood idle before, the call is repeated once on a
+    new one, because a metastore closes idle connections. Each call of this package may be repeated:
+    a lock whose answer was lost times out.
+
+    Attributes:
+        idle_max: the most connections that stay open.
+    """
+
+    addresses: tuple[Address, ...]
+    idle_max: int
+    timeout_ms: int
+    _idle: deque[Any] = field(init=False, default_factory=deque, repr=False)
+
+    @property
+    def label(self) -> str:
+        """The addresses."""
+        return ",".join(map(str, self.addresses))
+
+    def call(self, method: Method, *arguments: Value) -> Struct:
+        """Call a method with its arguments in their order; field 0 is what it returns.
+
+        Raises:
+            RefusedError: an exception that the method declares, other than MetaException.
+            StorageError: no metastore answers; a NoAccessError: it refuses this user.
+        """
+        struct = Struct(dict(enumerate(arguments, 1)))
+        while True:
+            was_idle = bool(self._idle)
+            try:
+                with self._transport_errors(), self._connection() as protocol:
+                    answer = _called(protocol, method.name, struct)
+                break
+            except _NotReachedError as error:
+                if not was_idle:
+                    raise self._unreachable(str(error)) from None
+        self._check(method, answer)
+        return answer
+
+    def _check(self, method: Method, answer: Struct) -> None:
+        for number in answer.fields.keys() - {0}:
+            kind = method.errors[number - 1] if number <= len(method.errors) else "exception"
+            said = " ".join(answer.struct(number).text(1).split())
+            where = f"{method.name} of {self.label}"
+            if any(mark in said for mark in _REFUSALS):
+                raise NoAccessError(
+                    f"the metastore refuses this user: {said}",
+                    where=where,
+                    fix="grant the user the right, or let another user run the job",
+                )
+            if kind != "MetaException":
+                raise RefusedError(kind, said)
+            raise StorageError(
+                f"the metastore failed: {said}", where=where, fix="see the metastore's own log"
+            )
+
+    def _unreachable(self, said: str) -> StorageError:
+        return StorageError(
+            f"no Hive metastore answers: {said}",
+            where=self.label,
+            fix="see that it runs, that 'uri' of the catalog is right, and that it wants neither "
+            "Kerberos nor TLS",
+        )
+
+    @contextmanager
+    def _connection(self) -> Iterator[Any]:
+        try:
+            protocol = self._idle.pop()
+        except IndexError:
+            protocol = self._opened()
+        try:
+            yield protocol
+        except BaseException:
+            protocol.trans.close()
+            raise
+        if len(self._idle) < self.idle_max:
+            self._idle.append(protocol)
+        else:
+            protocol.trans.close()
+
+    def _opened(self) -> Any:
+        library = _library()
+        sockets = [library.socket(address.host, address.port) for address in self.addresses]
+        for index, socket in enumerate(sockets, 1):
+            socket.setTimeout(self.timeout_ms)
+            protocol = library.protocol(library.transport(socket))
+            try:
+                protocol.trans.open()
+            except library.error:
+                if index == len(sockets):
+                    raise
+                continue
+            # A metastore that creates folders creates them as this user.
+            user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+            arguments = Struct({1: text(user), 2: texts([])})
+            self._check(_SET_UGI, _called(protocol, _SET_UGI.name, arguments))
+            return protocol
+        raise AssertionError("there is an address")
+
+    @contextmanager
+    def _transport_errors(self) -> Iterator[None]:
+        library = _library()
+        try:
+            yield
+        except (library.error, OSError, EOFError) as error:
+            raise _NotReachedError(" ".join(str(error).split()) or type(error).__name__) from None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process opens connections of its own."""
+        return MetastoreClient, (self.addresses, self.idle_max, self.timeout_ms)
+
+
+class _NotReachedError(Exception):
+    """The connection failed before there was an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Library:
+    """What is used of the library `thrift`."""
+
+    socket: Any
+    transport: Any
+    protocol: Any
+    error: type[Exception]
+
+
+@cache
+def _library() -> _Library:
+    try:
+        return _Library(
+            socket=import_module("thrift.transport.TSocket").TSocket,
+            transport=import_module("thrift.transport.TTransport").TBufferedTransport,
+            protocol=import_module("thrift.protocol.TBinaryProtocol").TBinaryProtocol,
+            error=import_module("thrift.Thrift").TException,
+        )
+    except ImportError:
+        raise UsageError(
+            "the Hive catalog needs thrift, which is not installed",
+            fix="pip install 'stream_app[hive]'",
+        ) from None
+
+
+def _called(protocol: Any, name: str, arguments: Struct) -> Struct:
+    protocol.writeMessageBegin(name, _CALL, 0)
+    write_struct(protocol, arguments)
+    protocol.writeMessageEnd()
+    protocol.trans.flush()
+    _, kind, _ = protocol.readMessageBegin()
+    answer = read_struct(protocol)
+    protocol.readMessageEnd()
+    if kind == _EXCEPTION:  # such as a method that the metastore does not have
+        raise _NotReachedError(f"{name}: {answer.text(1)}")
+    return answer

@@ -1,0 +1,236 @@
+"""Thrift structs by the numbers of their fields, without declarations.
+
+A struct that is read, changed and written keeps every field, so that a table survives which a newer
+metastore describes by fields that nobody here knows.
+
+Source: Apache Thrift, `doc/specs/thrift-binary-protocol.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+
+class ThriftType(IntEnum):
+    """The kinds of values, with the numbers that they have on the wire."""
+
+    STOP = 0
+    BOOL = 2
+    BYTE = 3
+    DOUBLE = 4
+    I16 = 6
+    I32 = 8
+    I64 = 10
+    STRING = 11
+    STRUCT = 12
+    MAP = 13
+    SET = 14
+    LIST = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value of one kind.
+
+    Attributes:
+        content: a number or bytes; a `Struct`; a `Items` of a list or a set; a `Pairs` of a map.
+    """
+
+    kind: int
+    content: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """The content of a list or a set."""
+
+    kind: int
+    contents: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """The content of a map."""
+
+    key_kind: int
+    kind: int
+    contents: tuple[tuple[Any, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A struct: its fields by number. What is missing reads as empty or zero."""
+
+    fields: Mapping[int, Value] = field(default_factory=dict)
+
+    def with_fields(self, fields: Mapping[int, Value]) -> Struct:
+        """The same struct with other values of some fields."""
+        return Struct({**self.fields, **fields})
+
+    def text(self, number: int) -> str:
+        """A field of kind STRING."""
+        return _text(self._content(number, b""))
+
+    def number(self, number: int) -> int:
+        """A field of an integer kind."""
+        return int(self._content(number, 0))
+
+    def struct(self, number: int) -> Struct:
+        """A field of kind STRUCT."""
+        content = self._content(number, Struct())
+        assert isinstance(content, Struct)
+        return content
+
+    def texts(self, number: int) -> list[str]:
+        """A field that is a list of strings."""
+        return [_text(content) for content in self._items(number)]
+
+    def structs(self, number: int) -> list[Struct]:
+        """A field that is a list of structs."""
+        return list(self._items(number))
+
+    def text_map(self, number: int) -> dict[str, str]:
+        """A field that is a map of strings."""
+        pairs = self._content(number, _NO_PAIRS)
+        return {_text(key): _text(value) for key, value in pairs.contents}
+
+    def _items(self, number: int) -> tuple[Any, ...]:
+        items = self._content(number, _NO_ITEMS)
+        assert isinstance(items, Items)
+        return items.contents
+
+    def _content(self, number: int, default: Any) -> Any:
+        value = self.fields.get(number)
+        return default if value is None else value.content
+
+
+_NO_ITEMS = Items(ThriftType.STRING, ())
+_NO_PAIRS = Pairs(ThriftType.STRING, ThriftType.STRING, ())
+
+
+def _text(content: bytes) -> str:
+    return content.decode(errors="replace")
+
+
+def text(value: str) -> Value:
+    """A string."""
+    return Value(ThriftType.STRING, value.encode())
+
+
+def flag(value: bool) -> Value:
+    """A boolean."""
+    return Value(ThriftType.BOOL, value)
+
+
+def i16(value: int) -> Value:
+    """An integer of 16 bits."""
+    return Value(ThriftType.I16, value)
+
+
+def i32(value: int) -> Value:
+    """An integer of 32 bits, or a member of an enum."""
+    return Value(ThriftType.I32, value)
+
+
+def i64(value: int) -> Value:
+    """An integer of 64 bits."""
+    return Value(ThriftType.I64, value)
+
+
+def nested(struct: Struct) -> Value:
+    """A struct as a field."""
+    return Value(ThriftType.STRUCT, struct)
+
+
+def texts(values: Iterable[str]) -> Value:
+    """A list of strings."""
+    return Value(
+        ThriftType.LIST, Items(ThriftType.STRING, tuple(value.encode() for value in values))
+    )
+
+
+def structs(values: Iterable[Struct]) -> Value:
+    """A list of structs."""
+    return Value(ThriftType.LIST, Items(ThriftType.STRUCT, tuple(values)))
+
+
+def text_map(values: Mapping[str, str]) -> Value:
+    """A map of strings."""
+    pairs = tuple((key.encode(), value.encode()) for key, value in values.items())
+    return Value(ThriftType.MAP, Pairs(ThriftType.STRING, ThriftType.STRING, pairs))
+
+
+_SCALARS = {
+    ThriftType.BOOL: "Bool",
+    ThriftType.BYTE: "Byte",
+    ThriftType.DOUBLE: "Double",
+    ThriftType.I16: "I16",
+    ThriftType.I32: "I32",
+    ThriftType.I64: "I64",
+    ThriftType.STRING: "Binary",
+}
+"""The end of the names of a protocol's methods."""
+
+
+def read_struct(protocol: Any) -> Struct:
+    """Read a struct by a protocol of the library `thrift`."""
+    fields = {}
+    protocol.readStructBegin()
+    while True:
+        _, kind, number = protocol.readFieldBegin()
+        if kind == ThriftType.STOP:
+            break
+        fields[number] = Value(kind, _read(protocol, kind))
+        protocol.readFieldEnd()
+    protocol.readStructEnd()
+    return Struct(fields)
+
+
+def _read(protocol: Any, kind: int) -> Any:
+    if kind == ThriftType.STRUCT:
+        return read_struct(protocol)
+    if kind == ThriftType.MAP:
+        key_kind, value_kind, size = protocol.readMapBegin()
+        pairs = tuple((_read(protocol, key_kind), _read(protocol, value_kind)) for _ in range(size))
+        protocol.readMapEnd()
+        return Pairs(key_kind, value_kind, pairs)
+    if kind in (ThriftType.LIST, ThriftType.SET):
+        name = "List" if kind == ThriftType.LIST else "Set"
+        item_kind, size = getattr(protocol, f"read{name}Begin")()
+        items = tuple(_read(protocol, item_kind) for _ in range(size))
+        getattr(protocol, f"read{name}End")()
+        return Items(item_kind, items)
+    return getattr(protocol, f"read{_SCALARS[ThriftType(kind)]}")()
+
+
+def write_struct(protocol: Any, struct: Struct) -> None:
+    """Write a struct by a protocol of the library `thrift`."""
+    protocol.writeStructBegin("")
+    for number, value in struct.fields.items():
+        protocol.writeFieldBegin("", value.kind, int(number))
+        _write(protocol, value.kind, value.content)
+        protocol.writeFieldEnd()
+    protocol.writeFieldStop()
+    protocol.writeStructEnd()
+
+
+def _write(protocol: Any, kind: int, content: Any) -> None:
+    if kind == ThriftType.STRUCT:
+        write_struct(protocol, content)
+    elif kind == ThriftType.MAP:
+        protocol.writeMapBegin(content.key_kind, content.kind, len(content.contents))
+        for key, value in content.contents:
+            _write(protocol, content.key_kind, key)
+            _write(protocol, content.kind, value)
+        protocol.writeMapEnd()
+    elif kind in (ThriftType.LIST, ThriftType.SET):
+        name = "List" if kind == ThriftType.LIST else "Set"
+        getattr(protocol, f"write{name}Begin")(content.kind, len(content.contents))
+        for item in content.contents:
+            _write(protocol, content.kind, item)
+        getattr(protocol, f"write{name}End")()
+    else:
+        getattr(protocol, f"write{_SCALARS[ThriftType(kind)]}")(content)

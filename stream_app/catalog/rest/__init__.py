@@ -1,0 +1,1 @@
+"""Paimon's REST catalog: a server that publishes the snapshots and schemas of its tables."""

@@ -1,0 +1,247 @@
+"""Requests to a REST catalog: paths, JSON, and errors by their status.
+
+A busy server (429, 503) is asked again, as Paimon's client does, and so is one that cuts a
+connection without an answer, if the request changes nothing. Every other failure is an error at
+once, because only the caller knows whether it may send a change twice.
+
+Source: Paimon `rest/RESTApi.java`, `rest/ResourcePaths.java`, `rest/HttpClient.java`,
+`rest/DefaultErrorHandler.java`, `rest/ExponentialHttpRequestRetryStrategy.java`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPException, IncompleteRead
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import quote_plus, urlencode
+from urllib.request import Request
+
+import orjson
+
+from stream_app.catalog.identifier import Identifier
+from stream_app.clock import Clock
+from stream_app.errors import (
+    NoAccessError,
+    StorageError,
+    StreamAppError,
+    UnsupportedTableError,
+    UsageError,
+)
+from stream_app.http_request import LongAnswerError, answer_to
+
+_TIMEOUT_S = 60.0
+_ANSWER_MAX = 64 << 20
+_REASON_MAX = 1 << 16
+_SHOWN = 500
+_RETRIES = 5
+_WAIT_MAX_S = 64
+_BUSY = (429, 503)
+_SUCCESS = range(200, 300)
+MISSING, EXISTS = 404, 409
+"""Statuses that are answers: what is asked for is not there; what is to be made is there."""
+_BAD_REQUEST, _NO_LOGIN, _FORBIDDEN, _NOT_IMPLEMENTED = 400, 401, 403, 501
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The JSON object of an answer; empty when the server sends no body.
+
+    Attributes:
+        status: 2xx, `MISSING` or `EXISTS`.
+        where: the request, for messages.
+    """
+
+    status: int
+    value: Mapping[str, Any]
+    where: str
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the server did what was asked."""
+        return self.status in _SUCCESS
+
+    def is_missing(self, resource: str) -> bool:
+        """Whether what the server lacks is of this type, such as ``SNAPSHOT``."""
+        return self.status == MISSING and self.value.get("resourceType") == resource
+
+    def field(self, name: str, kind: type[Any]) -> Any:
+        """A value of the object.
+
+        Raises:
+            StorageError: it is absent, or of another type.
+        """
+        value = self.value.get(name)
+        if not isinstance(value, kind):
+            raise StorageError(
+                f"the catalog's answer has no {kind.__name__} {name!r}",
+                where=self.where,
+                fix="see that 'uri' is the address of a Paimon REST catalog",
+            )
+        return value
+
+
+def table_path(identifier: Identifier, *more: str) -> tuple[str, ...]:
+    """The path of a table, or of something of it, such as ``commit``."""
+    return ("databases", identifier.database, "tables", identifier.table, *more)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestApi:
+    """Sends requests to one catalog; can be pickled, with its login.
+
+    Attributes:
+        uri: of the server, without a slash at the end.
+        headers: of every request; they hold the login.
+        prefix: a step of every path, which the server's configuration names; often empty.
+    """
+
+    uri: str
+    clock: Clock
+    headers: Mapping[str, str] = field(repr=False)
+    prefix: str = ""
+
+    def get(self, *path: str, query: Mapping[str, str] | None = None) -> Answer:
+        """Ask for something.
+
+        Raises:
+            NoAccessError: the server refuses the login, or this user.
+            StorageError: it does not answer, or not as a catalog.
+            UsageError: it calls the request wrong.
+            UnsupportedTableError: it does not implement this.
+        """
+        return self._answer(Request(self._url(path, query), headers=dict(self.headers)))
+
+    def post(self, *path: str, body: Mapping[str, object]) -> Answer:
+        """Ask for a change; the errors of `get`. After a StorageError it may have been made."""
+        headers = {**self.headers, "Content-Type": "application/json"}
+        return self._answer(Request(self._url(path), orjson.dumps(body), headers, method="POST"))
+
+    def names(self, *path: str) -> list[str]:
+        """All names of a list that comes in pages, ascending; empty when it does not exist."""
+        names: list[str] = []
+        query: dict[str, str] = {}
+        while True:
+            answer = self.get(*path, query=query)
+            if not answer.is_success:
+                return []
+            page = [] if answer.value.get(path[-1]) is None else answer.field(path[-1], list)
+            names += map(str, page)
+            token = answer.value.get("nextPageToken")
+            if not (token and page):
+                return sorted(names)
+            query = {"pageToken": str(token)}
+
+    def _url(self, path: tuple[str, ...], query: Mapping[str, str] | None = None) -> str:
+        steps = (self.prefix, *path) if self.prefix else path
+        url = "/".join((self.uri, "v1", *map(quote_plus, steps)))
+        return f"{url}?{urlencode(query)}" if query else url
+
+    def _answer(self, request: Request) -> Answer:
+        status, body = self._sent(request)
+        where = f"{request.get_method()} {request.full_url}"
+        if status not in (*_SUCCESS, MISSING, EXISTS):
+            raise _refusal(status, body, where)
+        try:
+            value = orjson.loads(body) if body.strip() else {}
+        except orjson.JSONDecodeError:
+            value = None if status in _SUCCESS else {}
+        if not isinstance(value, dict):
+            raise StorageError(
+                "the catalog's answer is no JSON object",
+                where=where,
+                fix="see that 'uri' is the address of a Paimon REST catalog",
+            )
+        return Answer(status, value, where)
+
+    def _sent(self, request: Request) -> tuple[int, bytes]:
+        """Status and body, after as many attempts as a busy server needs."""
+        for retry in range(_RETRIES):
+            wait_s = 2**retry
+            try:
+                status, body, retry_after = _answered(request)
+            except (ConnectionResetError, IncompleteRead) as error:
+                if request.get_method() != "GET":
+                    raise _silence(request, error) from error
+            except (OSError, HTTPException, LongAnswerError) as error:
+                raise _silence(request, error) from error
+            else:
+                if status not in _BUSY:
+                    return status, body
+                wait_s = _seconds(retry_after) or wait_s
+            self.clock.sleep(min(wait_s, _WAIT_MAX_S))
+        try:
+            return _answered(request)[:2]
+        except (OSError, HTTPException, LongAnswerError) as error:
+            raise _silence(request, error) from error
+
+
+def _answered(request: Request) -> tuple[int, bytes, str | None]:
+    """Status, body and ``Retry-After`` of one attempt."""
+    try:
+        body = answer_to(request, timeout_s=_TIMEOUT_S, bytes_max=_ANSWER_MAX)
+    except HTTPError as error:
+        with error:
+            return error.code, error.read(_REASON_MAX), error.headers.get("Retry-After")
+    return _SUCCESS.start, body, None
+
+
+def _silence(request: Request, error: Exception) -> StorageError:
+    return StorageError(
+        f"the catalog does not answer: {getattr(error, 'reason', error)}",
+        where=f"{request.get_method()} {request.full_url}",
+        fix="see that the catalog's server runs and can be reached from here, and that 'uri' of "
+        "the catalog is right",
+    )
+
+
+def _seconds(retry_after: str | None) -> int:
+    """The wait that a server asks for; 0: none, or until a date."""
+    is_number = retry_after is not None and re.fullmatch("[0-9]{1,4}", retry_after) is not None
+    return int(retry_after or 0) if is_number else 0
+
+
+def _refusal(status: int, body: bytes, where: str) -> StreamAppError:
+    reason = _reason(body)
+    if status == _NO_LOGIN:
+        return NoAccessError(
+            f"the catalog refuses the login{reason}",
+            where=where,
+            fix="check 'token' of the catalog, or ask its administrator for another",
+        )
+    if status == _FORBIDDEN:
+        return NoAccessError(
+            f"the catalog gives this user no right to do that{reason}",
+            where=where,
+            fix="let the catalog's administrator grant it",
+        )
+    if status == _BAD_REQUEST:
+        return UsageError(
+            f"the catalog calls the request wrong{reason}",
+            where=where,
+            fix="mend what it names: a column, an option, or a name of a database or table",
+        )
+    if status == _NOT_IMPLEMENTED:
+        return UnsupportedTableError(
+            f"the catalog does not implement this{reason}",
+            where=where,
+            fix="ask the catalog's administrator for a server that implements Paimon's REST API",
+        )
+    return StorageError(
+        f"the catalog answers HTTP {status}{reason}",
+        where=where,
+        fix="see the log of the catalog's server, and that 'uri' of the catalog is right",
+    )
+
+
+def _reason(body: bytes) -> str:
+    """What the server says, as the end of a sentence."""
+    try:
+        value = orjson.loads(body)
+        text = str(value["message"])
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        text = body.decode(errors="replace")
+    text = " ".join(text.split())[:_SHOWN]
+    return f": {text}" if text else ""

@@ -1,0 +1,118 @@
+"""The catalog behind Paimon's REST API: a server knows the tables and says where they are.
+
+Source: Paimon `rest/RESTCatalog.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stream_app.catalog.catalog import Catalog, CatalogTable
+from stream_app.catalog.catalog_options import with_table_defaults
+from stream_app.catalog.identifier import Identifier
+from stream_app.catalog.rest.data_token import DataToken
+from stream_app.catalog.rest.rest_api import EXISTS, MISSING, RestApi, table_path
+from stream_app.catalog.rest.rest_environment import RestEnvironment
+from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.fileio.file_io_registry import store_options
+from stream_app.format.schema_json import field_objects
+from stream_app.model.schema.table_schema import TableSchema
+
+_FILE_STORE_TYPES = ("table", "materialized-table")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestCatalog(Catalog):
+    """Tables of one warehouse of a server.
+
+    Attributes:
+        options: of the client and the server, for new tables.
+        has_data_tokens: whether the server gives each table a login for its files.
+    """
+
+    api: RestApi
+    warehouse: str
+    options: Mapping[str, str] = field(repr=False)
+    file_io_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    has_data_tokens: bool = False
+
+    @property
+    def label(self) -> str:
+        """See `Catalog.label`."""
+        return f"{self.api.uri}#{self.warehouse}"
+
+    def list_databases(self) -> list[str]:
+        """See `Catalog.list_databases`."""
+        return self.api.names("databases")
+
+    def list_tables(self, database: str) -> list[str]:
+        """See `Catalog.list_tables`."""
+        return self.api.names("databases", database, "tables")
+
+    def create_database(self, database: str) -> None:
+        """See `Catalog.create_database`; a database of this name may exist."""
+        self.api.post("databases", body={"name": database, "options": {}})
+
+    def table(self, identifier: Identifier) -> CatalogTable | None:
+        """See `Catalog.table`.
+
+        Raises:
+            UnsupportedTableError: its files are not Paimon's.
+        """
+        # A dollar sign parts the name of a branch or a system table, which are not for writers.
+        if "$" in identifier.table:
+            return None
+        answer = self.api.get(*table_path(identifier))
+        if answer.status == MISSING:
+            return None
+        options = answer.field("schema", dict).get("options")
+        kind = options.get("type", "table") if isinstance(options, dict) else "table"
+        if kind not in _FILE_STORE_TYPES:
+            raise UnsupportedTableError(
+                f"{identifier} is a {kind}, whose files are not Paimon's",
+                where=self.label,
+                fix="use the engine that made it",
+            )
+        is_external = answer.value.get("isExternal") is True
+        token, file_io_options = None, self.file_io_options
+        # Paimon too opens an external table's files by the catalog's own options.
+        if self.has_data_tokens and not is_external:
+            token = DataToken(self.api, identifier)
+            file_io_options = {**file_io_options, **store_options(token.options())}
+        return CatalogTable(
+            location=answer.field("path", str),
+            environment=RestEnvironment(
+                self.api, identifier, answer.field("id", str), is_external=is_external
+            ),
+            file_io_options=file_io_options,
+            keys=token,
+        )
+
+    def create_table(self, identifier: Identifier, schema: TableSchema) -> bool:
+        """See `Catalog.create_table`."""
+        body = {
+            "identifier": {"database": identifier.database, "object": identifier.table},
+            "schema": {
+                "fields": field_objects(schema),
+                "partitionKeys": list(schema.partition_keys),
+                "primaryKeys": list(schema.primary_keys),
+                "options": with_table_defaults(schema.options, self.options),
+                "comment": schema.comment,
+            },
+        }
+        path = ("databases", identifier.database, "tables")
+        answer = self.api.post(*path, body=body)
+        if answer.status == MISSING:
+            self.create_database(identifier.database)
+            answer = self.api.post(*path, body=body)
+        if answer.status == EXISTS and self.table(identifier) is not None:
+            return False
+        if not answer.is_success:
+            raise UsageError(
+                f"the catalog does not create {identifier}: "
+                f"{answer.value.get('message') or 'something else has this name'}",
+                where=self.label,
+                fix="give another name of the database or the table",
+            )
+        return True

@@ -1,0 +1,112 @@
+"""Connects to a REST catalog: its login, and the configuration that its server gives.
+
+The server's defaults stand below the client's options, its overrides above them. Of both we take
+what we have an option for; the rest is for other engines.
+
+Source: Paimon `rest/RESTApi.java`, `rest/responses/ConfigResponse.java`,
+`rest/auth/BearTokenAuthProvider.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote_plus, urlsplit
+
+from stream_app.catalog.catalog_options import (
+    HEADER_PREFIX,
+    PREFIX,
+    TOKEN,
+    TOKEN_PROVIDER,
+    URI,
+    WAREHOUSE,
+)
+from stream_app.catalog.rest.rest_api import RestApi
+from stream_app.clock import Clock
+from stream_app.errors import UsageError
+
+_BEARER = "bear"
+
+
+def connect(options: Mapping[str, str], clock: Clock) -> tuple[RestApi, Mapping[str, str]]:
+    """The catalog's API, and the options that the server and the client agree on.
+
+    Raises:
+        UsageError: an option is wrong or missing.
+        StorageError, NoAccessError: as `RestApi.get`.
+    """
+    login = _login(options)
+    api = RestApi(
+        uri=_address(URI.read(options)), clock=clock, headers={**_headers(options), **login}
+    )
+    # Paimon's client encodes the name twice, and servers are made for it.
+    answer = api.get("config", query={"warehouse": quote_plus(WAREHOUSE.read(options))})
+    if not answer.is_success:
+        raise UsageError(
+            f"the catalog's server does not know the warehouse {WAREHOUSE.read(options)!r}",
+            where=answer.where,
+            fix="check 'warehouse' and 'uri' of the catalog",
+        )
+    merged = merged_options(answer.value, options)
+    headers = {**_headers(options), **_headers(merged), **login}
+    return replace(api, headers=headers, prefix=PREFIX.read(merged)), merged
+
+
+def merged_options(config: Mapping[str, Any], options: Mapping[str, str]) -> dict[str, str]:
+    """The server's defaults, then the client's options, then the server's overrides."""
+    merged: dict[str, str] = {}
+    for layer in (config.get("defaults"), options, config.get("overrides")):
+        if isinstance(layer, Mapping):
+            merged |= {key: str(value) for key, value in layer.items() if value is not None}
+    return merged
+
+
+def _headers(options: Mapping[str, str]) -> dict[str, str]:
+    headers = {
+        key.removeprefix(HEADER_PREFIX): value
+        for key, value in options.items()
+        if key.startswith(HEADER_PREFIX)
+    }
+    for name, value in headers.items():
+        if not (name.isascii() and name.isprintable() and _is_header_value(value)):
+            raise UsageError(
+                f"the header {name!r} has a value that cannot be sent",
+                fix=f"set '{HEADER_PREFIX}{name}' to printable ASCII letters",
+            )
+    return headers
+
+
+def _login(options: Mapping[str, str]) -> dict[str, str]:
+    """The header of the login, by ``token.provider``."""
+    provider, token = TOKEN_PROVIDER.read(options), TOKEN.read(options)
+    if provider != _BEARER:
+        shown = f"is {provider!r}, which stream_app does not have" if provider else "is missing"
+        raise UsageError(
+            f"the catalog's 'token.provider' {shown}",
+            fix=f"set token.provider = {_BEARER}, and token",
+        )
+    if not (token and _is_header_value(token)):
+        raise UsageError(
+            "the catalog's token is missing or has letters that cannot be sent",
+            fix="set 'token' to what the catalog's administrator gives, without blank lines",
+        )
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _is_header_value(text: str) -> bool:
+    return text.isascii() and text.isprintable()
+
+
+def _address(uri: str) -> str:
+    """The address with its scheme, without a slash at the end."""
+    address = uri.rstrip("/")
+    if not address.startswith(("http://", "https://")):
+        address = f"http://{address}"
+    parts = urlsplit(address)
+    if not parts.hostname or parts.username is not None or parts.query or parts.fragment:
+        raise UsageError(
+            "'uri' of the catalog is no address of a server",
+            fix="write uri = https://HOST:PORT, and give the login as 'token'",
+        )
+    return address

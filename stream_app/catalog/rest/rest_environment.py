@@ -1,0 +1,132 @@
+"""What a table asks of its REST catalog: the server publishes snapshots and schemas.
+
+The server writes the files of both. So readers find old versions where all tables have them, and
+only the newest snapshot is asked of the server.
+
+Source: Paimon `catalog/CatalogSnapshotCommit.java`, `tag/SnapshotLoaderImpl.java`,
+`rest/RESTCatalog.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from stream_app.catalog.environment import CatalogPartition
+from stream_app.catalog.identifier import Identifier
+from stream_app.catalog.rest.rest_api import EXISTS, MISSING, Answer, RestApi, table_path
+from stream_app.catalog.rest.schema_change_json import change_object
+from stream_app.errors import TableNotFoundError, UsageError
+from stream_app.filestore.versions.schema_manager import SchemaManager
+from stream_app.filestore.versions.snapshot_manager import SnapshotLoader, SnapshotManager
+from stream_app.format.snapshot_json import decode_snapshot, snapshot_object
+from stream_app.model.schema.table_schema import TableSchema
+from stream_app.model.snapshot import Snapshot
+from stream_app.planning.commit.partition_statistics import PartitionStatistics
+from stream_app.planning.schema.schema_changes import SchemaChange
+
+
+@dataclass(frozen=True, slots=True)
+class RestEnvironment:
+    """The environment of a table of a REST catalog.
+
+    Attributes:
+        table_id: tells the table from a later one of the same name.
+        is_external: the server has the table's schema alone; a snapshot is published by its file.
+    """
+
+    api: RestApi
+    identifier: Identifier
+    table_id: str
+    is_external: bool
+
+    @property
+    def snapshot_loader(self) -> SnapshotLoader | None:
+        """See `CatalogEnvironment.snapshot_loader`."""
+        return None if self.is_external else self
+
+    def latest(self) -> Snapshot | None:
+        """See `SnapshotLoader.latest`."""
+        answer = self.api.get(*table_path(self.identifier, "snapshot"))
+        if answer.is_missing("SNAPSHOT"):
+            return None
+        self._check_there(answer)
+        if answer.value.get("snapshot") is None:
+            return None
+        counted = answer.field("snapshot", dict)  # the snapshot, and what its files amount to
+        return decode_snapshot(orjson.dumps(counted.get("snapshot")))
+
+    def roll_back(self, target: int, newest: int) -> None:
+        """See `SnapshotLoader.roll_back`."""
+        body = {"instant": {"type": "snapshot", "snapshotId": target}, "fromSnapshot": newest}
+        answer = self.api.post(*table_path(self.identifier, "rollback"), body=body)
+        if answer.is_missing("SNAPSHOT"):
+            raise UsageError(
+                f"the catalog does not know snapshot {target}",
+                where=answer.where,
+                fix="roll back to a snapshot that has not expired",
+            )
+        self._check_there(answer)
+
+    def publish_snapshot(
+        self,
+        snapshots: SnapshotManager,
+        snapshot: Snapshot,
+        statistics: Callable[[], Sequence[PartitionStatistics]],
+    ) -> bool:
+        """See `CatalogEnvironment.publish_snapshot`."""
+        if self.is_external:
+            return snapshots.publish(snapshot)
+        present = {key: v for key, v in snapshot_object(snapshot).items() if v is not None}
+        body = {
+            "tableId": self.table_id,
+            "snapshot": present,
+            "statistics": [_statistics_object(partition) for partition in statistics()],
+        }
+        answer = self.api.post(*table_path(self.identifier, "commit"), body=body)
+        self._check_there(answer)
+        return bool(answer.field("success", bool))
+
+    def add_partitions(self, _partitions: Sequence[CatalogPartition]) -> None:
+        """See `CatalogEnvironment.add_partitions`; the server has them by a commit's statistics."""
+
+    def publish_schema(
+        self, schemas: SchemaManager, schema: TableSchema, changes: Sequence[SchemaChange]
+    ) -> TableSchema | None:
+        """See `CatalogEnvironment.publish_schema`."""
+        body = {"changes": [change_object(change) for change in changes]}
+        answer = self.api.post(*table_path(self.identifier), body=body)
+        newest = schemas.latest()
+        if answer.is_success:
+            return newest
+        if newest is not None and newest.schema_id >= schema.schema_id:
+            return None  # another writer has altered the table
+        if answer.status == EXISTS or answer.is_missing("COLUMN"):
+            raise UsageError(
+                f"the catalog refuses the change: {answer.value.get('message') or 'no reason'}",
+                where=answer.where,
+                fix="compare the table's columns in the catalog with the change",
+            )
+        self._check_there(answer)
+        return None
+
+    def _check_there(self, answer: Answer) -> None:
+        if answer.status == MISSING:
+            raise TableNotFoundError(
+                f"the catalog has no table {self.identifier} any more, or another of this name",
+                where=answer.where,
+                fix="create it again, or give another name",
+            )
+
+
+def _statistics_object(partition: PartitionStatistics) -> dict[str, object]:
+    return {
+        "spec": dict(partition.spec),
+        "recordCount": partition.record_count,
+        "fileSizeInBytes": partition.file_size,
+        "fileCount": partition.file_count,
+        "lastFileCreationTime": partition.newest_file_ms,
+        "totalBuckets": partition.total_buckets,
+    }

@@ -1,0 +1,58 @@
+"""What a commit changes in each partition, as catalogs keep count of it.
+
+Source: Paimon `partition/PartitionStatistics.java`, `manifest/PartitionEntry.java`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStatistics:
+    """The gains of one partition; negative when it loses.
+
+    Attributes:
+        spec: its values as texts, by the names of their columns.
+        newest_file_ms: when its newest file was made, since 1970 in UTC.
+        total_buckets: of its newest file.
+    """
+
+    spec: Mapping[str, str]
+    record_count: int = 0
+    file_size: int = 0
+    file_count: int = 0
+    newest_file_ms: int = 0
+    total_buckets: int = 0
+
+
+def partition_statistics(
+    entries: Iterable[ManifestEntry],
+    *,
+    spec_of: Callable[[bytes], Mapping[str, str]],
+    utc_ms: Callable[[int], int],
+) -> list[PartitionStatistics]:
+    """The gains of each partition, in the order in which the entries name them.
+
+    Args:
+        entries: of data files.
+        spec_of: the values of a serialized partition.
+        utc_ms: the moment of a local wall clock, which stamps the files.
+    """
+    totals: dict[bytes, PartitionStatistics] = {}
+    for entry in entries:
+        total = totals.get(entry.partition) or PartitionStatistics(spec=spec_of(entry.partition))
+        sign = 1 if entry.kind is FileKind.ADD else -1
+        made_ms = entry.file.creation_time_ms
+        totals[entry.partition] = replace(
+            total,
+            record_count=total.record_count + sign * entry.file.row_count,
+            file_size=total.file_size + sign * entry.file.file_size,
+            file_count=total.file_count + sign,
+            newest_file_ms=max(total.newest_file_ms, 0 if made_ms is None else utc_ms(made_ms)),
+            total_buckets=entry.total_buckets,
+        )
+    return list(totals.values())

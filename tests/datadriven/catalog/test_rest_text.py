@@ -1,0 +1,90 @@
+"""What goes to a REST catalog and what its configuration means, as text.
+
+Commands: ``changes`` takes a change a line, as the arguments of ``stream-app alter``, and prints
+the JSON of Paimon's REST API. ``config`` takes ``default KEY=VALUE``, ``client …`` and
+``override …`` and prints the options that hold. ``statistics`` takes a file of a manifest a line,
+``ADD|DELETE PARTITION rows=… size=… made=… buckets=…``, and prints what each partition gains.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+from stream_app.app.cli.arguments.alter_arguments import schema_changes
+from stream_app.catalog.rest.rest_connection import merged_options
+from stream_app.catalog.rest.schema_change_json import change_object
+from stream_app.model.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta
+from stream_app.model.manifest_entry import FileKind, ManifestEntry
+from stream_app.planning.commit.partition_statistics import partition_statistics
+from tests.support.datadriven import Case, run_file
+
+HERE = Path(__file__).parent
+HOUR_MS = 3_600_000
+
+
+def _changes(case: Case) -> str:
+    lines = []
+    for line in case.input_lines:
+        name, *values = shlex.split(line)
+        for change in schema_changes([(name, values[0] if values else [])]):
+            lines.append(json.dumps(change_object(change)))
+    return "\n".join(lines)
+
+
+def _config(case: Case) -> str:
+    layers: dict[str, dict[str, str]] = {"default": {}, "client": {}, "override": {}}
+    for line in case.input_lines:
+        layer, option = line.split(" ", 1)
+        key, _, value = option.partition("=")
+        layers[layer][key] = value
+    config = {"defaults": layers["default"], "overrides": layers["override"]}
+    merged = merged_options(config, layers["client"])
+    return "\n".join(f"{key} = {value}" for key, value in sorted(merged.items()))
+
+
+def _entry(line: str) -> ManifestEntry:
+    kind, partition, *figures = line.split()
+    figure = {name: int(value) for name, _, value in (text.partition("=") for text in figures)}
+    return ManifestEntry(
+        kind=FileKind[kind],
+        partition=partition.encode(),
+        bucket=0,
+        total_buckets=figure["buckets"],
+        file=DataFileMeta(
+            file_name="data",
+            file_size=figure["size"],
+            row_count=figure["rows"],
+            min_key=EMPTY_ROW,
+            max_key=EMPTY_ROW,
+            key_stats=EMPTY_STATS,
+            value_stats=EMPTY_STATS,
+            min_sequence_number=0,
+            max_sequence_number=0,
+            schema_id=0,
+            level=0,
+            creation_time_ms=figure.get("made"),
+        ),
+    )
+
+
+def _statistics(case: Case) -> str:
+    """The wall clock of the case shows one hour more than UTC."""
+    gains = partition_statistics(
+        map(_entry, case.input_lines),
+        spec_of=lambda partition: {"day": partition.decode()},
+        utc_ms=lambda wall_clock: wall_clock - HOUR_MS,
+    )
+    return "\n".join(
+        f"{gain.spec['day']}: {gain.record_count} rows, {gain.file_size} bytes, "
+        f"{gain.file_count} files, newest {gain.newest_file_ms}, {gain.total_buckets} buckets"
+        for gain in gains
+    )
+
+
+COMMANDS = {"changes": _changes, "config": _config, "statistics": _statistics}
+
+
+def test_rest() -> None:
+    run_file(HERE / "rest.txt", lambda case: COMMANDS[case.command](case))
