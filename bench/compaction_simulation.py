@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 
 from stream_app.clock import Clock
-from stream_app.format.binary_row import comparable_key, serialize_row
+from stream_app.format.binary_row import key_order, serialize_row
 from stream_app.mergetree.compact.compact_task import CompactTask
 from stream_app.mergetree.file_access import WrittenFiles
 from stream_app.mergetree.interval_partition import Section
@@ -180,7 +180,7 @@ def _row_of(key: int) -> bytes:
 
 def key_in(row: bytes) -> int:
     """The one BIGINT of a BinaryRow."""
-    return comparable_key(row, _KEY_TYPES)[0]  # type: ignore[return-value]
+    return key_order(_KEY_TYPES)(row)[0]
 
 
 @dataclass

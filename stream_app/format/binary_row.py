@@ -29,8 +29,9 @@ from __future__ import annotations
 
 import decimal
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, total_ordering
+from typing import Any
 
 import pyarrow as pa
 
@@ -252,24 +253,37 @@ class _Null:
 _NULL = _Null()
 
 
-def comparable_key(data: bytes, types: tuple[DataType, ...]) -> tuple[object, ...]:
-    """A serialized key as a tuple which Python's ``<`` orders as Paimon orders keys.
+class _KeyOrder:
+    """What `key_order` gives; its hash is its identity, so that a look-up hashes no types."""
+
+    def __init__(self, types: tuple[DataType, ...]) -> None:
+        self._types = types
+
+    def __call__(self, data: bytes) -> tuple[object, ...]:
+        return _kept_key(self, data) if len(data) <= _KEPT_BYTES else self.decode(data)
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return key_order, (self._types,)
+
+    def decode(self, data: bytes) -> tuple[object, ...]:
+        return tuple(
+            value.encode() if isinstance(value, str) else _NULL if value is None else value
+            for value in deserialize_row(data, self._types)
+        )
+
+
+@lru_cache(maxsize=1 << 10)
+def key_order(types: tuple[DataType, ...]) -> Callable[[bytes], tuple[Any, ...]]:
+    """Maps a serialized key to a tuple which Python's ``<`` orders as Paimon orders keys.
 
     Strings become their UTF-8 bytes, because Paimon compares those; nulls come first. Short keys
     are kept: every epoch plans the compactions of a bucket with the bounds of the same files.
     """
-    return _kept_key(data, types) if len(data) <= _KEPT_BYTES else _comparable_key(data, types)
-
-
-def _comparable_key(data: bytes, types: tuple[DataType, ...]) -> tuple[object, ...]:
-    return tuple(
-        value.encode() if isinstance(value, str) else _NULL if value is None else value
-        for value in deserialize_row(data, types)
-    )
+    return _KeyOrder(types)
 
 
 _KEPT_BYTES = 256
-_kept_key = lru_cache(maxsize=1 << 14)(_comparable_key)
+_kept_key = lru_cache(maxsize=1 << 14)(_KeyOrder.decode)
 
 
 def python_value(scalar: pa.Scalar, data_type: DataType) -> object:

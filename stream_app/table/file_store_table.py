@@ -16,9 +16,7 @@ import pyarrow as pa
 
 from stream_app.catalog.environment import NO_CATALOG, CatalogEnvironment
 from stream_app.clock import Clock
-from stream_app.errors import (
-    SchemaMismatchError,
-)
+from stream_app.errors import SchemaMismatchError
 from stream_app.fileio.counted_file_io import CountedFileIO, StoreRequests, counted
 from stream_app.fileio.file_io import FileIO
 from stream_app.filestore.data.bucket_files import BucketFiles
@@ -40,7 +38,7 @@ from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.filestore.versions.snapshot_manager import SnapshotManager
 from stream_app.filestore.versions.tag_manager import TagManager
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.format.binary_row import comparable_key
+from stream_app.format.binary_row import key_order
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.mergetree.merge_engines.merge_function import MergeFunction
 from stream_app.mergetree.merge_engines.registry import merge_function_of
@@ -166,11 +164,7 @@ class FileStoreTable:
     @cached_property
     def manifests(self) -> ManifestFiles:
         """Manifests, manifest lists and index manifests."""
-        return ManifestFiles(
-            self.file_io,
-            self.paths,
-            self.options,
-        )
+        return ManifestFiles(self.file_io, self.paths, self.options)
 
     @property
     def deletion_vector_files(self) -> DeletionVectorFiles:
@@ -219,9 +213,10 @@ class FileStoreTable:
         """Distinguishes this table from any other, even from a later one at the same place."""
         return self.schemas.fingerprint()
 
-    def key_of(self, data: bytes) -> tuple[Any, ...]:
-        """A serialized key as a value that compares as keys do."""
-        return comparable_key(data, self.schema.key_type.types)
+    @cached_property
+    def key_of(self) -> Callable[[bytes], tuple[Any, ...]]:
+        """Maps a serialized key to a value that compares as keys do."""
+        return key_order(self.schema.key_type.types)
 
     def layout(
         self, columns: RowType | None = None, *, system: Container[str] = SYSTEM_COLUMNS

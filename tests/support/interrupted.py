@@ -13,6 +13,8 @@ from pathlib import Path
 
 SECONDS_MAX = 30.0 if "PYTEST_XDIST_WORKER" in os.environ else 5.0
 """Five seconds are promised; tests that run side by side share the cores."""
+_BOOT_S = 0.1
+"""Processor time by which Python has started itself and given the program its first moment."""
 _NOISE = re.compile(r"Traceback|KeyboardInterrupt|Exception|^\s+at [\w.$]+\(|Py4J", re.MULTILINE)
 
 
@@ -69,6 +71,8 @@ def interrupted(
             assert process.poll() is None, log.read_text("utf-8", "replace")
             time.sleep(0.05)
         time.sleep(after_s)
+        while process.poll() is None and _processor_time(process.pid) < _BOOT_S:
+            time.sleep(0.01)
         has_ended = process.poll() is not None
         assert may_end or not has_ended, log.read_text("utf-8", "replace")
         began = time.monotonic()
@@ -82,6 +86,15 @@ def interrupted(
             process.wait()
     output = log.read_text("utf-8", "replace")
     return Interrupted(code if code >= 0 else 128 - code, seconds, output)
+
+
+def _processor_time(pid: int) -> float:
+    """Seconds of a process; after its end those of a process that has started."""
+    try:
+        numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return _BOOT_S
+    return (int(numbers[11]) + int(numbers[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def processes_about(folder: Path, *, within_s: float = SECONDS_MAX) -> list[str]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from stream_app.errors import CorruptFileError
 from stream_app.format.arrow_schema import arrow_schema
-from stream_app.format.binary_row import comparable_key, serialize_arrow_row, serialize_row
+from stream_app.format.binary_row import key_order, serialize_arrow_row, serialize_row
 from stream_app.mergetree.key_value_batch import KeyValueLayout
 from stream_app.model.data_file_meta import EMPTY_STATS, DataFileMeta, FileSource
 from stream_app.model.schema.data_type import DataType, parse_columns
@@ -40,9 +40,8 @@ def a_layout(columns: str, *keys: str, **settings: Any) -> KeyValueLayout:
     )
 
 
-def int_key_of(data: bytes) -> tuple[Any, ...]:
-    """The order of keys of one INT column."""
-    return comparable_key(data, INT_KEY)
+int_key_of = key_order(INT_KEY)
+"""The order of keys of one INT column."""
 
 
 def a_file(name: str = "f", **given: Any) -> DataFileMeta:
@@ -113,7 +112,7 @@ class MemoryFiles:
         del self.stored[file.file_name]
 
     def key_of(self, data: bytes) -> tuple[object, ...]:
-        return comparable_key(data, self.key_types)
+        return key_order(self.key_types)(data)
 
     def store(
         self, name: str, rows: pa.RecordBatch, level: int, source: FileSource

@@ -73,7 +73,7 @@ class RowGroupsOfKeys:
 
     Attributes:
         name: the name of that column.
-        keys: ascending; keys as `format.binary_row.comparable_key` gives them.
+        keys: ascending; keys as `format.binary_row.key_order` gives them.
     """
 
     name: str

@@ -26,7 +26,7 @@ from stream_app.format.avro.avro_schema import (
     required,
     unknown_fields,
 )
-from stream_app.format.binary_row import comparable_key, deserialize_row, serialize_row
+from stream_app.format.binary_row import deserialize_row, key_order, serialize_row
 from stream_app.model.data_file_meta import DataFileMeta, FileSource, SimpleStats
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.schema.data_type import BINARY_ROOTS, DataType
@@ -349,7 +349,7 @@ def _partition_stats(
     for entry in entries:
         counts[entry.partition] = counts.get(entry.partition, 0) + 1
     rows = {partition: deserialize_row(partition, partition_types) for partition in counts}
-    keys = {partition: comparable_key(partition, partition_types) for partition in counts}
+    key_of = key_order(partition_types)
     minima: list[object] = []
     maxima: list[object] = []
     null_counts = []
@@ -360,7 +360,7 @@ def _partition_stats(
         known = data_type.root not in BINARY_ROOTS and all(
             rows[part][index] == rows[part][index] for part in present
         )
-        ordered = sorted(present, key=lambda part: (keys[part][index],)) if known else []
+        ordered = sorted(present, key=lambda part: (key_of(part)[index],)) if known else []
         minima.append(rows[ordered[0]][index] if ordered else None)
         maxima.append(rows[ordered[-1]][index] if ordered else None)
     types = [data_type.as_nullable() for data_type in partition_types]

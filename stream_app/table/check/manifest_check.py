@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from stream_app.errors import CorruptFileError
 from stream_app.format.avro.manifest_avro import describe_manifest
-from stream_app.format.binary_row import comparable_key, deserialize_row
+from stream_app.format.binary_row import deserialize_row, key_order
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.index_file_meta import IndexManifestEntry
 from stream_app.model.manifest_entry import ManifestEntry, ManifestFileMeta
@@ -119,11 +119,11 @@ class ManifestCheck:
         stats, types = meta.partition_stats, self.table.paths.partition_type.types
         if len(stats.null_counts) != len(types):
             return False  # the writer recorded no bounds
-        low = comparable_key(stats.min_values, types)
-        high = comparable_key(stats.max_values, types)
+        key_of = key_order(types)
+        low, high = key_of(stats.min_values), key_of(stats.max_values)
         bounded = [value is not None for value in deserialize_row(stats.max_values, types)]
         for partition in {entry.partition for entry in entries}:
-            values = comparable_key(partition, types)
+            values = key_of(partition)
             for place, value in enumerate(deserialize_row(partition, types)):
                 if value is None:
                     outside = stats.null_counts[place] == 0

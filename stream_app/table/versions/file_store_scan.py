@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from stream_app.format.binary_row import comparable_key, deserialize_row
+from stream_app.format.binary_row import deserialize_row, key_order
 from stream_app.model.bucket_id import BucketId
 from stream_app.model.manifest_entry import FileKind, ManifestEntry, ManifestFileMeta
 from stream_app.model.snapshot import Snapshot
@@ -129,10 +129,10 @@ class FileStoreScan:
         bounded = [i for i in range(len(types)) if lows[i] is not None and highs[i] is not None]
         if not bounded:
             return bool(partitions)
-        low = comparable_key(meta.partition_stats.min_values, types)
-        high = comparable_key(meta.partition_stats.max_values, types)
+        key_of, stats = key_order(types), meta.partition_stats
+        low, high = key_of(stats.min_values), key_of(stats.max_values)
         for partition in partitions:
-            values = comparable_key(partition, types)
+            values = key_of(partition)
             if all((low[i],) <= (values[i],) <= (high[i],) for i in bounded):
                 return True
         # Bounds do not include nulls.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import decimal
+import pickle
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -13,10 +15,10 @@ from hypothesis import strategies as st
 
 from stream_app.errors import CorruptFileError
 from stream_app.format.binary_row import (
-    comparable_key,
     decode_row,
     deserialize_row,
     encode_row,
+    key_order,
     python_value,
     serialize_arrow_row,
     serialize_row,
@@ -181,10 +183,13 @@ def test_other_arrow_texts_are_encoded_alike(column: pa.Array) -> None:
 )
 def test_keys_compare_as_in_paimon(data_type: str, ascending: list[object]) -> None:
     types = (parse_data_type(data_type),)
-    keys = [comparable_key(serialize_row([value], types), types) for value in ascending]
+    key_of = key_order(types)
+    keys = [key_of(serialize_row([value], types)) for value in ascending]
     assert all(left < right for left, right in pairwise(keys))
     assert sorted(reversed(keys)) == keys
-    assert keys[0] == comparable_key(serialize_row([ascending[0]], types), types)
+    assert keys[0] == key_of(serialize_row([ascending[0]], types))
+    sent: Callable[[bytes], object] = pickle.loads(pickle.dumps(key_of))
+    assert sent(serialize_row([ascending[0]], types)) == keys[0], "a table takes it to tasks"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,6 @@ def test_a_jvm_that_ends_behind_the_work_ends_nothing() -> None:
     looking.start()
     watch.is_over.set()
     child.wait()
-    looking.join(5)
+    looking.join(60)
     assert not looking.is_alive()
     assert not stop.is_set()
