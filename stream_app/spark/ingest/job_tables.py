@@ -20,7 +20,7 @@ from stream_app.spark.ingest.held_table import (
     with_new_partitions,
 )
 from stream_app.spark.ingest.held_tables import HeldTables
-from stream_app.spark.ingest.job_state import FILE, JobStateFile
+from stream_app.spark.ingest.job_state import FILE, JobStateFile, JobWarning
 from stream_app.spark.ingest.table_feed import EpochReport, TableFeed
 from stream_app.table.map_in_threads import map_in_threads
 
@@ -181,6 +181,13 @@ class JobTables:
             newest = dict(self.state_file.state.newest)
             newest |= {feed.name: last for feed in complete if (last := feed.job.last_epoch) >= 0}
             self.state_file.update(epoch=self.newest_begun, newest=newest)
+        self.state_file.note_passing(
+            [
+                JobWarning(table=feed.job.table.label, what=problem.what, fix=problem.fix)
+                for feed in self.feeds
+                for problem in feed.job.callback_problems()
+            ]
+        )
 
     def fail(self, feed: TableFeed, error: BaseException) -> None:
         """Record that a table lacks the epoch in progress because of an error.

@@ -36,11 +36,11 @@ from stream_app.model.snapshot import (
 )
 from stream_app.planning.commit.job_epochs import carried, encode_epochs
 from stream_app.planning.commit.retry_wait import retry_wait_s
+from stream_app.table.commit.commit_callbacks import CommitCallbacks
 from stream_app.table.commit.commit_changes import CommitChanges, changed, overwritten
 from stream_app.table.commit.commit_conflicts import CommitConflicts
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.late_snapshot import check_in_line, is_still_there, is_there
-from stream_app.table.commit.listed_partitions import ListedPartitions
 from stream_app.table.commit.metadata_files import (
     CommitFiles,
     CommitLists,
@@ -49,7 +49,6 @@ from stream_app.table.commit.metadata_files import (
 )
 from stream_app.table.commit.recorded_epochs import epochs_as_of
 from stream_app.table.file_store_table import FileStoreTable
-from stream_app.table.iceberg.publisher import IcebergPublisher
 from stream_app.table.versions.file_store_scan import FileStoreScan
 from stream_app.version import VERSION
 
@@ -95,20 +94,19 @@ class FileStoreCommit:
     Attributes:
         history: what is known of the table. A commit directly on top of the known snapshot advances
             it. After other writers' commits the caller has to catch up.
-        iceberg: publishes each snapshot to Iceberg's readers.
+        callbacks: what follows each published snapshot.
     """
 
     table: FileStoreTable
     history: CommitHistory
-    iceberg: IcebergPublisher = field(init=False)
+    callbacks: CommitCallbacks = field(init=False)
     _conflicts: CommitConflicts = field(init=False)
     _manifests: NewestManifests = field(default_factory=NewestManifests)
     _knows_earliest_hint: bool = False
-    _partitions: ListedPartitions = field(default_factory=ListedPartitions)
 
     def __post_init__(self) -> None:
         self._conflicts = CommitConflicts(self.table)
-        self.iceberg = IcebergPublisher(self.table)
+        self.callbacks = CommitCallbacks(self.table)
 
     def commit_appends(
         self, committable: ManifestCommittable, *, check: OnTop | None = None
@@ -226,8 +224,7 @@ class FileStoreCommit:
             raise
         files.note_made()
         self.history.note_made(snapshot)
-        self._partitions.add(self.table, commit.committable.changes)
-        self.iceberg.publish(snapshot)
+        self.callbacks.call(snapshot, commit.committable.changes)
         return snapshot
 
     def _race(self, commit: _Commit, files: CommitFiles) -> Snapshot:

@@ -21,6 +21,7 @@ from stream_app.planning.commit.conflict_detection import adoption_conflict
 from stream_app.planning.commit.repeated_records import Offsets
 from stream_app.planning.compact.waiting_rows import unseen_by, waiting_text
 from stream_app.planning.schema.schema_changes import schema_differences
+from stream_app.table.commit.commit_callbacks import CallbackProblem
 from stream_app.table.compact.metrics import CompactionMetrics, CompactionUnderWay
 from stream_app.table.compact.report import CompactionReport
 from stream_app.table.file_store_table import FileStoreTable
@@ -277,6 +278,10 @@ class TableJob:
     def compaction_metrics(self) -> CompactionMetrics | None:
         """Numbers about the compactions; None before the first epoch. Any thread may ask."""
         return None if self._commit is None else self._commit.compaction_metrics()
+
+    def callback_problems(self) -> tuple[CallbackProblem, ...]:
+        """What lags behind the table's newest snapshot. Any thread may ask."""
+        return () if self._commit is None else self._commit.callback_problems
 
     def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
         """The compactions that wait for a thread or run. Any thread may ask."""
