@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from stream_app.catalog.environment import CatalogEnvironment
 from stream_app.catalog.identifier import Identifier
-from stream_app.fileio.s3.s3_keys import KeySource
+from stream_app.fileio.store import OptionSource
 from stream_app.model.schema.table_schema import TableSchema
 
 
@@ -24,13 +24,13 @@ class CatalogTable:
     Attributes:
         location: the folder.
         file_io_options: of the file system, such as ``s3.endpoint``.
-        keys: where the keys of S3 are looked up again; None: as the options say.
+        option_source: where options that expire are had again; None: they stay.
     """
 
     location: str
     environment: CatalogEnvironment
     file_io_options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    keys: KeySource | None = None
+    option_source: OptionSource | None = None
 
 
 class Catalog(ABC):

@@ -7,6 +7,8 @@ Source: Paimon `options/CatalogOptions.java`, `jdbc/JdbcCatalogOptions.java`,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from stream_app.errors import UsageError
 from stream_app.model.near_names import unknown_name
@@ -89,38 +91,68 @@ HEADER_PREFIX = "header."
 """The prefix of headers that each request to a REST catalog has."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindOptions:
+    """The options of one kind of catalog, beside ``metastore`` and ``warehouse``.
+
+    Attributes:
+        has_headers: whether it takes ``header.…``.
+        has_folder: whether ``warehouse`` is a folder; else it is a name that its server knows.
+    """
+
+    options: tuple[Option[Any], ...] = ()
+    has_headers: bool = False
+    has_folder: bool = True
+
+
 _OF_LOCKS = (
     *(LOCK_ENABLED, LOCK_CHECK_MAX_SLEEP, LOCK_ACQUIRE_TIMEOUT),
     *(SYNC_ALL_PROPERTIES, CLIENT_POOL_SIZE),
 )
-_OF_KIND = {
-    "filesystem": (),
-    "jdbc": (URI, *_OF_LOCKS, CATALOG_KEY, LOCK_KEY_MAX_LENGTH, JDBC_USER, JDBC_PASSWORD),
-    "hive": (URI, *_OF_LOCKS, HIVE_METASTORE_URIS, HIVE_CONF_DIR, LOCATION_IN_PROPERTIES),
-    "rest": (URI, TOKEN_PROVIDER, TOKEN, PREFIX, DATA_TOKEN_ENABLED),
+OPTIONS_OF_KIND = {
+    "filesystem": KindOptions(),
+    "jdbc": KindOptions(
+        options=(URI, *_OF_LOCKS, CATALOG_KEY, LOCK_KEY_MAX_LENGTH, JDBC_USER, JDBC_PASSWORD)
+    ),
+    "hive": KindOptions(
+        options=(URI, *_OF_LOCKS, HIVE_METASTORE_URIS, HIVE_CONF_DIR, LOCATION_IN_PROPERTIES)
+    ),
+    "rest": KindOptions(
+        options=(URI, TOKEN_PROVIDER, TOKEN, PREFIX, DATA_TOKEN_ENABLED),
+        has_headers=True,
+        has_folder=False,
+    ),
 }
+"""Those of `METASTORE.only`."""
 
 
 def names_folder(options: Mapping[str, str]) -> bool:
-    """Whether ``warehouse`` is a folder; a REST catalog's is a name that its server knows."""
-    return options.get(METASTORE.key, "").lower() != "rest"
+    """Whether ``warehouse`` is a folder."""
+    kind = OPTIONS_OF_KIND.get(options.get(METASTORE.key, METASTORE.default).lower())
+    return kind is None or kind.has_folder
 
 
 def option_problems(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Options that no catalog has, or not this kind, and wrong values: (key, problem)."""
-    kind = options.get(METASTORE.key, METASTORE.default).lower()
-    of_kind = {option.key for option in (METASTORE, WAREHOUSE, *_OF_KIND.get(kind, ()))}
+    name = options.get(METASTORE.key, METASTORE.default).lower()
+    kind = OPTIONS_OF_KIND.get(name)
     for key in options:
         is_header = key.startswith(HEADER_PREFIX)
         if key not in OPTIONS and not is_header:
             yield key, unknown_name("option", key, OPTIONS)
-        elif kind in _OF_KIND and key not in of_kind and not (is_header and kind == "rest"):
-            yield key, f"does nothing where metastore = {kind}: take it out"
+        elif kind is not None and not _takes(kind, key):
+            yield key, f"does nothing where metastore = {name}: take it out"
     for option in OPTIONS.values():
         try:
             option.read(options)
         except UsageError as error:
             yield option.key, f"{error.what} ({error.fix})"
+
+
+def _takes(kind: KindOptions, key: str) -> bool:
+    if key.startswith(HEADER_PREFIX):
+        return kind.has_headers
+    return key in {option.key for option in (METASTORE, WAREHOUSE, *kind.options)}
 
 
 def check_options(options: Mapping[str, str], section: str) -> None:

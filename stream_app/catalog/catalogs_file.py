@@ -53,7 +53,7 @@ def named_catalog(name: str, clock: Clock, environ: Mapping[str, str]) -> Catalo
         raise UsageError(
             f"the file of catalogs is no TOML: {error}",
             where=str(path),
-            fix="strings need quotes; of 'token' and 'token.provider' the latter needs them too",
+            fix='write strings in quotes, and beside token the key "token.provider" too',
         ) from None
     options = catalogs.get(name)
     if not isinstance(options, dict):

@@ -45,7 +45,7 @@ from stream_app.catalog.rest.rest_catalog import RestCatalog
 from stream_app.catalog.rest.rest_connection import connect
 from stream_app.clock import Clock
 from stream_app.errors import UsageError
-from stream_app.fileio.file_io_registry import is_on_s3, store_options
+from stream_app.fileio.file_io_registry import store_of, store_options
 from stream_app.jdbc import parse_jdbc_url
 
 
@@ -145,7 +145,10 @@ def _hive(options: Mapping[str, str], clock: Clock, file_io_options: Mapping[str
 def has_lock(options: Mapping[str, str]) -> bool:
     """Whether commits hold the catalog's lock: by default on object stores, as in Paimon."""
     given = LOCK_ENABLED.read(options)
-    return is_on_s3(WAREHOUSE.read(options)) if given is None else given
+    if given is not None:
+        return given
+    store = store_of(WAREHOUSE.read(options))
+    return store is not None and store.takes_lock
 
 
 _KINDS: Mapping[str, Callable[[Mapping[str, str], Clock, Mapping[str, str]], Catalog]] = {

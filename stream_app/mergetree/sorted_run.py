@@ -7,16 +7,12 @@ Source: Paimon `mergetree/SortedRun.java`, `mergetree/LevelSortedRun.java`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from stream_app.errors import CorruptFileError
-from stream_app.model.data_file_meta import DataFileMeta
-
-KeyOrder = Callable[[bytes], Any]
-"""Turns a serialized key into a value that compares in the table's order of keys."""
+from stream_app.model.data_file_meta import DataFileMeta, KeyOrder
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,14 @@ Source: Paimon `io/DataFileMeta.java`. Bytes on disk: `format.avro.manifest_avro
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 EMPTY_ROW = bytes(12)
 """A serialized BinaryRow without fields."""
+KeyOrder = Callable[[bytes], Any]
+"""Turns a serialized key into a value that compares in the table's order of keys."""
 
 
 class FileSource(enum.IntEnum):

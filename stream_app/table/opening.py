@@ -24,7 +24,7 @@ from stream_app.errors import (
     UsageError,
 )
 from stream_app.fileio.file_io_registry import file_io_of
-from stream_app.fileio.s3.s3_keys import KeySource
+from stream_app.fileio.store import OptionSource
 from stream_app.filestore.versions.branches import table_and_branch
 from stream_app.filestore.versions.schema_manager import SchemaManager
 from stream_app.format.avro.avro_schema import check_known
@@ -42,20 +42,20 @@ def open_table(
     clock: Clock | None = None,
     *,
     file_io_options: Mapping[str, str] | None = None,
-    keys: KeySource | None = None,
+    option_source: OptionSource | None = None,
 ) -> FileStoreTable:
     """Open the Paimon table, or one of its branches, in the folder at a path or URI.
 
     Args:
         file_io_options: of the file system, such as ``s3.endpoint``.
-        keys: as in `file_io_of`.
+        option_source: where options that expire are had again; None: they stay.
 
     Raises:
         TableNotFoundError: there is no table.
         UsageError: the location names an unknown file system, or an option is wrong.
         StorageError: the file system cannot be reached, or refuses access.
     """
-    path, file_io = file_io_of(location, file_io_options, keys)
+    path, file_io = file_io_of(location, file_io_options, option_source)
     with storage_errors(path):
         root, branch = table_and_branch(file_io, path)
         try:
@@ -118,7 +118,10 @@ def open_named_table(
 
 def _opened(place: CatalogTable, clock: Clock | None) -> FileStoreTable:
     table = open_table(
-        place.location, clock, file_io_options=place.file_io_options, keys=place.keys
+        place.location,
+        clock,
+        file_io_options=place.file_io_options,
+        option_source=place.option_source,
     )
     return replace(table, environment=place.environment)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from stream_app.errors import MergeError, NoAccessError, StorageError
+from stream_app.fileio.file_io_registry import store_of
 
 _AGAIN = "then start again, a job goes on where it was"
 _OF_A_DISK: Mapping[int | None, str] = {
@@ -18,12 +19,6 @@ _OF_A_DISK: Mapping[int | None, str] = {
 _OF_A_DISK_IN_TROUBLE = (
     f"see that the disk is mounted and sound (the system's log tells of its errors); {_AGAIN}"
 )
-_OF_A_STORE = (
-    "see that the store can be reached from here (s3.endpoint, s3.region) and that its keys "
-    "(s3.access-key, s3.secret-key, or AWS's variables) may read and write there; then start "
-    "again, a job goes on where it was"
-)
-
 _OF_A_PATH = "give another path: a part of it is a file where a folder is wanted, or the opposite"
 _NO_ACCESS: Mapping[int | None, str] = {
     **dict.fromkeys((errno.ENOTDIR, errno.EISDIR, errno.EEXIST), _OF_A_PATH),
@@ -36,11 +31,6 @@ _NO_ACCESS: Mapping[int | None, str] = {
     errno.ENAMETOOLONG: "give a shorter name: most file systems take 255 bytes",
     errno.ELOOP: "a link in the path leads back to itself: give another path, or mend the link",
 }
-_OF_HDFS = (
-    "see that the NameNode runs, has left safe mode, can be reached from here (HADOOP_CONF_DIR, or "
-    "host and port in the location) and lets this user write there; then start again, a job goes "
-    "on where it was"
-)
 
 
 def storage_error(error: OSError, where: str = "") -> StorageError:
@@ -50,23 +40,29 @@ def storage_error(error: OSError, where: str = "") -> StorageError:
     """
     place = str(error.filename or where)
     notes = getattr(error, "__notes__", ())  # the store's advice on how to fix it
-    is_store = place.startswith(("s3", "hdfs", "viewfs"))
-    never = not notes and not is_store and error.errno in _NO_ACCESS
+    advice = _advice(place)
+    never = not notes and not advice and error.errno in _NO_ACCESS
     return (NoAccessError if never else StorageError)(
         f"the file system refused: {error.strerror or error}",
         where=place,
-        fix=notes[0] if notes else _fix(error, place),
+        fix=notes[0] if notes else _fix(error, advice),
     )
 
 
-def _fix(error: OSError, place: str) -> str:
+def _advice(place: str) -> str:
+    store = store_of(place)
+    return store.advice if store else ""
+
+
+def _fix(error: OSError, advice: str) -> str:
     if isinstance(error, NotADirectoryError | IsADirectoryError):
         return _OF_A_PATH
-    if place.startswith("s3"):
-        return _OF_A_STORE
-    if place.startswith(("hdfs", "viewfs")):
-        return _OF_HDFS
-    return _NO_ACCESS.get(error.errno) or _OF_A_DISK.get(error.errno) or _OF_A_DISK_IN_TROUBLE
+    return (
+        advice
+        or _NO_ACCESS.get(error.errno)
+        or _OF_A_DISK.get(error.errno)
+        or _OF_A_DISK_IN_TROUBLE
+    )
 
 
 @contextmanager

@@ -47,8 +47,8 @@ def interrupted(
 
     Args:
         folder: where it runs; its output goes to a file there.
-        when: what its output must hold first.
-        after_s: so long after that.
+        when: a text of its output to wait for. None: wait until Python has started itself.
+        after_s: the wait after that, in seconds.
         may_end: on a fast machine it may have ended by then, and Ctrl-C meets nothing.
     """
     log = folder / "output.txt"
@@ -71,7 +71,7 @@ def interrupted(
             assert process.poll() is None, log.read_text("utf-8", "replace")
             time.sleep(0.05)
         time.sleep(after_s)
-        while process.poll() is None and _processor_time(process.pid) < _BOOT_S:
+        while when is None and process.poll() is None and _processor_time(process.pid) < _BOOT_S:
             time.sleep(0.01)
         has_ended = process.poll() is not None
         assert may_end or not has_ended, log.read_text("utf-8", "replace")

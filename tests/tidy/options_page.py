@@ -17,8 +17,7 @@ from stream_app.app.config.sync_config import SyncConfig
 from stream_app.app.config.table_config import TableConfig
 from stream_app.catalog.catalog_options import OPTIONS as CATALOG_OPTIONS
 from stream_app.cdc.message_format import Format
-from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
-from stream_app.fileio.s3.s3_options import S3_OPTION_NAMES
+from stream_app.fileio.file_io_registry import STORES
 from stream_app.message_formats import FORMATS
 from stream_app.model.options.core_options import OPTIONS
 from stream_app.model.options.option import Option
@@ -263,7 +262,7 @@ def _prefixes(section: str) -> list[str]:
     if section == "catalog":
         return []
     if section == "file-system":
-        return [*S3_OPTION_NAMES, f"{HDFS_OPTION_PREFIX}…"]
+        return [name for store in STORES for name in store.option_names]
     return ["…"] if section == "spark" else [f"{prefix}…" for prefix in PREFIXES.get(section, {})]
 
 

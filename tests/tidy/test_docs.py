@@ -16,6 +16,7 @@ import pytest
 
 from stream_app.app.cli.verb_list import VERBS
 from stream_app.app.config.app_config import load_config
+from stream_app.catalog import catalog_options
 from stream_app.errors import StreamAppError
 from stream_app.message_formats import FORMATS
 from stream_app.model.options.core_options import OPTIONS
@@ -31,7 +32,10 @@ from tests.tidy.project_files import ROOT, modules, project_files, text_of
 
 OPTIONS_PAGE = ROOT / "docs" / "OPTIONS.md"
 PAGES = [name for name in project_files() if name.endswith(".md")]
-_CONFIGURATION_WORDS = {key.replace(".…", "") for key in configuration_keys()} | {"table.options"}
+_CONFIGURATION_WORDS = {key.replace(".…", "") for key in configuration_keys()} | {
+    "table.options",
+    *(f"catalog.{key}" for key in catalog_options.OPTIONS),
+}
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 _DECLARATION = re.compile(r'^([A-Z0-9_]+) = Option\(\s*"([^"]+)"', re.MULTILINE)

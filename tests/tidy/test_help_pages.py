@@ -7,6 +7,7 @@ import re
 from functools import cache
 
 from stream_app.app.cli.verb_list import VERBS
+from stream_app.catalog import catalog_options
 from stream_app.message_formats import FORMATS
 from stream_app.model.options.core_options import OPTIONS
 from stream_app.model.options.source_options import SOURCE_OPTIONS
@@ -57,6 +58,7 @@ def test_messages_of_the_troubleshooting_are_those_of_the_code() -> None:
 def test_options_of_the_migration_exist() -> None:
     """Each code in the second column is a key, an option, with or without a value, or a verb."""
     known = {key.replace(".…", "") for key in configuration_keys()} | {*OPTIONS, *SOURCE_OPTIONS}
+    known |= {f"catalog.{key}" for key in catalog_options.OPTIONS} | {"[catalog]"}
     for format_name, one in FORMATS.items():
         known |= {option.key for option in one.options} | {format_name}
     lines = [line for page in MIGRATION for line in text_of(page).splitlines()]

@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from stream_app.app.config.format_problems import format_problems
 from stream_app.app.config.made_columns import made_problems
@@ -37,8 +36,11 @@ from stream_app.app.config.values import (
 from stream_app.catalog.catalog_options import option_problems
 from stream_app.cdc.alike.options import TRUNCATE, OnTruncate
 from stream_app.errors import UsageError
-from stream_app.fileio.file_io_registry import STORE_OPTIONS, unknown_store_options
-from stream_app.fileio.s3.s3_options import s3_options
+from stream_app.fileio.file_io_registry import (
+    STORE_OPTIONS,
+    check_store_options,
+    unknown_store_options,
+)
 from stream_app.message_formats import FORMATS
 from stream_app.model.near_names import nearest, unknown_name
 from stream_app.model.schema.data_type import RowType
@@ -300,6 +302,6 @@ def _file_system_problems(options: Mapping[str, str], warehouse: str) -> Iterato
     for key in unknown_store_options(options):
         yield f"unknown key {key!r}; known: {STORE_OPTIONS}"
     try:
-        s3_options(options, {}, bucket=urlsplit(warehouse).netloc)
+        check_store_options(options, warehouse)
     except UsageError as error:
         yield f"{error.what} ({error.fix})"

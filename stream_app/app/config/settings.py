@@ -11,8 +11,8 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
+from urllib.parse import unquote
 
 from stream_app.app.config.secrets import is_secret
 from stream_app.app.config.values import Setting
@@ -20,7 +20,7 @@ from stream_app.errors import UsageError
 from stream_app.fileio.reference import REFERENCE, NotThereError, referred
 
 _ENVIRONMENT = re.compile(r"STREAM_APP_([A-Z0-9_]+?)__([A-Z0-9_]+)")
-_URL_PASSWORD = re.compile(r"://[^/@\s:]*:([^/@\s]+)@|[?&]password=([^&\s]+)")
+_URL_PASSWORD = re.compile(r"(?:://[^/@\s:]*:(?=[^/@\s]+@)|[?&]password=)([^/@&\s]+)")
 _FILE_SYSTEM = "file-system."
 _AWS_SECRETS = (
     "AWS_ACCESS_KEY_ID",
@@ -87,7 +87,8 @@ def secret_texts(settings: Mapping[str, Setting], environ: Mapping[str, str]) ->
         secrets += setting.secrets
         if is_secret(key) and not REFERENCE.search(str(setting.value)):
             secrets.append(str(setting.value))
-        secrets += filter(None, chain.from_iterable(_URL_PASSWORD.findall(str(setting.value))))
+        for password in _URL_PASSWORD.findall(str(setting.value)):
+            secrets += {password, unquote(password)}
     return secrets
 
 

@@ -36,7 +36,7 @@ from stream_app.app.tables.one_table import column_warnings, job_table, wanted_s
 from stream_app.cdc.change_batch import MESSAGE_SCHEMA
 from stream_app.clock import Clock
 from stream_app.errors import WrongSourceError
-from stream_app.fileio.file_io_registry import scheme_of
+from stream_app.fileio.file_io_registry import is_local
 from stream_app.fileio.local_file_io import local_path
 from stream_app.kafka.range_reader import ReaderSettings
 from stream_app.spark.ingest.checkpoint_owner import DATABASE, own_checkpoint, remember_topics
@@ -83,7 +83,7 @@ def checked_job(
     make_local(quarantine)
     check_writable("" if tables.catalog else tables.location, stream.checkpoint, quarantine)
     topic_ids = _check_source(source)
-    if scheme_of(stream.checkpoint) in ("", "file"):
+    if is_local(stream.checkpoint):
         check_whole(Path(local_path(stream.checkpoint)))
     state = JobStateFile(open_folder(stream.checkpoint))
     reads_first = source.starting_offsets == "earliest" and not state.state.table

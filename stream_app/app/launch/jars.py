@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -52,7 +52,12 @@ def kafka_broker_jars() -> list[Path]:
     return JarCache(jar_folder()).resolve(KAFKA_BROKER_SET)
 
 
-def s3a_jars() -> list[Path]:
+def store_jars(name: str) -> list[Path]:
+    """The jars of a store's set (`Store.spark`); none of an empty name."""
+    return _STORE_JARS[name]() if name else []
+
+
+def _s3a_jars() -> list[Path]:
     """The jars by which Spark reaches ``s3a://``; none when this environment's Spark has them."""
     jars = spark_home() / "jars"
     if any(jars.glob("hadoop-aws-*.jar")):
@@ -66,6 +71,9 @@ def s3a_jars() -> list[Path]:
             fix="give hadoop-aws and AWS's SDK of the cluster's Hadoop in spark.jars",
         )
     return JarCache(jar_folder()).resolve(s3a_set(versions[0]))
+
+
+_STORE_JARS: Mapping[str, Callable[[], list[Path]]] = {"s3a": _s3a_jars}
 
 
 def jar_folder(source_tree: Path = _SOURCE_TREE) -> Path:
@@ -300,7 +308,7 @@ def main(arguments: Sequence[str]) -> int:
     """Print the jars of the named sets, one a line."""
     known: dict[str, Callable[[], list[Path]]] = {
         "spark-kafka": lambda: spark_kafka_jars(installed_spark_version()),
-        "s3a": s3a_jars,
+        **_STORE_JARS,
         "kafka-broker": kafka_broker_jars,
     }
     if not arguments or not set(arguments) <= known.keys():

@@ -305,7 +305,7 @@ def _some(names: Sequence[str], *, names_max: int = 10) -> str:
 
 
 def reachable_servers(bootstrap: str, deadline: float) -> list[str]:
-    """The servers without those before the first that accepts connections.
+    """The first server that accepts connections, and those after it.
 
     Kafka's clients retry after any error; the operating system reports it at once.
 

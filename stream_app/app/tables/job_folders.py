@@ -5,19 +5,16 @@ disks, S3 and HDFS the job uses the `FileIO` of tables. Its promises are tested.
 the job detects a wrong checkpoint before it starts one. Its writes survive a crash of the machine,
 which Hadoop's local file system does not promise. For any other scheme `spark.hadoop_files`
 reaches whatever Spark reaches.
-
-Source: Hadoop's S3A settings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from stream_app.app.config.tables_of_job import TablesOfJob
 from stream_app.app.launch.jars import installed_spark_version
-from stream_app.errors import StorageError, UsageError
+from stream_app.errors import UsageError
 from stream_app.fileio.atomic_create import probe_atomic_create
 from stream_app.fileio.file_io import FileIO
 from stream_app.fileio.file_io_registry import (
@@ -25,19 +22,13 @@ from stream_app.fileio.file_io_registry import (
     can_open,
     file_io_of,
     is_local,
-    is_on_hdfs,
-    is_on_s3,
+    store_of,
 )
-from stream_app.fileio.hdfs.hdfs_file_io import HDFS_OPTION_PREFIX
 from stream_app.fileio.local_file_io import local_path
-from stream_app.fileio.reference import NotThereError
-from stream_app.fileio.s3.s3_options import s3_options
 from stream_app.spark.job_folder import Folder, FolderFiles
 from stream_app.table.storage_errors import storage_errors
 
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-_HADOOP, _S3A = "spark.hadoop.", "spark.hadoop.fs.s3a."
-_ENCRYPTIONS = {"AES256": "AES256", "aws:kms": "SSE-KMS", "aws:kms:dsse": "DSSE-KMS"}
 
 
 def not_begun(checkpoint: str) -> str:
@@ -133,15 +124,9 @@ def make_local(location: str) -> None:
 
 
 def spark_location(location: str) -> str:
-    """A folder's location in Spark's form.
-
-    A bare path would be one of the cluster's own file system, and Hadoop knows S3 as ``s3a``.
-    """
-    if is_local(location):
-        return f"file://{location}"
-    if is_on_s3(location):
-        return f"s3a://{location.partition('://')[2]}"
-    return location
+    """A folder's location in Spark's form."""
+    store = store_of(location)
+    return store.spark.location(location) if store else location
 
 
 def hadoop_settings(
@@ -156,15 +141,10 @@ def hadoop_settings(
         UsageError: a wrong option of S3.
         StorageError: the file or profile for the keys of S3 has none.
     """
-    if is_on_hdfs(location):
-        return {
-            _HADOOP + key.removeprefix(HDFS_OPTION_PREFIX): value
-            for key, value in options.items()
-            if key.startswith(HDFS_OPTION_PREFIX)
-        }
-    if is_on_s3(location):
-        return _s3a_settings(location, options, environ)
-    return {_FILE_MANAGER: _file_manager(installed_spark_version())} if is_local(location) else {}
+    if is_local(location):
+        return {_FILE_MANAGER: _file_manager(installed_spark_version())}
+    store = store_of(location)
+    return store.spark.settings(location, options, environ) if store else {}
 
 
 def _file_manager(version: str) -> str:
@@ -175,29 +155,3 @@ def _file_manager(version: str) -> str:
     major, minor = version.split(".")[:2]
     folder = "" if (int(major), int(minor)) < (4, 1) else "checkpointing."
     return f"org.apache.spark.sql.execution.streaming.{folder}FileSystemBasedCheckpointFileManager"
-
-
-def _s3a_settings(
-    location: str, options: Mapping[str, str], environ: Mapping[str, str]
-) -> dict[str, str]:
-    s3 = s3_options(options, environ, urlsplit(location).netloc)
-    try:
-        keys = s3.current_keys()
-    except NotThereError as error:
-        raise StorageError(
-            f"there are no keys for the checkpoint: {error}",
-            where=location,
-            fix="see that the file or the profile gives them when the job starts",
-        ) from None
-    settings = {
-        "endpoint": s3.endpoint,
-        "endpoint.region": s3.region,
-        "path.style.access": str(s3.uses_path_style).lower(),
-        "access.key": keys.access_key if keys else None,
-        "secret.key": keys.secret_key if keys else None,
-        "session.token": keys.session_token if keys else None,
-        "encryption.algorithm": _ENCRYPTIONS.get(s3.encryption or ""),
-        "encryption.key": s3.encryption_key,
-        "requester.pays.enabled": "true" if s3.requester_pays else None,
-    }
-    return {_S3A + name: value for name, value in settings.items() if value is not None}

@@ -150,6 +150,10 @@ class Connections:
 
 
 def _code_of(error: Any) -> str:
-    """PostgreSQL's state, SQLite's name of an error, MySQL's number."""
-    named = getattr(error, "sqlstate", None) or getattr(error, "sqlite_errorname", None)
-    return str(named or (error.args[0] if error.args else ""))
+    """MySQL's number, PostgreSQL's state, SQLite's name of an error.
+
+    The number comes first: a newer driver of MySQL has a state too, which says less.
+    """
+    if error.args and isinstance(error.args[0], int):
+        return str(error.args[0])
+    return str(getattr(error, "sqlstate", None) or getattr(error, "sqlite_errorname", None) or "")

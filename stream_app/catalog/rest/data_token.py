@@ -1,7 +1,7 @@
 """Logins for a table's files, which a REST catalog gives for some hours (`data-token.enabled`).
 
-A token is options of the file system. Of these the keys of S3 are asked for again as they age, by
-tasks too; the rest is read when the table is opened.
+A token is options of a store. Its keys are asked for again as they age, by tasks too; the rest is
+read when the table is opened.
 
 Source: Paimon `rest/RESTTokenFileIO.java`.
 """
@@ -13,10 +13,7 @@ from dataclasses import dataclass
 
 from stream_app.catalog.identifier import Identifier
 from stream_app.catalog.rest.rest_api import RestApi, table_path
-from stream_app.errors import StorageError, StreamAppError
-from stream_app.fileio.reference import NotThereError
-from stream_app.fileio.s3.s3_keys import S3Keys
-from stream_app.fileio.s3.s3_options import s3_options
+from stream_app.errors import StorageError
 
 _AGE_MAX_S = 300.0
 """Tokens last for hours, and Paimon renews them an hour before their end."""
@@ -24,28 +21,18 @@ _AGE_MAX_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class DataToken:
-    """Implements `KeySource` by asking the catalog; can be pickled, with the catalog's login."""
+    """Implements `OptionSource` by asking the catalog; can be pickled, with the catalog's login."""
 
     api: RestApi
     identifier: Identifier
 
     @property
     def age_max_s(self) -> float:
-        """See `KeySource.age_max_s`."""
+        """See `OptionSource.age_max_s`."""
         return _AGE_MAX_S
 
-    def keys(self) -> S3Keys:
-        """See `KeySource.keys`."""
-        try:
-            keys = s3_options(self.options(), {}).keys
-        except StreamAppError as error:
-            raise NotThereError(error.what) from None
-        if keys is None:
-            raise NotThereError("the catalog's token for the table holds no keys of S3")
-        return keys
-
     def options(self) -> Mapping[str, str]:
-        """The token.
+        """See `OptionSource.options`.
 
         Raises:
             StorageError: the catalog gives none.

@@ -86,7 +86,7 @@ class RestCatalog(Catalog):
                 self.api, identifier, answer.field("id", str), is_external=is_external
             ),
             file_io_options=file_io_options,
-            keys=token,
+            option_source=token,
         )
 
     def create_table(self, identifier: Identifier, schema: TableSchema) -> bool:

@@ -305,6 +305,15 @@ class _HdfsOutput:
                 _sync_and_close(self._writer)
 
 
+def hadoop_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """Settings of Hadoop among the options of stores."""
+    return {
+        key.removeprefix(HDFS_OPTION_PREFIX): value
+        for key, value in options.items()
+        if key.startswith(HDFS_OPTION_PREFIX)
+    }
+
+
 def hdfs_file_io(location: str, options: Mapping[str, str]) -> HdfsFileIO:
     """The file system of an ``hdfs:`` or ``viewfs:`` location.
 
@@ -315,12 +324,7 @@ def hdfs_file_io(location: str, options: Mapping[str, str]) -> HdfsFileIO:
         StorageError: the client is not installed, or does not know the name service.
     """
     scheme, _, rest = location.partition("://")
-    settings = {
-        key.removeprefix(HDFS_OPTION_PREFIX): value
-        for key, value in options.items()
-        if key.startswith(HDFS_OPTION_PREFIX)
-    }
-    file_io = HdfsFileIO(f"{scheme}://{rest.partition('/')[0]}", settings)
+    file_io = HdfsFileIO(f"{scheme}://{rest.partition('/')[0]}", hadoop_settings(options))
     try:
         file_io._client  # noqa: B018 - made here, so that a missing part fails at once
     except ImportError:

@@ -23,7 +23,7 @@ from stream_app.fileio.s3.s3_keys import KeyFiles, KeySource, S3Keys, aws_profil
 from stream_app.model.near_names import unknown_name
 from stream_app.model.options.option import parse_boolean
 
-_PREFIXES = ("s3.", "s3a.", "fs.s3a.")
+OPTION_PREFIXES = ("s3.", "s3a.", "fs.s3a.")
 _NAMES: Mapping[str, str] = {
     "endpoint": "endpoint",
     "region": "region",
@@ -166,11 +166,6 @@ class S3Options:
         return f"{scheme}://{bucket}.{rest}"
 
 
-def is_s3_option(key: str) -> bool:
-    """Whether an option is about S3."""
-    return key.startswith(_PREFIXES)
-
-
 def s3_options(
     options: Mapping[str, str], environ: Mapping[str, str], bucket: str = ""
 ) -> S3Options:
@@ -223,9 +218,11 @@ def _given(options: Mapping[str, str], environ: Mapping[str, str], bucket: str) 
     given: dict[str, Any] = {}
     of_bucket: dict[str, Any] = {}
     for key, value in options.items():
-        if not is_s3_option(key):
+        if not key.startswith(OPTION_PREFIXES):
             continue
-        prefix = next(known_prefix for known_prefix in _PREFIXES if key.startswith(known_prefix))
+        prefix = next(
+            known_prefix for known_prefix in OPTION_PREFIXES if key.startswith(known_prefix)
+        )
         short, into = key.removeprefix(prefix), given
         if short.startswith("bucket."):
             if not bucket or not short.startswith(f"bucket.{bucket}."):

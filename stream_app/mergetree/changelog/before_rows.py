@@ -22,8 +22,8 @@ from stream_app.mergetree.key_differences import rows_of_keys
 from stream_app.mergetree.key_value_batch import Indices, KeyValueLayout, Mask, take
 from stream_app.mergetree.merge_window import MergeWindow, sorted_window
 from stream_app.mergetree.sort_merge_reader import LevelWindow, RunCursor
-from stream_app.mergetree.sorted_run import KeyOrder, sorted_run
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.mergetree.sorted_run import sorted_run
+from stream_app.model.data_file_meta import DataFileMeta, KeyOrder
 
 _FILE, _PLACE = "_FILE", "_PLACE"
 

@@ -6,16 +6,14 @@ Source: Paimon `mergetree/Levels.java`, `operation/commit/ConflictDetection.java
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.data_file_meta import DataFileMeta, KeyOrder
 from stream_app.model.finding import Finding, FindingKind
 from stream_app.model.manifest_entry import FileIdentity, FileKind, ManifestEntry
 
-KeyOrder = Callable[[bytes], Any]
 _COMPACT = "merge the bucket whole, which writes its files anew: stream-app compact --full"
 _ROLL_BACK = "roll the table back to a snapshot or tag before this one: stream-app rollback-to"
 Place = tuple[bytes, int]

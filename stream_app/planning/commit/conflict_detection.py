@@ -9,23 +9,21 @@ Source: Paimon `operation/commit/ConflictDetection.java`,
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
 
 from stream_app.errors import UnsupportedTableError
 from stream_app.model.bucket_change import LookUp
 from stream_app.model.bucket_id import BucketId
+from stream_app.model.data_file_meta import KeyOrder
 from stream_app.model.manifest_entry import FileIdentity, FileKind, ManifestEntry
 from stream_app.model.options.core_options import OPTIONS, check_writable
 from stream_app.model.schema.table_schema import TableSchema, existing_problems
 from stream_app.model.schema.tables_own_options import ENDING_OPTIONS, option_differences
 from stream_app.model.schema.type_widening import keeps_values
 from stream_app.model.snapshot import CommitKind, Snapshot
-
-KeyOrder = Callable[[bytes], Any]
 
 
 class ConflictKind(enum.Enum):

@@ -26,9 +26,8 @@ from stream_app.mergetree.compact.compact_rewriter import merged_section, withou
 from stream_app.mergetree.file_access import KeyValueFileReader
 from stream_app.mergetree.interval_partition import partition_into_sections
 from stream_app.mergetree.key_differences import differences
-from stream_app.mergetree.sorted_run import KeyOrder
 from stream_app.model.bucket_id import BucketId
-from stream_app.model.data_file_meta import DataFileMeta
+from stream_app.model.data_file_meta import DataFileMeta, KeyOrder
 from stream_app.table.file_store_table import FileStoreTable
 
 

@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 
 from stream_app.catalog.catalog import Catalog
+from stream_app.catalog.catalog_lock import CatalogLock
+from stream_app.catalog.hive.hive_catalog import HiveCatalog
 from stream_app.catalog.identifier import Identifier
+from stream_app.catalog.jdbc.jdbc_catalog import JdbcCatalog
 from stream_app.catalog.registry import catalog_of
 from stream_app.clock import SystemClock
-from stream_app.errors import UnsupportedTableError, UsageError
+from stream_app.errors import CommitError, UnsupportedTableError, UsageError
 from stream_app.model.schema.data_type import STRING, parse_columns
 from stream_app.model.schema.table_schema import new_table_schema
 from stream_app.planning.schema.schema_changes import AddColumn
@@ -157,6 +160,30 @@ def test_two_engines_commit_at_once(
         if one["commitKind"] == "APPEND"
     ]
     assert len(epochs) == len(set(epochs)) == 2 * COMMITS
+
+
+def lock_of(options: Mapping[str, str], **more: str) -> CatalogLock:
+    catalog = catalog_of({**options, **more}, SystemClock())
+    assert isinstance(catalog, JdbcCatalog | HiveCatalog)
+    assert catalog.lock is not None
+    return catalog.lock
+
+
+@pytest.mark.parametrize("options", ["sqlite", "postgresql", "mysql", "hive"], indirect=True)
+def test_a_held_lock_is_waited_for(options: Mapping[str, str]) -> None:
+    impatient = lock_of(options, **{"lock-acquire-timeout": "1 s"})
+    error = pytest.raises(CommitError, match="another writer has held the table's lock")
+    with lock_of(options).held(ORDERS), error, impatient.held(ORDERS):
+        pass
+    with impatient.held(ORDERS):
+        pass
+
+
+@pytest.mark.parametrize("options", ["sqlite", "postgresql", "mysql"], indirect=True)
+def test_the_lock_of_a_dead_process_is_taken_over(options: Mapping[str, str]) -> None:
+    dead = lock_of(options, **{"lock-acquire-timeout": "1 s"})
+    with dead.held(ORDERS), lock_of(options).held(ORDERS):
+        pass
 
 
 def test_a_path_is_no_way_around_the_catalog(catalog: Catalog) -> None:

@@ -269,7 +269,7 @@ def test_a_table_s_own_login_is_asked_for_again(
     place = catalog.table(SALES)
     assert place is not None
     assert "FIRSTKEY" not in repr(place)
-    path, files = file_io_of(f"s3://{bucket}/t", place.file_io_options, place.keys)
+    path, files = file_io_of(f"s3://{bucket}/t", place.file_io_options, place.option_source)
     files.write_bytes(f"{path}/a", b"1")
     give("SECONDKEY")
     assert files.read_bytes(f"{path}/a") == b"1"

@@ -8,8 +8,10 @@ import pytest
 
 import stream_app
 from stream_app.app.cli.main import main
+from stream_app.catalog.catalog_options import METASTORE, OPTIONS_OF_KIND
 from stream_app.catalog.catalogs_file import named_catalog, parted_name
 from stream_app.catalog.identifier import Identifier
+from stream_app.catalog.registry import _KINDS
 from stream_app.clock import SystemClock
 from stream_app.errors import StorageError, StreamAppError, TableNotFoundError, UsageError
 from tests.support.small_table import small_table
@@ -114,3 +116,7 @@ def test_names_that_are_no_tables(folder: Path) -> None:
         stream_app.open_table("orders", catalog={"warehouse": str(folder)})
     with pytest.raises(TableNotFoundError):
         stream_app.open_table("shop.orders", catalog={"warehouse": str(folder)})
+
+
+def test_every_kind_of_catalog_has_its_options() -> None:
+    assert METASTORE.only == tuple(OPTIONS_OF_KIND) == tuple(_KINDS)

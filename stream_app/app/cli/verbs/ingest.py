@@ -12,12 +12,12 @@ from pathlib import Path
 
 from stream_app.app.cli.arguments.configuration import add_ingest_arguments
 from stream_app.app.config.app_config import AppConfig, load_config
-from stream_app.app.launch.jars import installed_spark_version, s3a_jars, spark_kafka_jars
+from stream_app.app.launch.jars import installed_spark_version, spark_kafka_jars, store_jars
 from stream_app.app.launch.spark_log import become_spark
 from stream_app.app.launch.spark_submit import submit_command
 from stream_app.app.source.source_reader import needs_sparks_source
 from stream_app.errors import UsageError
-from stream_app.fileio.file_io_registry import absolute_location, is_on_s3
+from stream_app.fileio.file_io_registry import absolute_location, store_of
 from stream_app.spark.supported_versions import check_spark
 
 DESCRIPTION = (
@@ -88,4 +88,5 @@ def _jars(config: AppConfig) -> list[Path]:
     reads_topics = needs_sparks_source(config.source)
     kafka = spark_kafka_jars(installed_spark_version()) if reads_topics else []
     writes_checkpoint = reads_topics or config.source.kind == "files"
-    return kafka + (s3a_jars() if writes_checkpoint and is_on_s3(config.stream.checkpoint) else [])
+    store = store_of(config.stream.checkpoint) if writes_checkpoint else None
+    return kafka + (store_jars(store.spark.jars) if store else [])

@@ -84,11 +84,17 @@ def test_a_password_within_a_login_and_lines_of_a_key_are_found() -> None:
         "jdbc:postgresql://host/db?user=alice&password=swordfish&ssl=true",
         "jdbc:mysql://host/db?password=swordfish",
         "https://alice:swordfish@host/",
+        "jdbc:postgresql://alice:swordfish@host:5432/db?user=bob",
     ],
 )
 def test_the_password_of_an_address_is_hidden(uri: str) -> None:
     settings = {"catalog.uri": Setting(uri, "test")}
     assert secret_texts(settings, {}) == ["swordfish"]
+
+
+def test_the_password_of_an_address_is_hidden_in_both_forms() -> None:
+    settings = {"catalog.uri": Setting("jdbc:mysql://host/db?password=sword%2Bfish", "test")}
+    assert sorted(secret_texts(settings, {})) == ["sword%2Bfish", "sword+fish"]
 
 
 def test_the_longer_one_goes_first_and_very_short_ones_stay() -> None:

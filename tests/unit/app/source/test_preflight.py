@@ -1,10 +1,20 @@
-"""Java's security settings in Python's words."""
+"""Before a job starts: Java's security settings in Python's words, and servers that answer."""
 
 from __future__ import annotations
 
+import socket
+import time
+
 import pytest
 
-from stream_app.app.source.preflight import TopicInfo, client_settings, recreated, uncheckable
+from stream_app.app.source.preflight import (
+    TopicInfo,
+    client_settings,
+    reachable_servers,
+    recreated,
+    uncheckable,
+)
+from stream_app.errors import SourceError
 
 JAAS = (
     "org.apache.kafka.common.security.scram.ScramLoginModule required "
@@ -68,3 +78,12 @@ def test_a_topic_without_a_known_id_is_not_called_recreated() -> None:
     assert recreated({"b": "2"}, now) == []
     assert recreated({"a": None, "b": None}, now) == []
     assert recreated({"a": "0"}, now) == ["a"]
+
+
+def test_a_server_that_refuses_is_left_out() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        listening = f"127.0.0.1:{server.getsockname()[1]}"
+        bootstrap = f"127.0.0.1:1,{listening},127.0.0.1:2"
+        assert reachable_servers(bootstrap, time.monotonic() + 60) == [listening, "127.0.0.1:2"]
+    with pytest.raises(SourceError, match=r"127\.0\.0\.1:1: connection refused"):
+        reachable_servers(bootstrap, time.monotonic() + 60)

@@ -1,0 +1,57 @@
+"""HDFS as a store, as it is or by a mount of ViewFs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from stream_app.fileio.hdfs.hdfs_file_io import (
+    HDFS_OPTION_PREFIX,
+    HdfsFileIO,
+    hadoop_settings,
+    hdfs_file_io,
+)
+from stream_app.fileio.store import OptionSource, SparkAccess, Store
+
+
+def _open(
+    location: str, options: Mapping[str, str], _source: OptionSource | None
+) -> tuple[str, HdfsFileIO]:
+    path = location.rstrip("/")
+    return path, hdfs_file_io(path, options)
+
+
+def _is_same(one: str, other: str) -> bool:
+    here, there = urlsplit(one), urlsplit(other)
+    host, host_there = (parts.netloc.removesuffix(":8020") for parts in (here, there))
+    # hdfs:///path is on the cluster's own NameNode, whichever that is.
+    same_host = host == host_there or not (host and host_there)
+    path, path_there = (re.sub("/+$", "", parts.path) for parts in (here, there))
+    return same_host and (here.scheme, path) == (there.scheme, path_there)
+
+
+def _path_beside(root: str, location: str) -> str | None:
+    return location if location.split("/")[:3] == root.split("/")[:3] else None
+
+
+def _spark_settings(
+    _location: str, options: Mapping[str, str], _environ: Mapping[str, str]
+) -> dict[str, str]:
+    return {f"spark.hadoop.{key}": value for key, value in hadoop_settings(options).items()}
+
+
+HDFS = Store(
+    schemes=("hdfs", "viewfs"),
+    option_prefixes=(HDFS_OPTION_PREFIX,),
+    option_names=(f"{HDFS_OPTION_PREFIX}…",),
+    open=_open,
+    is_same=_is_same,
+    path_beside=_path_beside,
+    spark=SparkAccess(location=lambda location: location, settings=_spark_settings),
+    advice=(
+        "see that the NameNode runs, has left safe mode, can be reached from here "
+        "(HADOOP_CONF_DIR, or host and port in the location) and lets this user write there; then "
+        "start again, a job goes on where it was"
+    ),
+)

@@ -1,0 +1,75 @@
+"""The port of a store: a value of everything in which one kind of file system differs.
+
+Each kind declares its own in its room: `local_store`, `s3.s3_store`, `hdfs.hdfs_store`. The list of
+them is in `file_io_registry`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from stream_app.fileio.file_io import FileIO
+
+
+class OptionSource(Protocol):
+    """Gives options of a store again, such as a login that expires; can be pickled."""
+
+    @property
+    def age_max_s(self) -> float:
+        """The age at which the options are asked for again."""
+        ...
+
+    def options(self) -> Mapping[str, str]:
+        """The options as they are now.
+
+        Raises:
+            StreamAppError: the source gives none.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkAccess:
+    """How Spark reaches the same files, through Hadoop.
+
+    Attributes:
+        location: a location in Spark's form.
+        settings: Spark's settings for a location, by the options of stores and the environment.
+        jars: the set of jars that Spark lacks; empty: it has all.
+    """
+
+    location: Callable[[str], str]
+    settings: Callable[[str, Mapping[str, str], Mapping[str, str]], dict[str, str]]
+    jars: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """One kind of file system.
+
+    Attributes:
+        schemes: of its locations, in lower case; a path has the empty one.
+        option_prefixes: those of its options, the usual one first.
+        option_names: its options as they are best written.
+        open: the prefix of paths below a location, and their file system. The source renews options
+            whose values expire.
+        check_options: raises a UsageError for a wrong option of a location.
+        is_same: whether two locations, in any spelling, are one place.
+        path_beside: the path by which the file system of one location finds another; None: it
+            cannot.
+        takes_lock: whether the commits to a table of a catalog hold its lock by default.
+        advice: what to do when the store fails.
+    """
+
+    schemes: tuple[str, ...]
+    option_prefixes: tuple[str, ...] = ()
+    option_names: tuple[str, ...] = ()
+    open: Callable[[str, Mapping[str, str], OptionSource | None], tuple[str, FileIO]]
+    check_options: Callable[[Mapping[str, str], str], object] = lambda _options, _location: None
+    is_same: Callable[[str, str], bool]
+    path_beside: Callable[[str, str], str | None]
+    spark: SparkAccess
+    takes_lock: bool = False
+    advice: str = ""

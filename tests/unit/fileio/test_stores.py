@@ -1,0 +1,28 @@
+"""What every store of the registry has."""
+
+from __future__ import annotations
+
+import pytest
+
+from stream_app.app.launch import jars
+from stream_app.fileio.file_io_registry import STORES, store_of
+from stream_app.fileio.store import Store
+
+
+@pytest.mark.parametrize("store", STORES, ids=lambda store: store.schemes[-1])
+def test_a_store_is_complete(store: Store) -> None:
+    for scheme in store.schemes:
+        location = {"": "/folder", "file": "file:///folder"}.get(scheme, f"{scheme}://host/folder")
+        assert store_of(location) is store
+        assert store_of(location.upper()) is store
+        # Spark's form is known here too: its checkpoint is looked into by both.
+        assert store_of(store.spark.location(location)) is store
+        assert store.is_same(location, f"{location}/")
+    assert bool(store.option_prefixes) == bool(store.advice) == ("file" not in store.schemes)
+    assert all(name.startswith(store.option_prefixes) for name in store.option_names)
+    assert not store.spark.jars or store.spark.jars in jars._STORE_JARS
+
+
+def test_no_scheme_has_two_stores() -> None:
+    schemes = [scheme for store in STORES for scheme in store.schemes]
+    assert len(schemes) == len(set(schemes))
