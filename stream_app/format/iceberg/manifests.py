@@ -33,7 +33,7 @@ from stream_app.model.iceberg.metadata import (
     PartitionSummary,
     VectorPlace,
 )
-from stream_app.model.schema.data_type import RowType
+from stream_app.model.schema.data_type import DataType, RowType
 
 _T = TypeVar("_T")
 _PUFFIN, _PARQUET = "puffin", "parquet"
@@ -123,7 +123,8 @@ def encode_manifest(
         "content": content.name.lower(),
     }
     schema = fastavro.parse_schema(_manifest_schema(kind.partition_type))
-    records = [_entry_record(entry, kind.partition_type) for entry in entries]
+    names = [avro_name(index, name) for index, name in enumerate(kind.partition_type.names)]
+    records = [_entry_record(entry, kind.partition_type.types, names) for entry in entries]
     return write_records(schema, records, codec, properties)
 
 
@@ -153,11 +154,14 @@ def _manifest_schema(partition_type: RowType) -> dict[str, object]:
     return {"type": "record", "name": "manifest_entry", "fields": fields}
 
 
-def _entry_record(entry: IcebergEntry, partition_type: RowType) -> dict[str, Any]:
+def _entry_record(
+    entry: IcebergEntry, types: Sequence[DataType], names: Sequence[str]
+) -> dict[str, Any]:
+    """An entry as Avro's record; types and names are those of the partition."""
     file, vector = entry.file, entry.file.vector
     partition = {
-        avro_name(index, field.name): avro_value(value, field.data_type)
-        for index, (field, value) in enumerate(zip(partition_type, file.partition, strict=True))
+        name: avro_value(value, data_type)
+        for name, data_type, value in zip(names, types, file.partition, strict=True)
     }
     data_file = {
         "content": 0 if vector is None else _POSITION_DELETES,

@@ -1,5 +1,8 @@
 """Decides which manifests a commit writes anew, because a file goes or because they are small.
 
+A file that goes rewrites its manifest. So manifests stay short, and grow with the table: a commit
+that removes a few files then costs a hundredth of all entries for each.
+
 Source: Paimon `iceberg/IcebergCommitCallback.java#compactMetadataIfNeeded`.
 """
 
@@ -9,6 +12,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from stream_app.model.iceberg.metadata import EntryStatus, IcebergEntry, IcebergManifest
+
+
+_ENTRIES_LEAST, _ENTRIES_MOST = 100, 10_000
+_FULL_MANIFESTS = 100
+
+
+def entries_of_manifest(live_files: int) -> int:
+    """The entries of a full manifest, in a table of so many live files."""
+    return min(max(_ENTRIES_LEAST, live_files // _FULL_MANIFESTS), _ENTRIES_MOST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +38,18 @@ class MergeRule:
 
 
 def manifests_to_merge(
-    manifests: Iterable[IcebergManifest], rule: MergeRule
+    manifests: Iterable[IcebergManifest], rule: MergeRule, full: int
 ) -> Sequence[IcebergManifest]:
-    """The small manifests, if they are many, or fill one together; else none."""
-    small = [one for one in manifests if one.length < rule.target_size * 2 // 3]
+    """The small manifests, if they are many, or fill one together; else none.
+
+    Args:
+        full: `entries_of_manifest`; one that is half full is not small.
+    """
+    small = [
+        one
+        for one in manifests
+        if one.length < rule.target_size * 2 // 3 and one.live_files < full // 2
+    ]
     total = sum(one.length for one in small)
     is_due = len(small) >= rule.max_count or total >= rule.target_size
     return small if is_due and len(small) >= rule.min_count else ()

@@ -17,11 +17,9 @@ from stream_app.model.iceberg.metadata import (
 from stream_app.planning.iceberg.manifest_merge import (
     MergeRule,
     carried_entries,
+    entries_of_manifest,
     manifests_to_merge,
 )
-
-_ENTRIES_MAX = 10_000
-"""Entries of a manifest; a larger one is written in parts."""
 
 
 @dataclass(slots=True)
@@ -86,7 +84,8 @@ class ManifestWriter:
         live = [one for one in before if one.content is content and one.live_files]
         touched = [one for one in live if removed and not removed.isdisjoint(self.keys.of(one))]
         others = [one for one in live if one not in touched]
-        merged = manifests_to_merge(others, self.rule)
+        full = entries_of_manifest(sum(one.live_files for one in live))
+        merged = manifests_to_merge(others, self.rule, full)
         entries = [
             IcebergEntry(
                 status=EntryStatus.ADDED,
@@ -101,8 +100,8 @@ class ManifestWriter:
             entries += carried_entries(older, removed, self.snapshot_id)
         kept = [one for one in others if one not in merged]
         return kept + [
-            self._write_one(content, entries[start : start + _ENTRIES_MAX])
-            for start in range(0, len(entries), _ENTRIES_MAX)
+            self._write_one(content, entries[start : start + full])
+            for start in range(0, len(entries), full)
         ]
 
     def _write_one(
