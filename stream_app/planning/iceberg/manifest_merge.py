@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 from stream_app.model.iceberg.metadata import EntryStatus, IcebergEntry, IcebergManifest
 
-
 _ENTRIES_LEAST, _ENTRIES_MOST = 100, 10_000
 _FULL_MANIFESTS = 100
 
