@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import shutil
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from stream_app.errors import UsageError
 from stream_app.model.schema.data_type import STRING
-from stream_app.planning.schema.schema_changes import AddColumn
+from stream_app.planning.schema.schema_changes import AddColumn, RenameColumn
 from stream_app.table.job.table_maintenance import TableMaintenance
 from stream_app.table.opening import open_table
 from stream_app.table.schema.alter import alter_table
@@ -133,6 +134,25 @@ def test_what_is_not_published_comes_with_the_next_commit(
     assert_same(iceberg.read(metadata_of(table)), table)
 
 
+def test_a_version_whose_hint_is_missing_is_gone_on_with(
+    tmp_path: Path, iceberg: IcebergReader
+) -> None:
+    """Its writer died in between, or a hint was lost after a rollback had raised the numbers."""
+    table = a_table(tmp_path, "id INT NOT NULL")
+    table.commit(("+I", {"id": 1}))
+    table.commit(("+I", {"id": 2}))
+    hint = metadata_of(table) / "version-hint.text"
+    shutil.copy(metadata_of(table) / "v2.metadata.json", metadata_of(table) / "v3.metadata.json")
+    table.commit(("+I", {"id": 3}))
+    assert hint.read_text() == "4"
+    assert_same(iceberg.read(metadata_of(table)), table)
+    hint.unlink()
+    again = SmallTable(open_table(table.path), _epoch=3)
+    again.commit(("+I", {"id": 4}))
+    assert hint.read_text() == "5"
+    assert_same(iceberg.read(metadata_of(again)), again)
+
+
 def test_an_error_of_iceberg_s_side_fails_no_commit(tmp_path: Path, iceberg: IcebergReader) -> None:
     table = a_table(tmp_path, "id INT NOT NULL")
     metadata_of(table).write_text("a file where the folder should be")
@@ -189,3 +209,27 @@ def test_random_epochs_are_seen_as_paimon_s(
         assert_same(iceberg.read(metadata_of(made)), made)
     assert_same(iceberg.read_by_duckdb(metadata_of(made)), made)
     assert by_content(read_rows(made.table)) == by_content(writer.model.rows())
+
+
+def test_nested_columns_have_the_ids_of_their_parts(tmp_path: Path, iceberg: IcebergReader) -> None:
+    """Readers find elements, keys, values and fields in Parquet by their ids."""
+    columns = (
+        "id INT, tags ARRAY<STRING>, prices MAP<STRING, DECIMAL(9, 2)>, "
+        "home ROW<street STRING, lines ARRAY<ROW<n INT, s STRING>>>, deep ARRAY<MAP<INT, ARRAY<INT>>>"
+    )
+    table = a_table(tmp_path, columns, ["id"], options=VECTORS)
+    home = {"street": "Main", "lines": [{"n": 1, "s": "a"}, {"n": 2, "s": None}]}
+    row = {
+        "id": 1, "tags": ["a", None], "prices": [("x", Decimal("1.25"))], "home": home,
+        "deep": [[(1, [1, 2]), (2, [])]],
+    }  # fmt: skip
+    table.commit(("+I", row), ("+I", {"id": 2}))
+    table.compact()
+    alter_table(table.table, [RenameColumn("home", "address")])
+    altered = SmallTable(open_table(table.path), _epoch=1)
+    altered.commit(
+        ("+I", {**{k: v for k, v in row.items() if k != "home"}, "id": 3, "address": home})
+    )
+    altered.compact()
+    assert_same(iceberg.read(metadata_of(altered)), altered)
+    assert_same(iceberg.read_by_duckdb(metadata_of(altered)), altered)

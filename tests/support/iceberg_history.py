@@ -8,11 +8,15 @@ An older snapshot must show what it showed when it was the newest one.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pyarrow as pa
+
 from stream_app.errors import UsageError
+from stream_app.format.binary_row import deserialize_row
 from stream_app.model.schema.data_type import STRING, DataField, parse_columns
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from stream_app.planning.schema.schema_changes import (
@@ -176,8 +180,8 @@ class IcebergHistory:
             return
         partition = self.rng.choice(entries).partition
         self._batch().drop_partitions([partition], BATCH_COMMIT_IDENTIFIER)
-        left = {row["pt"] for row in read_rows(self.table)}
-        self._compacted = [row for row in self._compacted if row["pt"] in left]
+        [name] = deserialize_row(partition, self.table.schema.partition_type.types)
+        self._compacted = [row for row in self._compacted if row["pt"] != name]
         self._begin_again(self._made._epoch)
 
     def _truncate(self) -> None:
@@ -186,7 +190,7 @@ class IcebergHistory:
         self._begin_again(self._made._epoch)
 
     def _roll_back(self) -> None:
-        numbers = self.table.snapshots.ids()
+        numbers = [number for number in self.table.snapshots.ids() if number in self.seen]
         if not numbers:
             return
         target = self.table.snapshots.snapshot(self.rng.choice(numbers))
@@ -204,14 +208,11 @@ class IcebergHistory:
     def _lose_metadata(self) -> None:
         """As a crash between both commits leaves it, or somebody who deletes files."""
         folder = self._metadata
-        versions = sorted(folder.glob("v*.metadata.json"))
-        if not versions:
-            return
-        for path in self.rng.choice([versions, list(folder.glob("snap-*.avro")), []]):
-            path.unlink()
-        (folder / "version-hint.text").unlink()
+        hint, versions = folder / "version-hint.text", sorted(folder.glob("v*.metadata.json"))
+        for path in self.rng.choice([[hint], [hint, *versions], list(folder.glob("*"))]):
+            path.unlink(missing_ok=True)
         self._begin_again(self._made._epoch)  # a process knows what it has published
-        self._write()
+        self._truncate()
 
     def _restart(self) -> None:
         self._begin_again(self._made._epoch)
@@ -248,19 +249,22 @@ class IcebergHistory:
         newest = self._newest()
         if newest is None or newest not in self.seen:
             return
-        rows = by_content(normal_rows(self.iceberg.read(self._metadata)))
-        assert rows == self.seen[newest], f"snapshot {newest} after {self.steps[-12:]}"
+        self._assert_seen(newest, self.iceberg.read(self._metadata))
         if self._number % 10 == 0:
-            self._compare_more(newest)
+            self._assert_seen(newest, self.iceberg.read_by_duckdb(self._metadata))
+            listed = self.iceberg.describe(self._metadata)["snapshots"]
+            kept = {*self.table.snapshots.ids()}
+            kept |= {tag.snapshot.snapshot_id for tag in self.table.tags.tags()}
+            older = self.rng.choice(sorted(kept & {*listed} & {*self.seen}))
+            self._assert_seen(older, self.iceberg.read(self._metadata, snapshot=older))
 
-    def _compare_more(self, newest: int) -> None:
-        rows = by_content(normal_rows(self.iceberg.read_by_duckdb(self._metadata)))
-        assert rows == self.seen[newest], f"DuckDB, {newest} after {self.steps[-12:]}"
-        snapshots = self.iceberg.describe(self._metadata)["snapshots"]
-        older = self.rng.choice(snapshots)
-        if older in self.seen:
-            shown = self.iceberg.read(self._metadata, snapshot=older)
-            assert by_content(normal_rows(shown)) == self.seen[older], f"snapshot {older}"
+    def _assert_seen(self, snapshot: int, rows: pa.Table) -> None:
+        shown, wanted = Counter(by_content(normal_rows(rows))), Counter(self.seen[snapshot])
+        assert shown == wanted, (
+            f"snapshot {snapshot} after {self.steps[-12:]}: {len(shown - wanted)} rows too many, "
+            f"such as {list(shown - wanted)[:1]}; {len(wanted - shown)} are missing, such as "
+            f"{list(wanted - shown)[:1]}"
+        )
 
 
 def _altered(row: Row, change: SchemaChange) -> Row:

@@ -5,6 +5,7 @@ Source: Paimon `iceberg/IcebergPathFactory.java`; Iceberg `hadoop/HadoopTableOpe
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ from stream_app.model.options.iceberg_options import (
 
 _T = TypeVar("_T")
 _DATABASE, _PUFFIN = ".db", ".puffin"
+_VERSION = re.compile(r"v(\d{1,18})\.metadata\.json", re.ASCII)
 
 
 def iceberg_folder(table: str, options: CoreOptions) -> str:
@@ -88,8 +90,14 @@ class IcebergFiles:
         return cls(file_io, folder, options[METADATA_ICEBERG_MANIFEST_COMPRESSION])
 
     def newest_version(self) -> int | None:
-        """The number in the hint; None: nothing is published, or the hint is unreadable."""
-        return hint_of(self.file_io, self._hint)
+        """The number in the hint, without a hint the greatest; None: nothing is published."""
+        version = hint_of(self.file_io, self._hint)
+        if version is not None:
+            return version
+        names = self.file_io.list_names(self.folder)
+        return max(
+            (int(match[1]) for match in map(_VERSION.fullmatch, names) if match), default=None
+        )
 
     def version_path(self, version: int) -> str:
         """The path of a version's file."""
@@ -109,12 +117,18 @@ class IcebergFiles:
             return None
 
     def publish(self, metadata: IcebergMetadata) -> bool:
-        """Write a version and the hint; False when another writer has published this version."""
-        path = self.version_path(metadata.version)
-        if not self.file_io.create_if_absent(path, encode_metadata(metadata)):
-            return False
-        self.file_io.overwrite(self._hint, str(metadata.version).encode())
-        return True
+        """Write a version and the hint; False when there is this version already.
+
+        Another writer made it, perhaps one that died before the hint. So the hint names it then,
+        unless it is ahead.
+        """
+        version = metadata.version
+        is_new = self.file_io.create_if_absent(
+            self.version_path(version), encode_metadata(metadata)
+        )
+        if is_new or (hint_of(self.file_io, self._hint) or 0) < version:
+            self.file_io.overwrite(self._hint, str(version).encode())
+        return is_new
 
     def read_list(self, path: str) -> list[IcebergManifest]:
         """The manifests of a list.

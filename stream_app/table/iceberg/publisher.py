@@ -15,10 +15,9 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTableError
 from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
@@ -45,7 +44,7 @@ from stream_app.model.options.table_options import (
     DELETION_VECTORS_BITMAP64,
     MANIFEST_TARGET_FILE_SIZE,
 )
-from stream_app.model.schema.iceberg_schema import iceberg_problems, iceberg_schema
+from stream_app.model.schema.iceberg_schema import iceberg_problems
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.iceberg.history import kept_snapshots, next_version, operation
@@ -60,7 +59,13 @@ from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.live_files import iceberg_files
 from stream_app.table.iceberg.manifest_writer import LiveKeys, ManifestWriter
 from stream_app.table.iceberg.vector_files import VectorFiles
-from stream_app.table.iceberg.version_history import TaggedSnapshots, clean, older_files
+from stream_app.table.iceberg.version_history import (
+    TaggedSnapshots,
+    clean,
+    older_files,
+    schema_json,
+    schemas_of,
+)
 from stream_app.table.versions.file_store_scan import FileStoreScan
 
 _LOG = logging.getLogger(__name__)
@@ -68,6 +73,8 @@ _VISIBLE = "paimon.visible-from-level"
 _NO_GARBAGE_COLLECTION = {"gc.enabled": "false"}
 """The files are Paimon's: no engine of Iceberg shall delete them."""
 _ROW_LINEAGE_VERSION = 3
+_ATTEMPTS = 5
+"""Each goes on from the version of another writer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,13 +176,24 @@ class IcebergPublisher:
         Raises:
             StreamAppError, OSError: it is not published.
         """
+        for _ in range(_ATTEMPTS):
+            if self._try(snapshot):
+                return
+        raise StreamAppError(
+            f"other writers have published Iceberg's versions {_ATTEMPTS} times meanwhile",
+            where=self.files.folder,
+            fix="nothing has to be done, unless this lasts",
+        )
+
+    def _try(self, snapshot: Snapshot) -> bool:
+        """As `bring_up_to`; False: somebody else has published the next version."""
         base, following = self._newest(), None
         if base is not None and self._is_of_table(base) and self._is_there(base.current):
             if base.current.snapshot_id >= snapshot.snapshot_id:
                 self._published = base
-                return
+                return True
             following = self._following(base, snapshot)
-        self._write(following or self._afresh(base, snapshot), snapshot)
+        return self._write(following or self._afresh(base, snapshot), snapshot)
 
     def _newest(self) -> IcebergMetadata | None:
         version = self.files.newest_version()
@@ -224,7 +242,7 @@ class IcebergPublisher:
     def _path(self, entry: ManifestEntry) -> str:
         return self.table.paths.data_file(entry.partition, entry.bucket, entry.file)
 
-    def _write(self, step: _Step, snapshot: Snapshot) -> None:
+    def _write(self, step: _Step, snapshot: Snapshot) -> bool:
         version = next_version(step.base, snapshot.snapshot_id)
         has_lineage = self._format_version >= _ROW_LINEAGE_VERSION
         next_row_id = step.base.next_row_id if step.base else 0
@@ -261,11 +279,12 @@ class IcebergPublisher:
             written = [manifest.path for manifest in writer.written]
             self.files.delete([*written, iceberg_snapshot.manifest_list])
             self._published = None
-            return
+            return False
         self._published = metadata
         self._keys.forget_others(manifests)
         if clean(self.files, step.base, metadata) and self._has_vectors:
             self._vector_files.delete_unused()
+        return True
 
     def _schema(self, schema_id: int) -> TableSchema:
         """A schema that Iceberg can hold.
@@ -286,7 +305,7 @@ class IcebergPublisher:
     def _kind(self, schema: TableSchema) -> ManifestKind:
         return ManifestKind(
             format_version=self._format_version,
-            schema=_schema_json(schema),
+            schema=schema_json(schema),
             partition_type=schema.partition_type,
             partition_fields=partition_fields_json(_partition_fields(schema)),
         )
@@ -324,7 +343,7 @@ class IcebergPublisher:
             format_version=self._format_version,
             table_uuid=self._table_uuid,
             location=self.table.location,
-            schemas=_schemas(self.table, base if is_same else None, snapshots),
+            schemas=schemas_of(self.table, base if is_same else None, snapshots),
             last_column_id=schema.highest_field_id,
             partition_fields=_partition_fields(schema),
             snapshots=snapshots,
@@ -333,10 +352,6 @@ class IcebergPublisher:
             older_files=older_files(self.files, base, self.table.options),
             next_row_id=next_row_id,
         )
-
-
-def _schema_json(schema: TableSchema) -> dict[str, Any]:
-    return iceberg_schema(schema.schema_id, schema.fields, schema.primary_keys)
 
 
 def _partition_fields(schema: TableSchema) -> tuple[tuple[str, int], ...]:
@@ -381,14 +396,3 @@ def _merge_rule(options: CoreOptions) -> MergeRule:
         min_count=options[METADATA_ICEBERG_COMPACTION_MIN_FILE_NUM],
         max_count=options[METADATA_ICEBERG_COMPACTION_MAX_FILE_NUM],
     )
-
-
-def _schemas(
-    table: FileStoreTable, base: IcebergMetadata | None, snapshots: Sequence[IcebergSnapshot]
-) -> Mapping[int, Mapping[str, Any]]:
-    """The schemas of the snapshots, those of the version before as they are there."""
-    known, schema_of = base.schemas if base else {}, table.known_schemas()
-    return {
-        number: known[number] if number in known else _schema_json(schema_of(number))
-        for number in sorted({snapshot.schema_id for snapshot in snapshots})
-    }

@@ -1,17 +1,21 @@
-"""The past of a version: tags and metadata files that stay, and files that no version needs."""
+"""The past of a version: tags, schemas and metadata files that stay, and files to delete."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from stream_app.fileio.file_io import FileStatus
 from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
-from stream_app.model.iceberg.metadata import IcebergMetadata
+from stream_app.model.iceberg.metadata import IcebergManifest, IcebergMetadata, IcebergSnapshot
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.iceberg_options import (
     METADATA_ICEBERG_DELETE_AFTER_COMMIT_ENABLED,
     METADATA_ICEBERG_PREVIOUS_VERSIONS_MAX,
 )
+from stream_app.model.schema.iceberg_schema import iceberg_schema
+from stream_app.model.schema.table_schema import TableSchema
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -61,12 +65,33 @@ def clean(files: IcebergFiles, base: IcebergMetadata | None, metadata: IcebergMe
     dropped = [one.manifest_list for one in base.snapshots if one.manifest_list not in lists]
     if not dropped:
         return False
-    used = {manifest.path for path in lists for manifest in files.read_list(path)}
+    used = {manifest.path for path in lists for manifest in _manifests(files, path)}
     for path in dropped:
-        try:
-            manifests = files.read_list(path)
-        except FileNotFoundError:  # an earlier deletion ended here
-            continue
+        manifests = _manifests(files, path)
         files.delete(manifest.path for manifest in manifests if manifest.path not in used)
         files.delete([path])
     return True
+
+
+def _manifests(files: IcebergFiles, path: str) -> list[IcebergManifest]:
+    """The manifests of a list; none when an earlier deletion ended behind the list."""
+    try:
+        return files.read_list(path)
+    except FileNotFoundError:
+        return []
+
+
+def schema_json(schema: TableSchema) -> dict[str, Any]:
+    """A schema as Iceberg's JSON has it."""
+    return iceberg_schema(schema.schema_id, schema.fields, schema.primary_keys)
+
+
+def schemas_of(
+    table: FileStoreTable, base: IcebergMetadata | None, snapshots: Sequence[IcebergSnapshot]
+) -> Mapping[int, Mapping[str, Any]]:
+    """The schemas of the snapshots, those of the version before as they are there."""
+    known, schema_of = base.schemas if base else {}, table.known_schemas()
+    return {
+        number: known[number] if number in known else schema_json(schema_of(number))
+        for number in sorted({snapshot.schema_id for snapshot in snapshots})
+    }
