@@ -215,7 +215,8 @@ def test_nested_columns_have_the_ids_of_their_parts(tmp_path: Path, iceberg: Ice
     """Readers find elements, keys, values and fields in Parquet by their ids."""
     columns = (
         "id INT, tags ARRAY<STRING>, prices MAP<STRING, DECIMAL(9, 2)>, "
-        "home ROW<street STRING, lines ARRAY<ROW<n INT, s STRING>>>, deep ARRAY<MAP<INT, ARRAY<INT>>>"
+        "home ROW<street STRING, lines ARRAY<ROW<n INT, s STRING>>>, "
+        "deep ARRAY<MAP<INT, ARRAY<INT>>>"
     )
     table = a_table(tmp_path, columns, ["id"], options=VECTORS)
     home = {"street": "Main", "lines": [{"n": 1, "s": "a"}, {"n": 2, "s": None}]}
