@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from stream_app.errors import CorruptFileError, StreamAppError, UnsupportedTableError
+from stream_app.errors import StreamAppError, UnsupportedTableError
 from stream_app.filestore.iceberg.iceberg_files import IcebergFiles
 from stream_app.format.iceberg.manifests import ManifestKind
 from stream_app.format.iceberg.metadata_json import partition_fields_json
@@ -31,7 +31,6 @@ from stream_app.model.iceberg.metadata import (
     IcebergSnapshot,
     ManifestContent,
 )
-from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.options.core_options import CoreOptions
 from stream_app.model.options.iceberg_options import (
     DISABLED,
@@ -49,12 +48,7 @@ from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import CommitKind, Snapshot
 from stream_app.planning.iceberg.history import kept_snapshots, next_version, operation
 from stream_app.planning.iceberg.manifest_merge import MergeRule
-from stream_app.planning.iceberg.visible_files import (
-    VisibleChanges,
-    VisibleLevels,
-    visible_changes,
-    visible_levels,
-)
+from stream_app.planning.iceberg.visible_files import VisibleLevels, visible_levels
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.live_files import iceberg_files
 from stream_app.table.iceberg.manifest_writer import LiveKeys, ManifestWriter
@@ -66,7 +60,7 @@ from stream_app.table.iceberg.version_history import (
     schema_json,
     schemas_of,
 )
-from stream_app.table.versions.file_store_scan import FileStoreScan
+from stream_app.table.iceberg.version_steps import VersionStep, VersionSteps
 
 _LOG = logging.getLogger(__name__)
 _VISIBLE = "paimon.visible-from-level"
@@ -75,22 +69,6 @@ _NO_GARBAGE_COLLECTION = {"gc.enabled": "false"}
 _ROW_LINEAGE_VERSION = 3
 _ATTEMPTS = 5
 """Each goes on from the version of another writer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
-    """From a published version to a snapshot.
-
-    Attributes:
-        base: the version before; None: there is none of this table.
-        manifests: of `base`, as far as its files are carried over.
-        kept: snapshots of `base` that stay in the history.
-    """
-
-    base: IcebergMetadata | None
-    manifests: Sequence[IcebergManifest]
-    kept: Sequence[IcebergSnapshot]
-    changes: VisibleChanges
 
 
 @dataclass
@@ -126,6 +104,10 @@ class IcebergPublisher:
     @cached_property
     def _tags(self) -> TaggedSnapshots:
         return TaggedSnapshots(self.table)
+
+    @cached_property
+    def _steps(self) -> VersionSteps:
+        return VersionSteps(self.table, self.files, self._levels)
 
     @cached_property
     def _vector_files(self) -> VectorFiles:
@@ -188,12 +170,22 @@ class IcebergPublisher:
     def _try(self, snapshot: Snapshot) -> bool:
         """As `bring_up_to`; False: somebody else has published the next version."""
         base, following = self._newest(), None
-        if base is not None and self._is_of_table(base) and self._is_there(base.current):
+        if base is not None and self._is_of_table(base) and self._steps.is_there(base.current):
             if base.current.snapshot_id >= snapshot.snapshot_id:
                 self._published = base
                 return True
-            following = self._following(base, snapshot)
-        return self._write(following or self._afresh(base, snapshot), snapshot)
+            following = self._steps.following(base, snapshot)
+        step = following or self._steps.afresh(base, snapshot, self._kept(base, snapshot))
+        return self._write(step, snapshot)
+
+    def _kept(self, base: IcebergMetadata | None, snapshot: Snapshot) -> Sequence[IcebergSnapshot]:
+        """The history of a version that goes on, when its changes do not lead to the snapshot."""
+        is_same = base is not None and base.table_uuid == self._table_uuid
+        return [
+            one
+            for one in (base.snapshots if base is not None and is_same else ())
+            if one.snapshot_id < snapshot.snapshot_id and self._steps.is_there(one)
+        ]
 
     def _newest(self) -> IcebergMetadata | None:
         version = self.files.newest_version()
@@ -210,39 +202,7 @@ class IcebergPublisher:
             and base.properties.get(_VISIBLE) == str(self._levels.least)
         )
 
-    def _is_there(self, snapshot: IcebergSnapshot) -> bool:
-        """Whether Paimon has this very snapshot: after a rollback another one has its number."""
-        return self.table.snapshots.delta_list(snapshot.snapshot_id) == snapshot.mark is not None
-
-    def _following(self, base: IcebergMetadata, snapshot: Snapshot) -> _Step | None:
-        """The step by the changes since; None: they do not lead from there to the snapshot."""
-        scan, snapshots = FileStoreScan(self.table), self.table.snapshots
-        try:
-            between = range(base.current.snapshot_id + 1, snapshot.snapshot_id)
-            passed = [*map(snapshots.snapshot, between), snapshot]
-            entries = [entry for one in passed for entry in scan.delta(one)]
-            manifests = self.files.read_list(base.current.manifest_list)
-        except (FileNotFoundError, CorruptFileError):
-            return None
-        changes = visible_changes(entries, self._levels, self._path)
-        return _Step(base=base, manifests=manifests, kept=base.snapshots, changes=changes)
-
-    def _afresh(self, base: IcebergMetadata | None, snapshot: Snapshot) -> _Step:
-        """The step by the live files; of the history that stays which Paimon still has."""
-        entries = FileStoreScan(self.table).live(snapshot)
-        changes = visible_changes(entries, self._levels, self._path)
-        is_same = base is not None and base.table_uuid == self._table_uuid
-        kept = [
-            one
-            for one in (base.snapshots if base is not None and is_same else ())
-            if one.snapshot_id < snapshot.snapshot_id and self._is_there(one)
-        ]
-        return _Step(base=base, manifests=(), kept=kept, changes=changes)
-
-    def _path(self, entry: ManifestEntry) -> str:
-        return self.table.paths.data_file(entry.partition, entry.bucket, entry.file)
-
-    def _write(self, step: _Step, snapshot: Snapshot) -> bool:
+    def _write(self, step: VersionStep, snapshot: Snapshot) -> bool:
         version = next_version(step.base, snapshot.snapshot_id)
         has_lineage = self._format_version >= _ROW_LINEAGE_VERSION
         next_row_id = step.base.next_row_id if step.base else 0
@@ -311,7 +271,7 @@ class IcebergPublisher:
         )
 
     def _vectors(
-        self, writer: ManifestWriter, step: _Step, snapshot: Snapshot
+        self, writer: ManifestWriter, step: VersionStep, snapshot: Snapshot
     ) -> list[IcebergManifest]:
         """The manifests of the snapshot's deletion vectors."""
         if not self._has_vectors:
@@ -328,7 +288,7 @@ class IcebergPublisher:
         return writer.write(ManifestContent.DELETES, step.manifests, added, removed)
 
     def _metadata(
-        self, step: _Step, snapshot: IcebergSnapshot, version: int, next_row_id: int
+        self, step: VersionStep, snapshot: IcebergSnapshot, version: int, next_row_id: int
     ) -> IcebergMetadata:
         base, schema = step.base, self.table.known_schemas()(snapshot.schema_id)
         tags = self._tags.read()
@@ -359,7 +319,7 @@ def _partition_fields(schema: TableSchema) -> tuple[tuple[str, int], ...]:
 
 
 def _summary(
-    step: _Step,
+    step: VersionStep,
     snapshot: Snapshot,
     writer: ManifestWriter,
     manifests: Sequence[IcebergManifest],

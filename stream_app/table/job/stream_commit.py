@@ -22,7 +22,6 @@ from stream_app.model.bucket_id import BucketId
 from stream_app.model.manifest_entry import ManifestEntry
 from stream_app.model.options.compaction_options import WRITE_ONLY
 from stream_app.model.snapshot import BATCH_COMMIT_IDENTIFIER, SOURCE_END_PROPERTY, Snapshot
-from stream_app.table.commit.commit_callbacks import CallbackProblem
 from stream_app.table.commit.commit_history import CommitHistory
 from stream_app.table.commit.file_store_commit import FileStoreCommit
 from stream_app.table.compact.compactions import Compactions
@@ -85,6 +84,7 @@ class StreamTableCommit:
         self.state = state = TableState(table, commit_user, executor, last_identifier)
         self.index = index_state(table, self.state.history)
         self._commit = FileStoreCommit(table, self.state.history)
+        self.callbacks = self._commit.callbacks
         self._publisher = CompactionPublisher(table, self._commit, state.coordinator, state.live)
         self._write_only = WriteOnlyBound(self.state, stopping)
         self._while_waiting: list[Snapshot] = []
@@ -275,11 +275,6 @@ class StreamTableCommit:
     def take_reports(self) -> tuple[CompactionReport, ...]:
         """The compactions published since the last call."""
         return self._publisher.take_reports()
-
-    @property
-    def callback_problems(self) -> tuple[CallbackProblem, ...]:
-        """What lags behind the newest snapshot of this committer. Any thread may ask."""
-        return self._commit.callbacks.problems
 
     def compaction_metrics(self) -> CompactionMetrics:
         """Numbers about the compactions. Any thread may ask."""

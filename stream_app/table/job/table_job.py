@@ -281,7 +281,7 @@ class TableJob:
 
     def callback_problems(self) -> tuple[CallbackProblem, ...]:
         """What lags behind the table's newest snapshot. Any thread may ask."""
-        return () if self._commit is None else self._commit.callback_problems
+        return () if self._commit is None else self._commit.callbacks.problems
 
     def unfinished_compactions(self) -> Sequence[CompactionUnderWay]:
         """The compactions that wait for a thread or run. Any thread may ask."""

@@ -20,8 +20,7 @@ A catalog that decides which snapshot is the newest does steps 2 to 5 itself.
 Writers must not run meanwhile: the rollback deletes what they commit on top of a deleted snapshot.
 A streaming job of ours detects the rollback, and stops.
 
-Source: Paimon `table/RollbackHelper.java`, which leaves the files of step 6 as orphans. It also
-leaves consumers that are ahead, which miss the snapshots that reuse numbers before theirs.
+Source: Paimon `table/RollbackHelper.java`, which leaves the files of step 6, and consumers ahead.
 """
 
 from __future__ import annotations

@@ -17,19 +17,19 @@ def test_iceberg_lags_until_a_commit_makes_good(
     """A file stands where the folder of the metadata belongs."""
     options = {"metadata.iceberg.storage": "table-location"}
     table = small_table(tmp_path / "db.db" / "t", "k INT, v STRING", (), (), **options)
-    committer = table.committer
-    assert committer.callback_problems == ()
+    callbacks = table.committer.callbacks
+    assert not callbacks.problems
     in_the_way = Path(table.path) / "metadata"
     in_the_way.write_text("")
 
     table.commit(("+I", {"k": 1, "v": "a"}))
-    [problem] = committer.callback_problems
+    [problem] = callbacks.problems
     assert problem.what == "Iceberg's readers do not see the table's newest snapshot"
     assert "snapshot 1 of" in caplog.text
     table.commit(("+I", {"k": 2, "v": "b"}))
-    assert committer.callback_problems == (problem,), "its text is the same as long as it lasts"
+    assert [*callbacks.problems] == [problem], "its text is the same as long as it lasts"
 
     in_the_way.unlink()
     table.commit(("+I", {"k": 3, "v": "c"}))
-    assert committer.callback_problems == ()
+    assert not callbacks.problems
     assert (in_the_way / "version-hint.text").read_text() == "3"
