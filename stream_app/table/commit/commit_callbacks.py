@@ -7,6 +7,7 @@ Source: Paimon `table/sink/CommitCallback.java`, whose errors fail the commit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ from stream_app.table.commit.listed_partitions import ListedPartitions
 from stream_app.table.file_store_table import FileStoreTable
 from stream_app.table.iceberg.publisher import IcebergPublisher
 
+_CATCH_UP_S = 10.0
 _NEXT_COMMIT = "mend the cause, which the log names; the next commit makes good for it"
 
 
@@ -37,6 +39,7 @@ class CommitCallbacks:
     table: FileStoreTable
     _iceberg: IcebergPublisher = field(init=False)
     _partitions: ListedPartitions = field(init=False)
+    _caught_up_at: float = field(init=False, default=-math.inf)
 
     def __post_init__(self) -> None:
         self._iceberg = IcebergPublisher(self.table)
@@ -46,6 +49,16 @@ class CommitCallbacks:
         """A snapshot is published. Never raises."""
         self._partitions.add(self.table, changes)
         self._iceberg.publish(snapshot)
+
+    def catch_up(self) -> None:
+        """Do for the newest snapshot what a crash or another writer has left. Never raises."""
+        self._caught_up_at = self.table.clock.steady_seconds()
+        self._iceberg.catch_up()
+
+    def while_idle(self) -> None:
+        """Catch up now and then. Callers may call it at any rate."""
+        if self.table.clock.steady_seconds() - self._caught_up_at >= _CATCH_UP_S:
+            self.catch_up()
 
     @property
     def problems(self) -> tuple[CallbackProblem, ...]:

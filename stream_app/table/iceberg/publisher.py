@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from stream_app.errors import StreamAppError, UnsupportedTableError
@@ -137,15 +137,28 @@ class IcebergPublisher:
 
     def publish(self, snapshot: Snapshot) -> None:
         """Bring the metadata up to a snapshot. Never raises: the next commit tries again."""
+        self._try_to(lambda: self.bring_up_to(snapshot), f"snapshot {snapshot.snapshot_id}")
+
+    def catch_up(self) -> None:
+        """Bring the metadata up to the newest snapshot, to expiry and to tags. Never raises."""
+        self._try_to(self._catch_up, "the newest snapshot")
+
+    def _catch_up(self) -> None:
+        latest = self.table.snapshots.latest()
+        if latest is not None:
+            self.bring_up_to(latest)
+            self._refresh()
+
+    def _try_to(self, publish: Callable[[], None], what: str) -> None:
         if not self.is_on:
             return
         try:
-            self.bring_up_to(snapshot)
+            publish()
         except Exception as error:
             known = isinstance(error, (StreamAppError, OSError))
             _LOG.warning(
-                "Iceberg's readers do not see snapshot %d of %s yet: %s",
-                *(snapshot.snapshot_id, self.table.location, error),
+                "Iceberg's readers do not see %s of %s yet: %s",
+                *(what, self.table.location, error),
                 exc_info=not known,
             )
             self.problem, self._published = str(error), None
@@ -177,6 +190,36 @@ class IcebergPublisher:
             following = self._steps.following(base, snapshot)
         step = following or self._steps.afresh(base, snapshot, self._kept(base, snapshot))
         return self._write(step, snapshot)
+
+    def _refresh(self) -> None:
+        """Publish the history of the newest version anew, if it is another one by now."""
+        base = self._published
+        if base is None:  # another writer publishes beside us
+            return
+        snapshots, tags = self._history(base.snapshots)
+        if (snapshots, tags) == (base.snapshots, base.tags):
+            return
+        older = older_files(self.files, base, self.table.options)
+        version = base.version + 1
+        renewed = replace(base, version=version, snapshots=snapshots, tags=tags, older_files=older)
+        if self.files.publish(renewed):
+            self._finish(base, renewed)
+
+    def _history(
+        self, snapshots: Sequence[IcebergSnapshot]
+    ) -> tuple[tuple[IcebergSnapshot, ...], dict[str, int]]:
+        """Those of the snapshots that Paimon keeps, with their tags. The last one stays."""
+        tags, newest = self._tags.read(), snapshots[-1]
+        earliest = self.table.snapshots.earliest_id() or newest.snapshot_id
+        kept = (*kept_snapshots(snapshots[:-1], earliest, tags.values()), newest)
+        numbers = {one.snapshot_id for one in kept}
+        return kept, {name: number for name, number in tags.items() if number in numbers}
+
+    def _finish(self, base: IcebergMetadata | None, metadata: IcebergMetadata) -> None:
+        """A version is published: delete what only the one before needed."""
+        self._published = metadata
+        if clean(self.files, base, metadata) and self._has_vectors:
+            self._vector_files.delete_unused()
 
     def _kept(self, base: IcebergMetadata | None, snapshot: Snapshot) -> Sequence[IcebergSnapshot]:
         """The history of a version that goes on, when its changes do not lead to the snapshot."""
@@ -240,10 +283,8 @@ class IcebergPublisher:
             self.files.delete([*written, iceberg_snapshot.manifest_list])
             self._published = None
             return False
-        self._published = metadata
         self._keys.forget_others(manifests)
-        if clean(self.files, step.base, metadata) and self._has_vectors:
-            self._vector_files.delete_unused()
+        self._finish(step.base, metadata)
         return True
 
     def _schema(self, schema_id: int) -> TableSchema:
@@ -291,11 +332,7 @@ class IcebergPublisher:
         self, step: VersionStep, snapshot: IcebergSnapshot, version: int, next_row_id: int
     ) -> IcebergMetadata:
         base, schema = step.base, self.table.known_schemas()(snapshot.schema_id)
-        tags = self._tags.read()
-        earliest = self.table.snapshots.earliest_id() or snapshot.snapshot_id
-        kept = kept_snapshots(step.kept, earliest, tags.values())
-        snapshots = (*kept, snapshot)
-        numbers = {one.snapshot_id for one in snapshots}
+        snapshots, tags = self._history([*step.kept, snapshot])
         comment = {} if schema.comment is None else {"comment": schema.comment}
         is_same = base is not None and base.table_uuid == self._table_uuid
         return IcebergMetadata(
@@ -307,7 +344,7 @@ class IcebergPublisher:
             last_column_id=schema.highest_field_id,
             partition_fields=_partition_fields(schema),
             snapshots=snapshots,
-            tags={name: number for name, number in tags.items() if number in numbers},
+            tags=tags,
             properties={_VISIBLE: str(self._levels.least), **_NO_GARBAGE_COLLECTION, **comment},
             older_files=older_files(self.files, base, self.table.options),
             next_row_id=next_row_id,
