@@ -234,3 +234,18 @@ def test_nested_columns_have_the_ids_of_their_parts(tmp_path: Path, iceberg: Ice
     altered.compact()
     assert_same(iceberg.read(metadata_of(altered)), altered)
     assert_same(iceberg.read_by_duckdb(metadata_of(altered)), altered)
+
+
+def test_columns_of_each_type_are_read(tmp_path: Path, iceberg: IcebergReader, seed: int) -> None:
+    columns = (
+        "id INT, a BOOLEAN, b TINYINT, c SMALLINT, d BIGINT, e FLOAT, f DOUBLE, g DECIMAL(4, 1), "
+        "h DECIMAL(18, 3), i DECIMAL(38, 10), j CHAR(3), k VARCHAR(5), l BINARY(3), m BYTES, "
+        "n DATE, o TIMESTAMP(3), p TIMESTAMP(6), q TIMESTAMP(6) WITH LOCAL TIME ZONE"
+    )
+    table = a_table(tmp_path, columns, ["id"], options=VECTORS)
+    changes = RandomChanges(table.table.schema, random.Random(seed), key_count=100)
+    table.commit(*changes.epoch(200))
+    table.compact()
+    table.committer.compact_whole()
+    assert_same(iceberg.read(metadata_of(table)), table)
+    assert_same(iceberg.read_by_duckdb(metadata_of(table)), table)

@@ -40,6 +40,7 @@ _NAMES = {
     TypeRoot.TIMESTAMP: "timestamp",
     TypeRoot.TIMESTAMP_LTZ: "timestamptz",
 }
+_WIDER = (("int", "long"), ("float", "double"))
 _VECTORS_VERSION = _NANOS_VERSION = 3
 MICROS_PRECISION_MAX = 6
 """Timestamps beyond it are nanoseconds, in Parquet and in Iceberg."""
@@ -134,6 +135,22 @@ def iceberg_problems(
                     f"{METADATA_ICEBERG_FORMAT_VERSION.key} = {_NANOS_VERSION}, which has "
                     f"nanoseconds, or store {MICROS_PRECISION_MAX} digits"
                 )
+
+
+def iceberg_change_problem(
+    was: DataType, wanted: DataType, options: Mapping[str, str]
+) -> str | None:
+    """Why Iceberg's readers could not read a column's older files after a change of its type."""
+    is_off = CoreOptions(options)[METADATA_ICEBERG_STORAGE] == DISABLED
+    names = iceberg_type(was, 0), iceberg_type(wanted, 0)
+    if is_off or names[0] == names[1] or names in _WIDER or _is_wider_decimal(was, wanted):
+        return None
+    return f"Iceberg's readers do not read {names[0]} as {names[1]}"
+
+
+def _is_wider_decimal(was: DataType, wanted: DataType) -> bool:
+    are_decimals = was.root is wanted.root is TypeRoot.DECIMAL
+    return are_decimals and was.scale == wanted.scale and was.precision <= wanted.precision
 
 
 def _has_nanos(data_type: DataType) -> bool:

@@ -46,7 +46,7 @@ from stream_app.model.options.table_options import (
 from stream_app.model.schema.iceberg_schema import iceberg_problems
 from stream_app.model.schema.table_schema import TableSchema
 from stream_app.model.snapshot import CommitKind, Snapshot
-from stream_app.planning.iceberg.history import kept_snapshots, next_version, operation
+from stream_app.planning.iceberg.history import next_version, operation
 from stream_app.planning.iceberg.manifest_merge import MergeRule
 from stream_app.planning.iceberg.visible_files import VisibleLevels, visible_levels
 from stream_app.table.file_store_table import FileStoreTable
@@ -188,7 +188,7 @@ class IcebergPublisher:
                 self._published = base
                 return True
             following = self._steps.following(base, snapshot)
-        step = following or self._steps.afresh(base, snapshot, self._kept(base, snapshot))
+        step = following or self._steps.afresh(base, snapshot, is_same=self._is_same(base))
         return self._write(step, snapshot)
 
     def _refresh(self) -> None:
@@ -196,7 +196,7 @@ class IcebergPublisher:
         base = self._published
         if base is None:  # another writer publishes beside us
             return
-        snapshots, tags = self._history(base.snapshots)
+        snapshots, tags = self._tags.history(base.snapshots)
         if (snapshots, tags) == (base.snapshots, base.tags):
             return
         older = older_files(self.files, base, self.table.options)
@@ -205,30 +205,11 @@ class IcebergPublisher:
         if self.files.publish(renewed):
             self._finish(base, renewed)
 
-    def _history(
-        self, snapshots: Sequence[IcebergSnapshot]
-    ) -> tuple[tuple[IcebergSnapshot, ...], dict[str, int]]:
-        """Those of the snapshots that Paimon keeps, with their tags. The last one stays."""
-        tags, newest = self._tags.read(), snapshots[-1]
-        earliest = self.table.snapshots.earliest_id() or newest.snapshot_id
-        kept = (*kept_snapshots(snapshots[:-1], earliest, tags.values()), newest)
-        numbers = {one.snapshot_id for one in kept}
-        return kept, {name: number for name, number in tags.items() if number in numbers}
-
     def _finish(self, base: IcebergMetadata | None, metadata: IcebergMetadata) -> None:
         """A version is published: delete what only the one before needed."""
         self._published = metadata
         if clean(self.files, base, metadata) and self._has_vectors:
             self._vector_files.delete_unused()
-
-    def _kept(self, base: IcebergMetadata | None, snapshot: Snapshot) -> Sequence[IcebergSnapshot]:
-        """The history of a version that goes on, when its changes do not lead to the snapshot."""
-        is_same = base is not None and base.table_uuid == self._table_uuid
-        return [
-            one
-            for one in (base.snapshots if base is not None and is_same else ())
-            if one.snapshot_id < snapshot.snapshot_id and self._steps.is_there(one)
-        ]
 
     def _newest(self) -> IcebergMetadata | None:
         version = self.files.newest_version()
@@ -236,10 +217,14 @@ class IcebergPublisher:
             return self._published
         return None if version is None else self.files.read_version(version)
 
+    def _is_same(self, base: IcebergMetadata | None) -> bool:
+        """Whether a version tells of this table, and of none that had its place before."""
+        return base is not None and base.table_uuid == self._table_uuid
+
     def _is_of_table(self, base: IcebergMetadata) -> bool:
         """Whether a version tells of this table, in the way that its options ask for."""
         return (
-            base.table_uuid == self._table_uuid
+            self._is_same(base)
             and base.format_version == self._format_version
             and base.location == self.table.location
             and base.properties.get(_VISIBLE) == str(self._levels.least)
@@ -249,7 +234,7 @@ class IcebergPublisher:
         version = next_version(step.base, snapshot.snapshot_id)
         has_lineage = self._format_version >= _ROW_LINEAGE_VERSION
         next_row_id = step.base.next_row_id if step.base else 0
-        schema = self._schema(snapshot.schema_id)
+        schema = _schema(self.table, snapshot.schema_id)
         writer = ManifestWriter(
             files=self.files,
             keys=self._keys,
@@ -287,22 +272,6 @@ class IcebergPublisher:
         self._finish(step.base, metadata)
         return True
 
-    def _schema(self, schema_id: int) -> TableSchema:
-        """A schema that Iceberg can hold.
-
-        Raises:
-            UnsupportedTableError: it cannot.
-        """
-        schema = self.table.known_schemas()(schema_id)
-        problems = list(
-            iceberg_problems(schema.fields, schema.primary_keys, self.table.schema.options)
-        )
-        if problems:
-            raise UnsupportedTableError(
-                "; ".join(problems), where=self.table.location, fix="mend columns or options"
-            )
-        return schema
-
     def _kind(self, schema: TableSchema) -> ManifestKind:
         return ManifestKind(
             format_version=self._format_version,
@@ -332,15 +301,14 @@ class IcebergPublisher:
         self, step: VersionStep, snapshot: IcebergSnapshot, version: int, next_row_id: int
     ) -> IcebergMetadata:
         base, schema = step.base, self.table.known_schemas()(snapshot.schema_id)
-        snapshots, tags = self._history([*step.kept, snapshot])
+        snapshots, tags = self._tags.history([*step.kept, snapshot])
         comment = {} if schema.comment is None else {"comment": schema.comment}
-        is_same = base is not None and base.table_uuid == self._table_uuid
         return IcebergMetadata(
             version=version,
             format_version=self._format_version,
             table_uuid=self._table_uuid,
             location=self.table.location,
-            schemas=schemas_of(self.table, base if is_same else None, snapshots),
+            schemas=schemas_of(self.table, base if self._is_same(base) else None, snapshots),
             last_column_id=schema.highest_field_id,
             partition_fields=_partition_fields(schema),
             snapshots=snapshots,
@@ -349,6 +317,21 @@ class IcebergPublisher:
             older_files=older_files(self.files, base, self.table.options),
             next_row_id=next_row_id,
         )
+
+
+def _schema(table: FileStoreTable, schema_id: int) -> TableSchema:
+    """A schema that Iceberg can hold.
+
+    Raises:
+        UnsupportedTableError: it cannot.
+    """
+    schema = table.known_schemas()(schema_id)
+    problems = list(iceberg_problems(schema.fields, schema.primary_keys, table.schema.options))
+    if problems:
+        raise UnsupportedTableError(
+            "; ".join(problems), where=table.location, fix="mend columns or options"
+        )
+    return schema
 
 
 def _partition_fields(schema: TableSchema) -> tuple[tuple[str, int], ...]:

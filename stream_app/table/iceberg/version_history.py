@@ -16,6 +16,7 @@ from stream_app.model.options.iceberg_options import (
 )
 from stream_app.model.schema.iceberg_schema import iceberg_schema
 from stream_app.model.schema.table_schema import TableSchema
+from stream_app.planning.iceberg.history import kept_snapshots
 from stream_app.table.file_store_table import FileStoreTable
 
 
@@ -36,6 +37,16 @@ class TaggedSnapshots:
             if number is not None:
                 self._known[key] = number
         return {name: number for (name, _), number in self._known.items()}
+
+    def history(
+        self, snapshots: Sequence[IcebergSnapshot]
+    ) -> tuple[tuple[IcebergSnapshot, ...], dict[str, int]]:
+        """Those of the snapshots that Paimon keeps, and their tags. The last one stays."""
+        tags, newest = self.read(), snapshots[-1]
+        earliest = self.table.snapshots.earliest_id() or newest.snapshot_id
+        kept = (*kept_snapshots(snapshots[:-1], earliest, tags.values()), newest)
+        numbers = {one.snapshot_id for one in kept}
+        return kept, {name: number for name, number in tags.items() if number in numbers}
 
 
 def older_files(

@@ -67,9 +67,20 @@ class VersionSteps:
         self,
         base: IcebergMetadata | None,
         snapshot: Snapshot,
-        kept: Sequence[IcebergSnapshot],
+        *,
+        is_same: bool,
     ) -> VersionStep:
-        """The step by the live files."""
+        """The step by the live files.
+
+        Args:
+            is_same: whether `base` tells of this table; then what Paimon still has of its history
+                goes on.
+        """
+        kept = [
+            one
+            for one in (base.snapshots if base is not None and is_same else ())
+            if one.snapshot_id < snapshot.snapshot_id and self.is_there(one)
+        ]
         changes = self._changes(FileStoreScan(self.table).live(snapshot))
         return VersionStep(base=base, manifests=(), kept=kept, changes=changes)
 
